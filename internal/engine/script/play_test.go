@@ -325,7 +325,7 @@ func TestTouch(t *testing.T) {
 
 func TestErrorOfTheSink(t *testing.T) {
 	errFull := errors.New("disk full")
-	for _, at := range []runlog.EventType{runlog.Session, runlog.Thinking, runlog.ToolUse, runlog.ToolResult, runlog.UsageEvent, runlog.Text, runlog.Compacted, runlog.Result} {
+	for _, at := range []any{runlog.Session, runlog.Thinking, runlog.ToolUse, runlog.ToolResult, runlog.UsageEvent, runlog.Text, runlog.Compacted, runlog.Result} {
 		s := newStage(t, "turns: [[{think: a}, {tool: b}, {compact: c}, {text: d}]]")
 		after := 0
 		_, err := s.Run(context.Background(), engine.Request{}, &s.tools, func(e runlog.Event) error {

@@ -1,4 +1,4 @@
-package crontabimport_test
+package crontabimport
 
 import (
 	"errors"
@@ -10,14 +10,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ollim/ollim/internal/platform/cron"
-	"github.com/ollim/ollim/internal/schedule/crontabimport"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
 // only is the one line that is found.
-func only(t *testing.T, crontab string) crontabimport.Found {
+func only(t *testing.T, crontab string) Found {
 	t.Helper()
-	found := crontabimport.Find(crontab)
+	found := Find(crontab)
 	if len(found) != 1 {
 		t.Fatalf("%s\nfound %d", crontab, len(found))
 	}
@@ -150,14 +149,14 @@ func TestGivesNoMoreThanTheLine(t *testing.T) {
 
 func TestNoRoutine(t *testing.T) {
 	for line, want := range map[string]error{
-		`0 9 * * * claude -p a && claude -p b`:          crontabimport.ErrSeveral,
-		`0 9 * * * claude -p`:                           crontabimport.ErrNoPrompt,
-		`0 9 * * * claude -p < prompt.md`:               crontabimport.ErrNoPrompt,
-		`0 9 * * * cat prompt.md | claude -p`:           crontabimport.ErrNoPrompt,
-		`0 9 * * * claude -p --allowedTools "Do it"`:    crontabimport.ErrNoPrompt, // claude takes it for a tool, too
-		`0 9 * * * xargs claude -p < x`:                 crontabimport.ErrUnclear,
-		`0 9 * * * sudo -u me claude -p "Do it"`:        crontabimport.ErrUnclear,
-		`0 9 * * * for x in a b; do claude -p $x; done`: crontabimport.ErrUnclear,
+		`0 9 * * * claude -p a && claude -p b`:          errSeveral,
+		`0 9 * * * claude -p`:                           errNoPrompt,
+		`0 9 * * * claude -p < prompt.md`:               errNoPrompt,
+		`0 9 * * * cat prompt.md | claude -p`:           errNoPrompt,
+		`0 9 * * * claude -p --allowedTools "Do it"`:    errNoPrompt, // claude takes it for a tool, too
+		`0 9 * * * xargs claude -p < x`:                 errUnclear,
+		`0 9 * * * sudo -u me claude -p "Do it"`:        errUnclear,
+		`0 9 * * * for x in a b; do claude -p $x; done`: errUnclear,
 	} {
 		if f := only(t, line); !errors.Is(f.Err, want) || f.Lost != nil {
 			t.Errorf("%s: %v, %q", line, f.Err, f.Lost)
@@ -180,7 +179,7 @@ func TestNoRoutine(t *testing.T) {
 		`0 9 * * *`, `@daily`, `0 9 * claude -p x`, `X=claude -p x`, `0 9 * * * /opt/my-claude -p x`, `0 9 * * * true # claude`, `0 9 * * * cp -p claude x`,
 		`0 9 * * * echo "`,
 	} {
-		if found := crontabimport.Find(line); len(found) != 0 {
+		if found := Find(line); len(found) != 0 {
 			t.Errorf("%s: %+v", line, found)
 		}
 	}
@@ -188,7 +187,7 @@ func TestNoRoutine(t *testing.T) {
 
 // Variables hold from their line on; the schedule keeps its words.
 func TestCrontab(t *testing.T) {
-	found := crontabimport.Find("# mine\n" +
+	found := Find("# mine\n" +
 		"0 9 * * Mon-Fri claude -p one\r\n" +
 		"MAILTO = \"me@example.org\"\n" +
 		"TOKEN=secret\n\n" +
@@ -234,7 +233,7 @@ func TestPromptArrives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prompt := "x" + rapid.StringMatching(`[a-zäß日 "$'*#%&|;<>(){}!~@/.,=-]{0,40}`).Draw(t, "prompt")
 		quoted := "'" + strings.ReplaceAll(strings.ReplaceAll(prompt, "'", `'\''`), "%", `\%`) + "'"
-		found := crontabimport.Find("0 9 * * * claude -p --model m -- " + quoted)
+		found := Find("0 9 * * * claude -p --model m -- " + quoted)
 		if len(found) != 1 || found[0].Err != nil || len(found[0].Lost) > 0 || strings.TrimSpace(found[0].Job.Body) != strings.TrimSpace(prompt) {
 			t.Fatalf("%q: %+v", prompt, found)
 		}
@@ -252,7 +251,7 @@ func FuzzFind(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, crontab string) {
 		last := 0
-		for _, found := range crontabimport.Find(crontab) {
+		for _, found := range Find(crontab) {
 			if found.Line <= last || found.Line > strings.Count(crontab, "\n")+1 {
 				t.Fatalf("line %d after %d", found.Line, last)
 			}

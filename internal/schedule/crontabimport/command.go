@@ -79,9 +79,9 @@ func (e entry) call() (*reading, error) {
 	}
 	switch {
 	case len(calls) > 1:
-		return nil, ErrSeveral
+		return nil, errSeveral
 	case len(calls) == 0 && mention(e.command):
-		return nil, ErrUnclear
+		return nil, errUnclear
 	case len(calls) == 0:
 		return nil, nil
 	}

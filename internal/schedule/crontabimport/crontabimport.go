@@ -21,9 +21,9 @@ import (
 
 // Errors of lines that cannot become a routine.
 var (
-	ErrUnclear  = errors.New("it seems to run claude -p, but cannot be parsed")
-	ErrSeveral  = errors.New("it runs claude more than once: make it one prompt")
-	ErrNoPrompt = errors.New("its prompt is not in the line")
+	errUnclear  = errors.New("it seems to run claude -p, but cannot be parsed")
+	errSeveral  = errors.New("it runs claude more than once: make it one prompt")
+	errNoPrompt = errors.New("its prompt is not in the line")
 )
 
 // Found is a line that runs claude.
@@ -75,7 +75,7 @@ func (r *reading) routine() (job.Job, error) {
 	}
 	j.Body = strings.Join(slices.DeleteFunc([]string{r.system, r.prompt, r.input}, blank), "\n\n")
 	if blank(r.prompt) && blank(r.input) {
-		return j, fmt.Errorf("%w%s: ollim routine add --cron '%s' --background --isolated - reads one", ErrNoPrompt, r.source, j.Cron)
+		return j, fmt.Errorf("%w%s: ollim routine add --cron '%s' --background --isolated - reads one", errNoPrompt, r.source, j.Cron)
 	}
 	j.Description = describe(r.prompt + "\n" + r.input)
 	if r.filled {

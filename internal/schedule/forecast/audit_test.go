@@ -1,4 +1,4 @@
-package forecast_test
+package forecast
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
 )
@@ -117,13 +116,13 @@ func TestExpected(t *testing.T) {
 			history := past(t, c.history...)
 			from, to := instant(t, c.from), instant(t, c.to)
 			var got []string
-			for at := range forecast.Expected(history, newYork, from, to) {
+			for at := range Expected(history, newYork, from, to) {
 				got = append(got, at.UTC().Format(time.RFC3339))
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
-			latest, ok := forecast.Latest(history, newYork, from, to)
+			latest, ok := Latest(history, newYork, from, to)
 			if ok != (len(c.want) > 0) || ok && latest.UTC().Format(time.RFC3339) != c.want[len(c.want)-1] {
 				t.Errorf("the latest is %s, %v", latest, ok)
 			}
@@ -166,11 +165,11 @@ func TestExpectedIsInForce(t *testing.T) {
 				want = append(want, minute)
 			}
 		}
-		got := slices.Collect(forecast.Expected(history, zone, from, to))
+		got := slices.Collect(Expected(history, zone, from, to))
 		if !slices.EqualFunc(got, want, time.Time.Equal) {
 			t.Fatalf("%v, want %v", got, want)
 		}
-		latest, ok := forecast.Latest(history, zone, from, to)
+		latest, ok := Latest(history, zone, from, to)
 		if ok != (len(want) > 0) || ok && !latest.Equal(want[len(want)-1]) {
 			t.Fatalf("the latest is %s, %v, want %v", latest, ok, want)
 		}
@@ -227,9 +226,9 @@ func TestAudit(t *testing.T) {
 		case c.Alive():
 			return ""
 		}
-		return forecast.Unaccounted
+		return Unaccounted
 	}
-	answers, err := forecast.Audit(book, start, hour(len(outcomes)+4), look)
+	answers, err := Audit(book, start, hour(len(outcomes)+4), look)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +243,7 @@ func TestAudit(t *testing.T) {
 
 func TestAuditOfNothing(t *testing.T) {
 	book := slot.Book{Home: paths.Dir(t.TempDir()), Zone: time.UTC}
-	answers, err := forecast.Audit(book, time.Time{}, time.Now(), nil)
+	answers, err := Audit(book, time.Time{}, time.Now(), nil)
 	if err != nil || len(answers) != 0 {
 		t.Errorf("%v, %v", answers, err)
 	}

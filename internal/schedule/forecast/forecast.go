@@ -20,8 +20,8 @@ type Bucket struct {
 	Every               time.Duration
 }
 
-// Outlook is a fire to come and what is to be said of it.
-type Outlook struct {
+// outlook is a fire to come and what is to be said of it.
+type outlook struct {
 	Fire
 	Cost  float64  // USD, as in the past; 0 when it has none
 	Pings int      // whole pings left after it, if every run that may ping does
@@ -32,12 +32,12 @@ type Outlook struct {
 const herd = 5
 
 // Forecast looks at fires in their order. past is by job id.
-func Forecast(fires []Fire, past map[string]Past, bucket Bucket, now time.Time) []Outlook {
-	list := make([]Outlook, len(fires))
+func Forecast(fires []Fire, past map[string]Past, bucket Bucket, now time.Time) []outlook {
+	list := make([]outlook, len(fires))
 	following := map[string]time.Time{}
 	for i := len(fires) - 1; i >= 0; i-- {
 		f := fires[i]
-		list[i] = Outlook{Fire: f, Cost: past[f.Job.ID].Cost}
+		list[i] = outlook{Fire: f, Cost: past[f.Job.ID].Cost}
 		then, known := following[f.Job.ID]
 		if !known {
 			then, known = next(f.Job, f.At.Location(), f.At)
@@ -88,7 +88,7 @@ func clockChange(f Fire) []string {
 }
 
 // markHerds notes, at the first of them, that many jobs fire in one minute.
-func markHerds(list []Outlook) {
+func markHerds(list []outlook) {
 	for i := 0; i < len(list); {
 		n := 1
 		for i+n < len(list) && list[i+n].At.Truncate(time.Minute).Equal(list[i].At.Truncate(time.Minute)) {

@@ -1,4 +1,4 @@
-package forecast_test
+package forecast
 
 import (
 	"fmt"
@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func firstFires(zone *time.Location, now time.Time, n int, jobs ...job.Job) (fires []forecast.Fire) {
-	for f := range forecast.Upcoming(jobs, zone, now) {
+func firstFires(zone *time.Location, now time.Time, n int, jobs ...job.Job) (fires []Fire) {
+	for f := range Upcoming(jobs, zone, now) {
 		if len(fires) == n {
 			break
 		}
@@ -22,7 +21,7 @@ func firstFires(zone *time.Location, now time.Time, n int, jobs ...job.Job) (fir
 }
 
 // says is each fire as "job HH:MM cost pings notes".
-func says(list []forecast.Outlook) (lines []string) {
+func says(list []outlook) (lines []string) {
 	for _, o := range list {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %.2f %d %s", o.Job.ID, o.At.Format("15:04"), o.Cost, o.Pings, strings.Join(o.Notes, "; "))))
 	}
@@ -33,18 +32,18 @@ func TestForecast(t *testing.T) {
 	now := instant(t, "2026-03-02T08:00:00Z")
 	muted := func(j *job.Job) { j.AllowPing = false }
 	front := func(j *job.Job) { j.Background = false }
-	bucket := forecast.Bucket{Capacity: 5, Available: 1.5, Every: 90 * time.Minute}
+	bucket := Bucket{Capacity: 5, Available: 1.5, Every: 90 * time.Minute}
 	const overlaps = "usually takes 1h30m; the next fire would be skipped"
 	for name, c := range map[string]struct {
 		jobs   []job.Job
 		n      int
-		past   map[string]forecast.Past
-		bucket forecast.Bucket
+		past   map[string]Past
+		bucket Bucket
 		want   []string
 	}{
 		"cost": {
 			[]job.Job{routine(t, "a", "0 9 * * *", muted), routine(t, "b", "30 9 * * *", muted)}, 3,
-			map[string]forecast.Past{"a": {Runs: 2, Cost: 0.25}}, forecast.Bucket{},
+			map[string]Past{"a": {Runs: 2, Cost: 0.25}}, Bucket{},
 			[]string{"a 09:00 0.25 0", "b 09:30 0.00 0", "a 09:00 0.25 0"},
 		},
 		"pings are taken, and come back": {
@@ -57,23 +56,23 @@ func TestForecast(t *testing.T) {
 			[]job.Job{routine(t, "a", "0 9 * * 1", muted)}, 2, nil, bucket, []string{"a 09:00 0.00 2", "a 09:00 0.00 5"},
 		},
 		"a foreground job takes none": {
-			[]job.Job{routine(t, "a", "0 9 * * *", front)}, 1, nil, forecast.Bucket{Capacity: 1, Available: 1}, []string{"a 09:00 0.00 1"},
+			[]job.Job{routine(t, "a", "0 9 * * *", front)}, 1, nil, Bucket{Capacity: 1, Available: 1}, []string{"a 09:00 0.00 1"},
 		},
 		"overlap": {
-			[]job.Job{routine(t, "a", "0 * * * *", muted)}, 2, map[string]forecast.Past{"a": {Runs: 3, Time: 90 * time.Minute}}, forecast.Bucket{},
+			[]job.Job{routine(t, "a", "0 * * * *", muted)}, 2, map[string]Past{"a": {Runs: 3, Time: 90 * time.Minute}}, Bucket{},
 			[]string{"a 09:00 0.00 0 " + overlaps, "a 10:00 0.00 0 " + overlaps},
 		},
 		"overlap of some": {
-			[]job.Job{routine(t, "a", "0 9,10,13 * * *", muted)}, 3, map[string]forecast.Past{"a": {Runs: 3, Time: 90 * time.Minute}}, forecast.Bucket{},
+			[]job.Job{routine(t, "a", "0 9,10,13 * * *", muted)}, 3, map[string]Past{"a": {Runs: 3, Time: 90 * time.Minute}}, Bucket{},
 			[]string{"a 09:00 0.00 0 " + overlaps, "a 10:00 0.00 0", "a 13:00 0.00 0"},
 		},
 		"no overlap with what is not known": {
-			[]job.Job{routine(t, "a", "* * * * *", muted)}, 1, map[string]forecast.Past{"a": {Time: time.Hour}}, forecast.Bucket{},
+			[]job.Job{routine(t, "a", "* * * * *", muted)}, 1, map[string]Past{"a": {Time: time.Hour}}, Bucket{},
 			[]string{"a 08:01 0.00 0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := says(forecast.Forecast(firstFires(time.UTC, now, c.n, c.jobs...), c.past, c.bucket, now))
+			got := says(Forecast(firstFires(time.UTC, now, c.n, c.jobs...), c.past, c.bucket, now))
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
@@ -91,7 +90,7 @@ func TestForecastHerds(t *testing.T) {
 		jobs = append(jobs, routine(t, fmt.Sprintf("at10-%d", i), "0 10 * * *"))
 	}
 	var noted []string
-	for _, o := range forecast.Forecast(firstFires(time.UTC, now, 14, jobs...), nil, forecast.Bucket{}, now) {
+	for _, o := range Forecast(firstFires(time.UTC, now, 14, jobs...), nil, Bucket{}, now) {
 		for _, n := range o.Notes {
 			noted = append(noted, o.At.Format("Mon 15:04 ")+n)
 		}
@@ -121,7 +120,7 @@ func TestForecastClockChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := instant(t, c.now)
 			j := routine(t, "a", c.cron, c.change)
-			for i, o := range forecast.Forecast(firstFires(newYork, now, 4, j), nil, forecast.Bucket{}, now) {
+			for i, o := range Forecast(firstFires(newYork, now, 4, j), nil, Bucket{}, now) {
 				want := ""
 				if c.want[i] != "" {
 					want = "the clock changes on that day, to " + c.want[i]

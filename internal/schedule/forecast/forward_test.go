@@ -1,4 +1,4 @@
-package forecast_test
+package forecast
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
-	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
 	"pgregory.net/rapid"
 )
@@ -64,7 +63,7 @@ func reminder(id string, at time.Time, changes ...func(*job.Job)) job.Job {
 func relative(path string) string { return strings.TrimPrefix(path, "/data/") }
 
 // lines are a forward schedule in the manner of behaviour 3.3.
-func lines(f forecast.Forward) []string {
+func lines(f Forward) []string {
 	out := []string{fmt.Sprintf("next %dh", f.Hours)}
 	for _, e := range f.Entries {
 		s := e.At.Format("Mon 15:04 MST: ") + e.Label
@@ -86,7 +85,7 @@ func lines(f forecast.Forward) []string {
 	return out
 }
 
-func compare(t *testing.T, got forecast.Forward, want ...string) {
+func compare(t *testing.T, got Forward, want ...string) {
 	t.Helper()
 	if got := lines(got); !slices.Equal(got, want) {
 		t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
@@ -118,7 +117,7 @@ func TestWhoIsListed(t *testing.T) {
 		reminder("timeless", time.Time{}),
 		hook,
 	}
-	compare(t, forecast.Around(jobs, time.UTC, now, "", relative),
+	compare(t, Around(jobs, time.UTC, now, "", relative),
 		"next 1h",
 		"Wed 13:00 UTC: Morning review (routines/described.md)",
 		`Wed 13:05 UTC: Routine (silent) — "Do silent." (routines/silent.md)`,
@@ -126,8 +125,8 @@ func TestWhoIsListed(t *testing.T) {
 		`Wed 13:15 UTC: Reminder — "Call Bob" (reminders/named.md)`,
 		`Wed 13:20 UTC: Chain reminder (2/4) — "Recall chain." (reminders/chain.md)`,
 	)
-	compare(t, forecast.Around(nil, time.UTC, now, "x", relative), "next 0h")
-	compare(t, forecast.Around(jobs, time.UTC, now, "hook", relative), lines(forecast.Around(jobs, time.UTC, now, "", relative))...)
+	compare(t, Around(nil, time.UTC, now, "x", relative), "next 0h")
+	compare(t, Around(jobs, time.UTC, now, "hook", relative), lines(Around(jobs, time.UTC, now, "", relative))...)
 }
 
 func TestRecent(t *testing.T) {
@@ -151,8 +150,8 @@ func TestRecent(t *testing.T) {
 		`Wed 12:08 UTC: Routine — "Do often." (routines/often.md)`,
 		`Wed 12:12 UTC: Routine — "Do often." (routines/often.md) +42 until 15:00`,
 	}
-	compare(t, forecast.Around(jobs, time.UTC, now, "", relative), recent...)
-	compare(t, forecast.Around(jobs, time.UTC, now.Add(59*time.Second), "often", relative),
+	compare(t, Around(jobs, time.UTC, now, "", relative), recent...)
+	compare(t, Around(jobs, time.UTC, now.Add(59*time.Second), "often", relative),
 		"next 3h", recent[2], recent[3], strings.Replace(recent[4], "just fired", "this task", 1), recent[5], recent[6], recent[7])
 }
 
@@ -183,7 +182,7 @@ func TestThisTask(t *testing.T) {
 			ahead[0], ahead[2], ahead[3]},
 	} {
 		t.Run(current, func(t *testing.T) {
-			compare(t, forecast.Around(jobs, time.UTC, now, current, relative), want...)
+			compare(t, Around(jobs, time.UTC, now, current, relative), want...)
 		})
 	}
 }
@@ -217,7 +216,7 @@ func TestWindow(t *testing.T) {
 		{at(4*h, 11*h+20*m), 2, 11},
 		{at(-m, -2*m, -3*m, 11*h, 12*h, 13*h), 5, 12}, // what is over does not count
 	} {
-		f := forecast.Around(c.jobs, time.UTC, now, "", relative)
+		f := Around(c.jobs, time.UTC, now, "", relative)
 		if len(f.Entries) != c.entries || f.Hours != c.hour {
 			t.Errorf("%d entries, %d hours, want %d, %d: %v", len(f.Entries), f.Hours, c.entries, c.hour, lines(f))
 		}
@@ -227,7 +226,7 @@ func TestWindow(t *testing.T) {
 func TestBounds(t *testing.T) {
 	now := clock(t, "2026-03-04 12:00:30", time.UTC)
 	jobs := []job.Job{routine(t, "minutely", "* * * * *"), routine(t, "evening", "0 18 * * *")}
-	compare(t, forecast.Around(jobs, time.UTC, now, "", relative), "next 3h",
+	compare(t, Around(jobs, time.UTC, now, "", relative), "next 3h",
 		`Wed 12:00 UTC: Routine — "Do minutely." (routines/minutely.md) [just fired]`,
 		`Wed 12:01 UTC: Routine — "Do minutely." (routines/minutely.md)`,
 		`Wed 12:02 UTC: Routine — "Do minutely." (routines/minutely.md)`,
@@ -236,8 +235,8 @@ func TestBounds(t *testing.T) {
 	for i := range 60 {
 		jobs = append(jobs, routine(t, fmt.Sprintf("r%02d", i), "*/15 * * * *"), reminder(fmt.Sprintf("m%02d", i), now.Add(-time.Minute)))
 	}
-	f := forecast.Around(jobs, time.UTC, now, "m00", relative)
-	if n := len(f.Entries); n != 51 || f.Entries[0].Tag != forecast.ThisTask || f.Entries[10].Tag != forecast.JustFired || f.Entries[11].Tag != "" {
+	f := Around(jobs, time.UTC, now, "m00", relative)
+	if n := len(f.Entries); n != 51 || f.Entries[0].Tag != ThisTask || f.Entries[10].Tag != JustFired || f.Entries[11].Tag != "" {
 		t.Errorf("%d entries: %v", n, lines(f))
 	}
 	if last := f.Entries[50]; last.Path != "routines/r39.md" || f.Hours != 1 {
@@ -254,13 +253,13 @@ func TestZones(t *testing.T) {
 	berlin := load(t, "Europe/Berlin")
 	inTokyo := func(j *job.Job) { j.Timezone = "Asia/Tokyo" }
 	jobs := []job.Job{routine(t, "home", "30 2 * * *"), routine(t, "tokyo", "0 10 * * *", inTokyo), routine(t, "hourly", "0 */1 * * *")}
-	compare(t, forecast.Around(jobs, berlin, clock(t, "2026-03-29 01:30:00", berlin), "", relative), "next 3h",
+	compare(t, Around(jobs, berlin, clock(t, "2026-03-29 01:30:00", berlin), "", relative), "next 3h",
 		`Sun 03:00 CEST: Routine — "Do home." (routines/home.md)`,
 		`Sun 03:00 CEST: Routine — "Do hourly." (routines/hourly.md)`,
 		`Sun 03:00 CEST: Routine — "Do tokyo." (routines/tokyo.md)`,
 		`Sun 04:00 CEST: Routine — "Do hourly." (routines/hourly.md)`,
 		`Sun 05:00 CEST: Routine — "Do hourly." (routines/hourly.md)`)
-	compare(t, forecast.Around(jobs, berlin, clock(t, "2026-10-25 01:50:00", berlin).UTC(), "", relative), "next 2h",
+	compare(t, Around(jobs, berlin, clock(t, "2026-10-25 01:50:00", berlin).UTC(), "", relative), "next 2h",
 		`Sun 02:00 CEST: Routine — "Do hourly." (routines/hourly.md)`,
 		`Sun 02:30 CEST: Routine — "Do home." (routines/home.md)`,
 		`Sun 02:00 CET: Routine — "Do hourly." (routines/hourly.md)`,
@@ -286,7 +285,7 @@ func TestWords(t *testing.T) {
 			reminder("r", now.Add(time.Hour), func(j *job.Job) { j.Body = body }),
 			reminder("r", now.Add(time.Hour), func(j *job.Job) { j.Body, j.Description = "other", body }),
 		} {
-			f := forecast.Around([]job.Job{j}, time.UTC, now, "", func(string) string { return "a  b\n(c).md" })
+			f := Around([]job.Job{j}, time.UTC, now, "", func(string) string { return "a  b\n(c).md" })
 			if body == "" && j.Body != "" {
 				want = "other"
 			}
@@ -298,7 +297,7 @@ func TestWords(t *testing.T) {
 			continue
 		}
 		j := routine(t, "r", "30 12 4 3 *", func(j *job.Job) { j.Description = body })
-		if e := forecast.Around([]job.Job{j}, time.UTC, now, "", relative).Entries[0]; e.Label != want || e.Description != "" {
+		if e := Around([]job.Job{j}, time.UTC, now, "", relative).Entries[0]; e.Label != want || e.Description != "" {
 			t.Errorf("%q: %+v, want %q", body, e, want)
 		}
 	}
@@ -322,16 +321,16 @@ func TestAroundProperties(t *testing.T) {
 			}))
 		}
 		current := rapid.SampledFrom([]string{"", "j00", "j03"}).Draw(t, "current")
-		f := forecast.Around(jobs, zone, now, current, relative)
+		f := Around(jobs, zone, now, current, relative)
 		checkForward(t, f, jobs, zone, now, current)
 	})
 }
 
 // checkForward compares the list with all fires, found the slow way.
-func checkForward(t *rapid.T, f forecast.Forward, jobs []job.Job, zone *time.Location, now time.Time, current string) {
+func checkForward(t *rapid.T, f Forward, jobs []job.Job, zone *time.Location, now time.Time, current string) {
 	var fires []string // within twelve hours
 	byFire := map[string]time.Time{}
-	for fire := range forecast.Upcoming(jobs, zone, now) {
+	for fire := range Upcoming(jobs, zone, now) {
 		if fire.At.Sub(now) > 12*time.Hour {
 			break
 		}
@@ -347,7 +346,7 @@ func checkForward(t *rapid.T, f forecast.Forward, jobs []job.Job, zone *time.Loc
 		if i > 0 && e.At.Before(f.Entries[i-1].At) || e.At.Location() != zone || e.At.Before(now.Add(-15*time.Minute)) {
 			t.Fatalf("order: %v", lines(f))
 		}
-		if e.Tag == forecast.ThisTask {
+		if e.Tag == ThisTask {
 			this++
 		}
 		if e.At.After(now) == (e.Tag != "") {
@@ -394,7 +393,7 @@ func TestLate(t *testing.T) {
 		{now.Add(-2 * time.Minute), false}, {now.Add(-2*time.Minute - 1), true}, {now, false}, {now.Add(time.Hour), false},
 		{now.Add(-24 * time.Hour), true}, {time.Time{}, false},
 	} {
-		if forecast.Late(c.at, now) != c.want {
+		if Late(c.at, now) != c.want {
 			t.Errorf("%v: %v", c.at, !c.want)
 		}
 	}
@@ -411,7 +410,7 @@ func BenchmarkAround(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if f := forecast.Around(jobs, zone, now, "7", relative); len(f.Entries) == 0 {
+		if f := Around(jobs, zone, now, "7", relative); len(f.Entries) == 0 {
 			b.Fatal("nothing")
 		}
 	}

@@ -1,4 +1,4 @@
-package forecast_test
+package forecast
 
 import (
 	"fmt"
@@ -8,13 +8,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
 // fires are the first n fires, as "id time".
 func fires(jobs []job.Job, zone *time.Location, after time.Time, n int) (list []string) {
-	for f := range forecast.Upcoming(jobs, zone, after) {
+	for f := range Upcoming(jobs, zone, after) {
 		if len(list) == n {
 			break
 		}
@@ -70,7 +69,7 @@ func TestUpcomingProperties(t *testing.T) {
 			jobs = append(jobs, routine(t, fmt.Sprint("c", i), line))
 		}
 		last, end := now, now.Add(11*time.Hour)
-		for f := range forecast.Upcoming(jobs, zone, now) {
+		for f := range Upcoming(jobs, zone, now) {
 			if f.At.After(end) {
 				break
 			}

@@ -16,8 +16,8 @@ const (
 	policyKind = "policy"
 )
 
-// Policy is the policy in tool-policy.yaml.
-type Policy struct {
+// toolPolicy is the policy in tool-policy.yaml.
+type toolPolicy struct {
 	config.Tools // the tools in force
 	Subject      Subject
 	Empty        bool // the file names no tools
@@ -28,21 +28,21 @@ type Policy struct {
 // as does the approved one: background runs keep those standard tools that both overrides keep. A file that names no tools needs
 // no approval, unless an override was approved before it. The error is that of config.LoadTools, an
 // *Unfit, or that of the book.
-func (b Book) Policy() (p Policy, err error) {
+func (b Book) Policy() (p toolPolicy, err error) {
 	p.Tools, err = config.LoadTools(b.Home.ToolPolicy())
 	if err != nil {
-		return Policy{}, err
+		return toolPolicy{}, err
 	}
 	p.Empty = len(p.Main)+len(p.Background) == 0 && p.Override == nil
 	p.Subject = Subject{Key: policyKey, Kind: policyKind, Label: PolicyName, Body: p.Text, Files: map[string]string{}}
 	all := slices.Concat(p.Main, p.Background, p.Override)
 	p.Subject.Fields.Servers = b.Servers.Definitions(all)
 	if err := cmp.Or(b.named(p.Subject.Files, all, nil), b.started(p.Subject.Files, all, nil)); err != nil {
-		return Policy{}, err
+		return toolPolicy{}, err
 	}
 	last, known, err := b.Last(policyKey)
 	if err != nil {
-		return Policy{}, err
+		return toolPolicy{}, err
 	}
 	if known && last.Digest == p.Subject.Digest() {
 		return p, nil

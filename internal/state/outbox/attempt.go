@@ -49,7 +49,7 @@ func (p Post) sendEarlier(ctx context.Context, m Message) error {
 }
 
 // retry tries an entry again. It reads it again under the lock, because another process may have sent the message, or tried to.
-func (p Post) retry(ctx context.Context, seen Entry, take func(path string) (*lock.Guard, error)) (Receipt, error) {
+func (p Post) retry(ctx context.Context, seen entry, take func(path string) (*lock.Guard, error)) (Receipt, error) {
 	held, err := claim(p.path(seen.ID), take)
 	if held == nil {
 		return Receipt{}, err
@@ -68,7 +68,7 @@ func (p Post) retry(ctx context.Context, seen Entry, take func(path string) (*lo
 }
 
 // attempt tries every carrier once that has not finished the message, and records the result. The caller holds the entry.
-func (p Post) attempt(ctx context.Context, e Entry, ways []Carrier) (Receipt, error) {
+func (p Post) attempt(ctx context.Context, e entry, ways []Carrier) (Receipt, error) {
 	r := Receipt{Fate: Refused}
 	var failed, refused []error
 	for _, way := range ways {
@@ -102,7 +102,7 @@ func (p Post) attempt(ctx context.Context, e Entry, ways []Carrier) (Receipt, er
 var errNoReason = errors.New("no reason given")
 
 // carry tries one carrier. What it has finished is recorded if others may not have.
-func (p Post) carry(ctx context.Context, e *Entry, way Carrier, others bool) (Fate, error) {
+func (p Post) carry(ctx context.Context, e *entry, way Carrier, others bool) (Fate, error) {
 	before := e.trips[way.Name()]
 	if before.fate != "" {
 		return before.fate, nil

@@ -151,14 +151,14 @@ func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
 	case ctx.Err() != nil:
 		return Receipt{Fate: Queued}, nil
 	case p.Terminal != nil && m.Kind == Text:
-		return p.attempt(ctx, Entry{Message: m}, []Carrier{terminal{p}})
+		return p.attempt(ctx, entry{Message: m}, []Carrier{terminal{p}})
 	case len(p.ways()) == 0:
 		return Receipt{Fate: Queued}, nil
 	}
 	if reason := p.sendEarlier(ctx, m); reason != nil {
 		return Receipt{Fate: Queued, Reason: reason}, p.note(m.ID, line{Error: oneLine(reason.Error())})
 	}
-	return p.attempt(ctx, Entry{Message: m}, p.ways())
+	return p.attempt(ctx, entry{Message: m}, p.ways())
 }
 
 // Report counts the results of one Flush. Messages that another process is sending at that moment are not counted.
@@ -180,7 +180,7 @@ func (p Post) Flush(ctx context.Context) (Report, error) {
 	errs := []error{p.finishDrafts()}
 	entries, err := p.entries()
 	errs = append(errs, err)
-	due := func(e Entry) bool { return e.needsWork(p.Disk.Now()) }
+	due := func(e entry) bool { return e.needsWork(p.Disk.Now()) }
 	end := len(entries)
 	for end > 0 && !due(entries[end-1]) {
 		end--
@@ -219,9 +219,9 @@ func (r *Report) count(f Fate) {
 
 // Pending lists the messages in the outbox, oldest first, including those that are being sent right now. It is
 // read-only; an entry that is not a message is omitted and reported through Disk.Warn.
-func (p Post) Pending() ([]Entry, error) {
+func (p Post) Pending() ([]entry, error) {
 	entries, err := p.entries()
-	var pending []Entry
+	var pending []entry
 	for _, e := range entries {
 		switch {
 		case errors.Is(e.broken, errEmpty): // never was one

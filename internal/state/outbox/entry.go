@@ -14,8 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Entry is a message in the outbox with its history.
-type Entry struct {
+// entry is a message in the outbox with its history.
+type entry struct {
 	Message
 	Attempts  int       `json:"attempts"`
 	LastError string    `json:"last_error,omitempty"` // one line
@@ -63,7 +63,7 @@ var (
 // when it was seven days old, and still is that old, is stuck. Both conditions count, so that neither a machine that
 // slept for a week nor a clock that was wrong at an attempt gives up too soon. A last attempt in the future means that
 // the clock was set back since; the next attempt is due at once.
-func (e *Entry) plan(now time.Time) {
+func (e *entry) plan(now time.Time) {
 	tried := e.LastTry.Sub(e.Created)
 	switch {
 	case e.Attempts == 0:
@@ -79,14 +79,14 @@ func (e *Entry) plan(now time.Time) {
 }
 
 // needsWork reports whether Flush has to process this entry.
-func (e *Entry) needsWork(now time.Time) bool {
+func (e *entry) needsWork(now time.Time) bool {
 	return e.broken != nil || e.done || !e.Stuck && !now.Before(e.Next)
 }
 
 // entries reads the outbox, oldest message first. Files with other names are ignored.
-func (p Post) entries() ([]Entry, error) {
+func (p Post) entries() ([]entry, error) {
 	names, err := p.list()
-	var entries []Entry
+	var entries []entry
 	for _, name := range names {
 		id, ok := strings.CutSuffix(name, entryExt)
 		if !ok || !isMessageID(id) {
@@ -96,7 +96,7 @@ func (p Post) entries() ([]Entry, error) {
 			entries = append(entries, e)
 		}
 	}
-	order.Sort(entries, func(a, b Entry) int { return compare(a.Message, b.Message) })
+	order.Sort(entries, func(a, b entry) int { return compare(a.Message, b.Message) })
 	return entries, err
 }
 
@@ -105,8 +105,8 @@ func compare(a, b Message) int { return cmp.Or(a.Created.Compare(b.Created), cmp
 
 // load reads one entry. It needs no lock, because lines are only ever appended. An entry that is gone has
 // fs.ErrNotExist as broken.
-func (p Post) load(id string) Entry {
-	var e Entry
+func (p Post) load(id string) entry {
+	var e entry
 	lines := 0
 	for raw, err := range store.Lines[json.RawMessage](p.path(id), nil) {
 		lines++
@@ -126,7 +126,7 @@ func (p Post) load(id string) Entry {
 	return e
 }
 
-func broken(id string, err error) Entry { return Entry{Message: Message{ID: id}, broken: err} }
+func broken(id string, err error) entry { return entry{Message: Message{ID: id}, broken: err} }
 
 // whyNothing returns the reason why an entry has no lines.
 func (p Post) whyNothing(id string) error {
@@ -140,7 +140,7 @@ func (p Post) whyNothing(id string) error {
 	return errNoMessage
 }
 
-func (e *Entry) add(raw json.RawMessage) {
+func (e *entry) add(raw json.RawMessage) {
 	var l line
 	if json.Unmarshal(raw, &l) != nil || l.At.IsZero() {
 		return
@@ -154,7 +154,7 @@ func (e *Entry) add(raw json.RawMessage) {
 }
 
 // progress adds what a carrier did.
-func (e *Entry) progress(l line) {
+func (e *entry) progress(l line) {
 	if e.trips == nil {
 		e.trips = map[string]trip{}
 	}
@@ -176,7 +176,7 @@ func (p Post) note(id string, l line) error {
 }
 
 // setAside moves away an entry that is not a message; one that merely cannot be read now stays. The caller holds it.
-func (p Post) setAside(e Entry) error {
+func (p Post) setAside(e entry) error {
 	if !errors.Is(e.broken, errNoMessage) {
 		return e.broken
 	}

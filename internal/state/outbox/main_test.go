@@ -105,7 +105,7 @@ func (o *office) flush(t *testing.T, want Report) {
 	}
 }
 
-func (o *office) pending(t *testing.T) []Entry {
+func (o *office) pending(t *testing.T) []entry {
 	t.Helper()
 	entries, err := o.Pending()
 	if err != nil {

@@ -288,7 +288,7 @@ func TestUnreadableEntryStays(t *testing.T) {
 
 	o.file(t, "r.4.jsonl", stored(t, message("r.4")))
 	ioError := errors.New("input/output error")
-	if err := o.setAside(Entry{Message: message("r.4"), broken: ioError}); !errors.Is(err, ioError) || len(o.warned) != 0 {
+	if err := o.setAside(entry{Message: message("r.4"), broken: ioError}); !errors.Is(err, ioError) || len(o.warned) != 0 {
 		t.Errorf("%v, warned %q", err, o.warned)
 	}
 	if files := o.files(t); files != "r.1.jsonl r.4.jsonl" {

@@ -257,7 +257,7 @@ func (b Book) Standing(id string) (Standing, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Stand(e)
+		s.stand(e)
 	}
 	return s, nil
 }
@@ -310,7 +310,7 @@ func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (r *R
 			return err
 		}
 		if r.Outcome != Waiting {
-			return ErrNotWaiting
+			return errNotWaiting
 		}
 		change(&r.Record)
 		r.Finished, r.Outcome, r.Error, r.Question = nil, "", "", ""
@@ -319,8 +319,8 @@ func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (r *R
 	return r, err
 }
 
-// ErrNotWaiting is the error of a run that does not wait for an answer.
-var ErrNotWaiting = errors.New("the run does not wait for an answer")
+// errNotWaiting is the error of a run that does not wait for an answer.
+var errNotWaiting = errors.New("the run does not wait for an answer")
 
 // removeDrafts removes the files that a killed process was writing.
 func (b Book) removeDrafts(id string) error {

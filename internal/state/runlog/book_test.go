@@ -1,4 +1,4 @@
-package runlog_test
+package runlog
 
 import (
 	"bytes"
@@ -17,7 +17,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // start is when the clock of a desk begins; it stands still until it is moved.
@@ -25,7 +24,7 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 // desk is a book in a new directory, with a clock.
 type desk struct {
-	runlog.Book
+	Book
 	t   *testing.T
 	now time.Time
 	ids byte // how many were made: the random part of the next
@@ -34,14 +33,14 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, now: start}
-	d.Book = runlog.Book{
+	d.Book = Book{
 		Home: paths.Dir(t.TempDir()), Zone: time.FixedZone("CET", 3600),
 		Disk: store.Disk{Now: func() time.Time { return d.now }, Warn: func(m string) { t.Error("warning:", m) }},
 	}
 	return d
 }
 
-func (d *desk) open(r runlog.Record) *runlog.Run {
+func (d *desk) open(r Record) *Run {
 	d.t.Helper()
 	if r.ID == "" {
 		d.ids++
@@ -55,7 +54,7 @@ func (d *desk) open(r runlog.Record) *runlog.Run {
 	return opened
 }
 
-func (d *desk) load(id string) runlog.Record {
+func (d *desk) load(id string) Record {
 	d.t.Helper()
 	r, err := d.Load(id)
 	if err != nil {
@@ -64,7 +63,7 @@ func (d *desk) load(id string) runlog.Record {
 	return r
 }
 
-func (d *desk) event(r *runlog.Run, events ...runlog.Event) {
+func (d *desk) event(r *Run, events ...Event) {
 	d.t.Helper()
 	for _, e := range events {
 		if err := r.Event(context.Background(), e); err != nil {
@@ -87,7 +86,7 @@ func (d *desk) write(id, name, text string) {
 func (d *desk) several(names ...string) (ids []string) {
 	d.t.Helper()
 	for _, name := range names {
-		r := d.open(runlog.Record{Job: name + "-id", Name: name})
+		r := d.open(Record{Job: name + "-id", Name: name})
 		ids = append(ids, r.ID)
 		d.now = d.now.Add(time.Millisecond)
 	}
@@ -96,7 +95,7 @@ func (d *desk) several(names ...string) (ids []string) {
 
 func newID(t *testing.T, at time.Time, n byte) string {
 	t.Helper()
-	id, err := runlog.NewID(at, bytes.NewReader([]byte{0xab, 0xcd, n}))
+	id, err := NewID(at, bytes.NewReader([]byte{0xab, 0xcd, n}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,14 +114,14 @@ func TestNewID(t *testing.T) {
 	if !slices.IsSorted(ids) {
 		t.Errorf("ids do not sort by time: %v", ids)
 	}
-	if _, err := runlog.NewID(start, strings.NewReader("ab")); err == nil {
+	if _, err := NewID(start, strings.NewReader("ab")); err == nil {
 		t.Error("an id without enough random bytes")
 	}
 }
 
 func TestOpenAndLoad(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{Job: "a1", Name: "market", PID: 7, Shown: start})
+	r := d.open(Record{Job: "a1", Name: "market", PID: 7, Shown: start})
 	if info, err := os.Stat(d.Home.Run(r.ID)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the directory: %v, %v", info, err)
 	}
@@ -139,7 +138,7 @@ func TestOpenAndLoad(t *testing.T) {
 	if data, err := os.ReadFile(d.Home.Run(r.ID, "prompt.txt")); string(data) != "Hello\n" || err != nil {
 		t.Errorf("prompt %q, %v", data, err)
 	}
-	if err := r.Update(func(r *runlog.Record) { r.Busy = true }); err != nil {
+	if err := r.Update(func(r *Record) { r.Busy = true }); err != nil {
 		t.Fatal(err)
 	}
 	if !d.load(r.ID).Busy || !r.Busy {
@@ -151,12 +150,12 @@ func TestOpenAndLoad(t *testing.T) {
 func TestEveryFieldIsKept(t *testing.T) {
 	d := newDesk(t)
 	at := time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC)
-	want := runlog.Record{
+	want := Record{
 		ID: newID(t, at, 1), Kind: "reminder", Job: "a", Name: "n", Path: "p", Description: "d", Answers: []string{"1"}, Mode: "isolated", Foreground: true, Shared: true, Persistent: true, Key: "k", Engine: "e", Model: "m", Started: at, Finished: &at,
-		Outcome: runlog.OK, Error: "err", Verify: runlog.VerifyOK, ToolCalls: 9, ToolErrors: 8, PID: 1, PIDStart: 2, PIDGroup: 3, BootID: "b", PIDNamespace: "pid:[1]", AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
-		Skills: []string{"s"}, MaxChain: 4, ChainDepth: 2, Scheduled: &at, Deadline: &at, Shown: at, SessionBefore: "b", SessionAfter: "c", Parent: "p", Compaction: runlog.CompactionFailed, Private: true, Text: "t",
-		Accounted: true, Reserved: .5, Permissions: "default", MayAsk: true, ContextBefore: 6, Context: 7, Window: 8, Question: "q", Continued: 5, Resumed: at, Settled: .75, Turns: 1, Pings: 2, Reports: 3, Compactions: 4, Usage: runlog.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: .25, Assumed: .125,
-		Seal: "on", Network: "none", Sealed: &runlog.Sealed{ABI: 7, Network: "none", Read: []string{"/r"}, Write: []string{"/x"}, Sockets: []string{"/s"}},
+		Outcome: OK, Error: "err", Verify: verifyOK, ToolCalls: 9, ToolErrors: 8, PID: 1, PIDStart: 2, PIDGroup: 3, BootID: "b", PIDNamespace: "pid:[1]", AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
+		Skills: []string{"s"}, MaxChain: 4, ChainDepth: 2, Scheduled: &at, Deadline: &at, Shown: at, SessionBefore: "b", SessionAfter: "c", Parent: "p", Compaction: CompactionFailed, Private: true, Text: "t",
+		Accounted: true, Reserved: .5, Permissions: "default", MayAsk: true, ContextBefore: 6, Context: 7, Window: 8, Question: "q", Continued: 5, Resumed: at, Settled: .75, Turns: 1, Pings: 2, Reports: 3, Compactions: 4, Usage: Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: .25, Assumed: .125,
+		Seal: "on", Network: "none", Sealed: &Sealed{ABI: 7, Network: "none", Read: []string{"/r"}, Write: []string{"/x"}, Sockets: []string{"/s"}},
 	}
 	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
@@ -167,7 +166,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got runlog.Record
+	var got Record
 	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
 	}
@@ -274,7 +273,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("Find(%q) = %s, %v, want %s", name, r.ID, err, ids[want])
 		}
 	}
-	var unknown *runlog.Unknown
+	var unknown *Unknown
 	if _, err := d.Find(broken); err == nil || errors.As(err, &unknown) {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
@@ -283,8 +282,8 @@ func TestFind(t *testing.T) {
 // A job is its run that is alive, else the latest that ran; what did not run counts only where nothing else is.
 func TestFindPrefersWhatRan(t *testing.T) {
 	d := newDesk(t)
-	add := func(name string, outcome runlog.Outcome, of process.ID) string {
-		r := d.open(runlog.Record{Job: name + "-id", Name: name, PID: of.PID, PIDStart: of.Start})
+	add := func(name string, outcome Outcome, of process.ID) string {
+		r := d.open(Record{Job: name + "-id", Name: name, PID: of.PID, PIDStart: of.Start})
 		if outcome != "" {
 			if err := r.Finish(outcome, ""); err != nil {
 				t.Fatal(err)
@@ -294,14 +293,14 @@ func TestFindPrefersWhatRan(t *testing.T) {
 		return r.ID
 	}
 	alive := add("busy", "", process.Self())
-	add("busy", runlog.OK, process.ID{})
-	add("busy", runlog.Skipped, process.ID{})
-	old := add("idle", runlog.OK, process.ID{})
-	gated := add("idle", runlog.Gated, process.ID{})
-	add("idle", runlog.Skipped, process.ID{})
-	add("idle", runlog.Paused, process.ID{})
-	add("never", runlog.Paused, process.ID{})
-	skipped := add("never", runlog.Skipped, process.ID{})
+	add("busy", OK, process.ID{})
+	add("busy", Skipped, process.ID{})
+	old := add("idle", OK, process.ID{})
+	gated := add("idle", Gated, process.ID{})
+	add("idle", Skipped, process.ID{})
+	add("idle", Paused, process.ID{})
+	add("never", Paused, process.ID{})
+	skipped := add("never", Skipped, process.ID{})
 	for name, want := range map[string]string{
 		"busy": alive, "busy-id": alive, "idle": gated, "idle~0": gated, "idle~1": old, "never": skipped, "last": skipped, skipped[:len(skipped)-1]: skipped,
 	} {
@@ -331,7 +330,7 @@ func TestFindUnknown(t *testing.T) {
 		"20260302T090000.000Z-abcdef": `no run "20260302T090000.000Z-abcdef"`,
 	} {
 		_, err := d.Find(name)
-		var unknown *runlog.Unknown
+		var unknown *Unknown
 		if !errors.As(err, &unknown) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("Find(%q): %v, want %s", name, err, want)
 		}

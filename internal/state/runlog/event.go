@@ -5,47 +5,47 @@ import (
 	"time"
 )
 
-// EventType is the type of an event.
-type EventType string
+// eventType is the type of an event.
+type eventType string
 
 // Events of an engine. All engines use the same ones.
 const (
-	Text       EventType = "text"
-	Thinking   EventType = "thinking"
-	ToolUse    EventType = "tool_use"
-	ToolResult EventType = "tool_result"
-	Request    EventType = "request" // a service is asked; until the next usage it counts as Most, and the answers since the last as Reported
-	UsageEvent EventType = "usage"   // without Usage: the request was not answered, and Cost is assumed
-	Compacted  EventType = "compacted"
-	Session    EventType = "session" // the session's id became known or changed
-	ErrorEvent EventType = "error"
-	Result     EventType = "result" // the final text of one turn
+	Text       eventType = "text"
+	Thinking   eventType = "thinking"
+	ToolUse    eventType = "tool_use"
+	ToolResult eventType = "tool_result"
+	Request    eventType = "request" // a service is asked; until the next usage it counts as Most, and the answers since the last as Reported
+	UsageEvent eventType = "usage"   // without Usage: the request was not answered, and Cost is assumed
+	Compacted  eventType = "compacted"
+	Session    eventType = "session" // the session's id became known or changed
+	ErrorEvent eventType = "error"
+	Result     eventType = "result" // the final text of one turn
 )
 
 // Events of the tools and of the fire itself.
 const (
-	Ping          EventType = "ping"         // reserved: the one message of this run
-	PingRefused   EventType = "ping_refused" // definitely not sent: the reservation is given back
-	Report        EventType = "report"
-	Refusal       EventType = "refusal"
-	Verdict       EventType = "verdict"      // on a use of a tool; IsError when it was denied
-	Asked         EventType = "asked"        // the owner is asked about the use of a tool; Text is the pattern that would allow it
-	Permitted     EventType = "permitted"    // what the owner answered: IsError when it was no
-	CompactWish   EventType = "compact_wish" // asked for by the agent, done when the turn ends
-	CompactFailed EventType = "compact_failed"
-	FollowUp      EventType = "follow_up" // At is written in Text: the next reminder of the chain; the last one counts
-	Nudge         EventType = "nudge"     // reminded that a report is due
-	ForkWish      EventType = "fork_wish" // asked for by the agent, done when the turn ends: Tool is the tool, Text the topic
-	Fork          EventType = "fork"      // Tool says what became of the interactive fork, Text has its topic
-	Message       EventType = "message"   // a message other than a ping has its number; Tool is its kind
-	Delivered     EventType = "delivered" // what became of that message
-	Retry         EventType = "retry"
-	SessionLost   EventType = "session_lost"
-	UpdatesPopped EventType = "updates"
-	LeftOut       EventType = "left_out"      // what the engine printed and is not kept
-	ServerFailed  EventType = "server_failed" // an MCP server could not be used; Tool is its name, Text the reason
-	Verified      EventType = "verify"        // Tool decided whether the run did what it was for: IsError when not, Text is the reason, Count the retry that follows
-	Answered      EventType = "answered"      // the run goes on with the owner's answer; Reported is what it has cost so far
+	Ping          eventType = "ping"         // reserved: the one message of this run
+	PingRefused   eventType = "ping_refused" // definitely not sent: the reservation is given back
+	Report        eventType = "report"
+	Refusal       eventType = "refusal"
+	Verdict       eventType = "verdict"      // on a use of a tool; IsError when it was denied
+	Asked         eventType = "asked"        // the owner is asked about the use of a tool; Text is the pattern that would allow it
+	Permitted     eventType = "permitted"    // what the owner answered: IsError when it was no
+	CompactWish   eventType = "compact_wish" // asked for by the agent, done when the turn ends
+	CompactFailed eventType = "compact_failed"
+	FollowUp      eventType = "follow_up" // At is written in Text: the next reminder of the chain; the last one counts
+	Nudge         eventType = "nudge"     // reminded that a report is due
+	ForkWish      eventType = "fork_wish" // asked for by the agent, done when the turn ends: Tool is the tool, Text the topic
+	Fork          eventType = "fork"      // Tool says what became of the interactive fork, Text has its topic
+	Message       eventType = "message"   // a message other than a ping has its number; Tool is its kind
+	Delivered     eventType = "delivered" // what became of that message
+	Retry         eventType = "retry"
+	SessionLost   eventType = "session_lost"
+	UpdatesPopped eventType = "updates"
+	LeftOut       eventType = "left_out"      // what the engine printed and is not kept
+	ServerFailed  eventType = "server_failed" // an MCP server could not be used; Tool is its name, Text the reason
+	Verified      eventType = "verify"        // Tool decided whether the run did what it was for: IsError when not, Text is the reason, Count the retry that follows
+	Answered      eventType = "answered"      // the run goes on with the owner's answer; Reported is what it has cost so far
 )
 
 // AskOwner is the tool of a Ping that asks the owner a question, which is its Text.
@@ -54,7 +54,7 @@ const AskOwner = "ask_owner"
 // Event is a line of events.jsonl.
 type Event struct {
 	At        time.Time             `json:"at"`
-	Type      EventType             `json:"type"`
+	Type      eventType             `json:"type"`
 	Text      string                `json:"text,omitempty"`
 	Tool      string                `json:"tool,omitempty"`
 	ToolID    string                `json:"tool_id,omitempty"` // joins a tool_use and its tool_result
@@ -122,8 +122,8 @@ type Standing struct {
 	answered bool // the answer to Question was handed to the agent, which has said nothing since
 }
 
-// Stand updates the standing by the next event.
-func (s *Standing) Stand(e Event) {
+// stand updates the standing by the next event.
+func (s *Standing) stand(e Event) {
 	if e.Session != "" && (e.Type == Session || e.Type == Compacted) {
 		s.Session = e.Session
 	}

@@ -1,4 +1,4 @@
-package runlog_test
+package runlog
 
 import (
 	"bytes"
@@ -10,14 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// large is where the fold begins.
-const large = 64 << 10
-
-func (d *desk) events(id string) (events []runlog.Event, bad int) {
+func (d *desk) events(id string) (events []Event, bad int) {
 	d.t.Helper()
 	for e, err := range d.Events(id, &bad) {
 		if err != nil {
@@ -30,18 +25,18 @@ func (d *desk) events(id string) (events []runlog.Event, bad int) {
 
 func TestEvents(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{})
+	r := d.open(Record{})
 	if events, bad := d.events(r.ID); events != nil || bad != 0 {
 		t.Errorf("before the first: %v, %d", events, bad)
 	}
 	earlier := start.Add(-time.Hour)
-	want := []runlog.Event{
-		{At: earlier, Type: runlog.Text, Text: "a <b> & \u2028\n c"},
-		{Type: runlog.ToolUse, Tool: "Read", ToolID: "1", Input: json.RawMessage(`{"a":[1,"x"]}`)},
-		{Type: runlog.ToolResult, Tool: "Read", ToolID: "1", Text: "no", IsError: true},
-		{Type: runlog.UsageEvent, Usage: &runlog.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: 0.25},
-		{Type: runlog.Compacted, Session: "b", Parent: "a", Before: 9, After: 3},
-		{Type: runlog.UpdatesPopped, Count: 2},
+	want := []Event{
+		{At: earlier, Type: Text, Text: "a <b> & \u2028\n c"},
+		{Type: ToolUse, Tool: "Read", ToolID: "1", Input: json.RawMessage(`{"a":[1,"x"]}`)},
+		{Type: ToolResult, Tool: "Read", ToolID: "1", Text: "no", IsError: true},
+		{Type: UsageEvent, Usage: &Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: 0.25},
+		{Type: Compacted, Session: "b", Parent: "a", Before: 9, After: 3},
+		{Type: UpdatesPopped, Count: 2},
 	}
 	d.event(r, want...)
 	for i := range want {
@@ -66,15 +61,15 @@ func TestEvents(t *testing.T) {
 
 func TestLargeEvents(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{})
+	r := d.open(Record{})
 	text := strings.Repeat("x", large)
 	input := json.RawMessage(`"` + strings.Repeat("é", large/2) + `"`)
-	want := []runlog.Event{
-		{Type: runlog.Text, Text: text[1:]},
-		{Type: runlog.Text, Text: text},
-		{Type: runlog.ToolUse, Input: input, Text: "why"},
-		{Type: runlog.ToolResult, Text: text + "1", Tool: "Read", Input: json.RawMessage("1")},
-		{Type: runlog.ToolResult, Text: text + "2"},
+	want := []Event{
+		{Type: Text, Text: text[1:]},
+		{Type: Text, Text: text},
+		{Type: ToolUse, Input: input, Text: "why"},
+		{Type: ToolResult, Text: text + "1", Tool: "Read", Input: json.RawMessage("1")},
+		{Type: ToolResult, Text: text + "2"},
 	}
 	d.event(r, want...)
 	got, bad := d.events(r.ID)
@@ -103,9 +98,9 @@ func TestLargeEvents(t *testing.T) {
 // A deleted file affects only its own event.
 func TestLargeEventGone(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{})
+	r := d.open(Record{})
 	huge := strings.Repeat("x", large)
-	d.event(r, runlog.Event{Type: runlog.Text, Text: huge}, runlog.Event{Type: runlog.Report}, runlog.Event{Type: runlog.Result, Text: huge})
+	d.event(r, Event{Type: Text, Text: huge}, Event{Type: Report}, Event{Type: Result, Text: huge})
 	for _, name := range []string{"text-1.txt", "result-1.txt"} {
 		if err := os.Remove(d.Home.Run(r.ID, name)); err != nil {
 			t.Fatal(err)
@@ -121,7 +116,7 @@ func TestLargeEventGone(t *testing.T) {
 	if s, err := r.Standing(); err != nil || s.Reports != 1 || !s.Started {
 		t.Errorf("standing %+v, %v", s, err)
 	}
-	if err := r.Finish(runlog.OK, ""); err != nil {
+	if err := r.Finish(OK, ""); err != nil {
 		t.Errorf("the run cannot end: %v", err)
 	}
 	if got := d.load(r.ID); !got.Done() || got.Reports != 1 || got.Turns != 1 {
@@ -132,7 +127,7 @@ func TestLargeEventGone(t *testing.T) {
 // No event leads to a file outside the run's directory.
 func TestFileOfAnotherPlace(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{})
+	r := d.open(Record{})
 	d.write(r.ID, "run.json", "secret")
 	d.write(r.ID, "events.jsonl", `{"type":"text","file":"../../../secret"}`+"\n")
 	if err := os.WriteFile(d.Home.Path("secret"), []byte("secret"), 0o600); err != nil {
@@ -147,8 +142,8 @@ func TestFileOfAnotherPlace(t *testing.T) {
 
 func TestTornLine(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{})
-	d.event(r, runlog.Event{Type: runlog.Ping})
+	r := d.open(Record{})
+	d.event(r, Event{Type: Ping})
 	f, err := os.OpenFile(d.Home.Run(r.ID, "events.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -159,9 +154,9 @@ func TestTornLine(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d.event(r, runlog.Event{Type: runlog.Report})
+	d.event(r, Event{Type: Report})
 	events, bad := d.events(r.ID)
-	if len(events) != 2 || events[1].Type != runlog.Report || bad != 2 {
+	if len(events) != 2 || events[1].Type != Report || bad != 2 {
 		t.Errorf("%d bad, %+v", bad, events)
 	}
 	if s, err := r.Standing(); err != nil || s.Pings != 1 || s.Reports != 1 {
@@ -170,53 +165,53 @@ func TestTornLine(t *testing.T) {
 }
 
 func TestStanding(t *testing.T) {
-	wish := func(text string) runlog.Event { return runlog.Event{Type: runlog.CompactWish, Text: text} }
-	of := func(kinds ...runlog.EventType) (events []runlog.Event) {
+	wish := func(text string) Event { return Event{Type: CompactWish, Text: text} }
+	of := func(kinds ...eventType) (events []Event) {
 		for _, k := range kinds {
-			events = append(events, runlog.Event{Type: k, Text: "x"})
+			events = append(events, Event{Type: k, Text: "x"})
 		}
 		return events
 	}
 	huge := strings.Repeat("keep ", large)
-	session := func(kind runlog.EventType, id, parent string) runlog.Event {
-		return runlog.Event{Type: kind, Session: id, Parent: parent}
+	session := func(kind eventType, id, parent string) Event {
+		return Event{Type: kind, Session: id, Parent: parent}
 	}
-	follow := func(text string) runlog.Event { return runlog.Event{Type: runlog.FollowUp, Text: text} }
+	follow := func(text string) Event { return Event{Type: FollowUp, Text: text} }
 	nine := time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		events []runlog.Event
-		want   runlog.Standing
+		events []Event
+		want   Standing
 	}{
-		"nothing":      {nil, runlog.Standing{}},
-		"no answer":    {of(runlog.Session, runlog.ToolResult, runlog.UsageEvent, runlog.ErrorEvent, runlog.Result, runlog.Retry, runlog.SessionLost, runlog.Refusal, "new kind"), runlog.Standing{}},
-		"text":         {of(runlog.Text), runlog.Standing{Started: true}},
-		"thinking":     {of(runlog.Thinking), runlog.Standing{Started: true}},
-		"tool":         {of(runlog.ToolUse), runlog.Standing{Started: true, Effects: true}},
-		"ping":         {of(runlog.Ping), runlog.Standing{Pings: 1, Unreported: 1, Messages: 1}},
-		"given back":   {of(runlog.Ping, runlog.PingRefused), runlog.Standing{Messages: 1}},
-		"once more":    {of(runlog.Ping, runlog.PingRefused, runlog.Ping), runlog.Standing{Pings: 1, Unreported: 1, Messages: 2}},
-		"reported":     {of(runlog.Ping, runlog.Report), runlog.Standing{Pings: 1, Reports: 1, Messages: 1}},
-		"too early":    {of(runlog.Report, runlog.Ping), runlog.Standing{Pings: 1, Unreported: 1, Reports: 1, Messages: 1}},
-		"for nothing":  {of(runlog.Ping, runlog.Report, runlog.PingRefused), runlog.Standing{Reports: 1, Messages: 1}},
-		"numbered":     {of(runlog.Ping, runlog.Message), runlog.Standing{Pings: 1, Unreported: 1, Messages: 2}},
-		"delivered":    {of(runlog.Message, runlog.Delivered), runlog.Standing{Messages: 1}},
-		"reports":      {of(runlog.Report, runlog.Report), runlog.Standing{Reports: 2}},
-		"nudges":       {of(runlog.Nudge, runlog.Nudge), runlog.Standing{Nudges: 2}},
-		"popped":       {[]runlog.Event{{Type: runlog.UpdatesPopped, Count: 3}, {Type: runlog.UpdatesPopped, Count: 1}}, runlog.Standing{Popped: 4}},
-		"wish":         {[]runlog.Event{wish("a"), wish("b")}, runlog.Standing{Wish: "b", Wished: true}},
-		"wish granted": {append([]runlog.Event{wish("a")}, of(runlog.Compacted)...), runlog.Standing{Compactions: 1}},
-		"wished again": {append(of(runlog.Compacted), wish("a")), runlog.Standing{Compactions: 1, Wish: "a", Wished: true}},
-		"session":      {[]runlog.Event{session(runlog.Session, "a", ""), session(runlog.Session, "b", "a"), {Type: runlog.Session}}, runlog.Standing{Session: "b"}},
-		"of others":    {[]runlog.Event{session(runlog.Session, "a", ""), session(runlog.Ping, "b", ""), session(runlog.SessionLost, "c", "")}, runlog.Standing{Session: "a", Pings: 1, Unreported: 1, Messages: 1}},
-		"compacted":    {[]runlog.Event{session(runlog.Session, "a", ""), session(runlog.Compacted, "b", "a")}, runlog.Standing{Session: "b", Compactions: 1}},
-		"by itself":    {[]runlog.Event{wish("w"), session(runlog.Compacted, "a", "a")}, runlog.Standing{Session: "a", Compactions: 1, Wish: "w", Wished: true}},
-		"follow-up":    {[]runlog.Event{follow("2026-03-07T08:00:00Z"), follow("2026-03-07T09:00:00Z")}, runlog.Standing{FollowUp: nine}},
-		"no follow-up": {[]runlog.Event{follow("2026-03-07T09:00:00Z"), follow("")}, runlog.Standing{}},
-		"large wish":   {[]runlog.Event{wish(huge)}, runlog.Standing{Wish: huge, Wished: true}},
+		"nothing":      {nil, Standing{}},
+		"no answer":    {of(Session, ToolResult, UsageEvent, ErrorEvent, Result, Retry, SessionLost, Refusal, "new kind"), Standing{}},
+		"text":         {of(Text), Standing{Started: true}},
+		"thinking":     {of(Thinking), Standing{Started: true}},
+		"tool":         {of(ToolUse), Standing{Started: true, Effects: true}},
+		"ping":         {of(Ping), Standing{Pings: 1, Unreported: 1, Messages: 1}},
+		"given back":   {of(Ping, PingRefused), Standing{Messages: 1}},
+		"once more":    {of(Ping, PingRefused, Ping), Standing{Pings: 1, Unreported: 1, Messages: 2}},
+		"reported":     {of(Ping, Report), Standing{Pings: 1, Reports: 1, Messages: 1}},
+		"too early":    {of(Report, Ping), Standing{Pings: 1, Unreported: 1, Reports: 1, Messages: 1}},
+		"for nothing":  {of(Ping, Report, PingRefused), Standing{Reports: 1, Messages: 1}},
+		"numbered":     {of(Ping, Message), Standing{Pings: 1, Unreported: 1, Messages: 2}},
+		"delivered":    {of(Message, Delivered), Standing{Messages: 1}},
+		"reports":      {of(Report, Report), Standing{Reports: 2}},
+		"nudges":       {of(Nudge, Nudge), Standing{Nudges: 2}},
+		"popped":       {[]Event{{Type: UpdatesPopped, Count: 3}, {Type: UpdatesPopped, Count: 1}}, Standing{Popped: 4}},
+		"wish":         {[]Event{wish("a"), wish("b")}, Standing{Wish: "b", Wished: true}},
+		"wish granted": {append([]Event{wish("a")}, of(Compacted)...), Standing{Compactions: 1}},
+		"wished again": {append(of(Compacted), wish("a")), Standing{Compactions: 1, Wish: "a", Wished: true}},
+		"session":      {[]Event{session(Session, "a", ""), session(Session, "b", "a"), {Type: Session}}, Standing{Session: "b"}},
+		"of others":    {[]Event{session(Session, "a", ""), session(Ping, "b", ""), session(SessionLost, "c", "")}, Standing{Session: "a", Pings: 1, Unreported: 1, Messages: 1}},
+		"compacted":    {[]Event{session(Session, "a", ""), session(Compacted, "b", "a")}, Standing{Session: "b", Compactions: 1}},
+		"by itself":    {[]Event{wish("w"), session(Compacted, "a", "a")}, Standing{Session: "a", Compactions: 1, Wish: "w", Wished: true}},
+		"follow-up":    {[]Event{follow("2026-03-07T08:00:00Z"), follow("2026-03-07T09:00:00Z")}, Standing{FollowUp: nine}},
+		"no follow-up": {[]Event{follow("2026-03-07T09:00:00Z"), follow("")}, Standing{}},
+		"large wish":   {[]Event{wish(huge)}, Standing{Wish: huge, Wished: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			r := d.open(runlog.Record{})
+			r := d.open(Record{})
 			d.event(r, tc.events...)
 			if got, err := d.Standing(r.ID); got != tc.want || err != nil {
 				t.Errorf("got %.300v, %v", got, err)
@@ -237,7 +232,7 @@ func TestOwesReport(t *testing.T) {
 		{"blocked", 0, 0, false}, {"blocked", 1, 0, false},
 		{"", 0, 0, false}, {"", 1, 0, false},
 	} {
-		if got := (runlog.Standing{Unreported: tc.unreported, Reports: tc.reports}).OwesReport(tc.mode); got != tc.want {
+		if got := (Standing{Unreported: tc.unreported, Reports: tc.reports}).OwesReport(tc.mode); got != tc.want {
 			t.Errorf("%+v: %v", tc, got)
 		}
 	}

@@ -130,7 +130,7 @@ type Sealed struct {
 
 // The values of Record.Verify.
 const (
-	VerifyOK     = "ok"
+	verifyOK     = "ok"
 	verifyFailed = "failed" // the run did not do what it was for, or that could not be decided
 )
 

@@ -17,14 +17,14 @@ import (
 )
 
 // promptFile is the type under which Search returns the prompt of a run, which is not an event.
-const promptFile EventType = "prompt"
+const promptFile eventType = "prompt"
 
-// Found is a text of a run that contains all words.
-type Found struct {
+// found is a text of a run that contains all words.
+type found struct {
 	Run     string
 	Changed time.Time // time of the run's last activity
 	At      time.Time
-	Type    EventType
+	Type    eventType
 	Excerpt string // one line around the first word
 }
 
@@ -33,20 +33,20 @@ type Found struct {
 // stop early; within each the oldest text comes first. The final text of a turn is omitted if it was found before.
 // Unreadable files are skipped. The sequence ends with the first error of the whole, which is yielded with the zero
 // Found.
-func (b Book) Search(ctx context.Context, words []string, said func(prompt string) string) iter.Seq2[Found, error] {
-	return func(yield func(Found, error) bool) {
+func (b Book) Search(ctx context.Context, words []string, said func(prompt string) string) iter.Seq2[found, error] {
+	return func(yield func(found, error) bool) {
 		s := search{b, said, plaintext.NewQuery(words)}
 		all, err := b.latest()
 		if err != nil {
-			yield(Found{}, err)
+			yield(found{}, err)
 			return
 		}
 		for _, f := range all {
 			if err := context.Cause(ctx); err != nil {
-				yield(Found{}, err)
+				yield(found{}, err)
 				return
 			}
-			if len(s.words) > 0 && !s.in(f, func(f Found) bool { return yield(f, nil) }) {
+			if len(s.words) > 0 && !s.in(f, func(f found) bool { return yield(f, nil) }) {
 				return
 			}
 		}
@@ -54,24 +54,24 @@ func (b Book) Search(ctx context.Context, words []string, said func(prompt strin
 }
 
 // latest lists runs by their latest activity, as Found values with only these fields.
-func (b Book) latest() ([]Found, error) {
+func (b Book) latest() ([]found, error) {
 	entries, err := os.ReadDir(b.Home.Runs())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	var all []Found
+	var all []found
 	for _, e := range entries {
 		if !isID(e.Name()) {
 			continue
 		}
 		begun, _ := time.Parse(idTime, e.Name()[:len(idTime)])
-		f := Found{Run: e.Name(), Changed: begun, At: begun}
+		f := found{Run: e.Name(), Changed: begun, At: begun}
 		if info, err := os.Stat(b.Home.Run(f.Run, "events.jsonl")); err == nil {
 			f.Changed = info.ModTime()
 		}
 		all = append(all, f)
 	}
-	order.Sort(all, func(a, b Found) int { return b.Changed.Compare(a.Changed) })
+	order.Sort(all, func(a, b found) int { return b.Changed.Compare(a.Changed) })
 	return all, nil
 }
 
@@ -82,7 +82,7 @@ type search struct {
 }
 
 // in searches one run. It reports whether yield wants more.
-func (s search) in(f Found, yield func(Found) bool) bool {
+func (s search) in(f found, yield func(found) bool) bool {
 	if text, err := store.Read(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.words.Maybe(text) {
 		var found bool
 		f.Type = promptFile

@@ -1,4 +1,4 @@
-package runlog_test
+package runlog
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // search is what was found, each the run's number, the type and the excerpt.
@@ -34,7 +32,7 @@ func (d *desk) finds(want []string, words ...string) {
 	}
 }
 
-func (d *desk) prompt(r *runlog.Run, text string) {
+func (d *desk) prompt(r *Run, text string) {
 	d.t.Helper()
 	if err := r.Prompt(text); err != nil {
 		d.t.Fatal(err)
@@ -43,24 +41,24 @@ func (d *desk) prompt(r *runlog.Run, text string) {
 
 func TestSearch(t *testing.T) {
 	d := newDesk(t)
-	first := d.open(runlog.Record{})
+	first := d.open(Record{})
 	d.prompt(first, "Look for\nthe \"zebra\".")
 	d.event(first,
-		runlog.Event{Type: runlog.Text, Text: "I see a ZEBRA in\x1b[31m the street."},
-		runlog.Event{Type: runlog.Thinking, Text: "a zebra, hm"},
-		runlog.Event{Type: runlog.ToolUse, Tool: "Read", Input: []byte(`{"file_path":"zebra.md"}`)},
-		runlog.Event{Type: runlog.ToolResult, Text: strings.Repeat("grass ", 50) + "<zebra> & \"oryx\"\nmore" + strings.Repeat(" grass", 50)},
-		runlog.Event{Type: runlog.Result, Text: "I see a ZEBRA in\x1b[31m the street."},
-		runlog.Event{Type: runlog.ErrorEvent, Text: "no oryx"},
+		Event{Type: Text, Text: "I see a ZEBRA in\x1b[31m the street."},
+		Event{Type: Thinking, Text: "a zebra, hm"},
+		Event{Type: ToolUse, Tool: "Read", Input: []byte(`{"file_path":"zebra.md"}`)},
+		Event{Type: ToolResult, Text: strings.Repeat("grass ", 50) + "<zebra> & \"oryx\"\nmore" + strings.Repeat(" grass", 50)},
+		Event{Type: Result, Text: "I see a ZEBRA in\x1b[31m the street."},
+		Event{Type: ErrorEvent, Text: "no oryx"},
 	)
 	d.now = d.now.Add(time.Hour)
-	second := d.open(runlog.Record{})
-	d.event(second, runlog.Event{Type: runlog.ToolResult, Text: strings.Repeat("grass ", 20_000) + "Straße ΟΡΥΞ gnu"}, runlog.Event{Type: runlog.Result, Text: "zebra"})
+	second := d.open(Record{})
+	d.event(second, Event{Type: ToolResult, Text: strings.Repeat("grass ", 20_000) + "Straße ΟΡΥΞ gnu"}, Event{Type: Result, Text: "zebra"})
 	last := time.Now().Add(time.Hour)
 	if err := os.Chtimes(d.Home.Run(second.ID, "events.jsonl"), last, last); err != nil {
 		t.Fatal(err)
 	}
-	d.open(runlog.Record{})
+	d.open(Record{})
 	result := "1 tool_result …rass" + strings.Repeat(" grass", 9) + " <zebra> & \"oryx\" more" + strings.Repeat(" grass", 16) + " gra…"
 
 	d.finds([]string{"2 result zebra", "1 prompt Look for the \"zebra\".", "1 text I see a ZEBRA in[31m the street.", "1 tool_use Read {\"file_path\":\"zebra.md\"}", result}, "zebra")
@@ -78,8 +76,8 @@ func TestSearch(t *testing.T) {
 func TestSearchOfDamage(t *testing.T) {
 	d := newDesk(t)
 	d.finds(nil, "gnu") // there is no folder yet
-	r := d.open(runlog.Record{})
-	d.event(r, runlog.Event{Type: runlog.Text, Text: strings.Repeat("x", 70_000) + " gnu"}, runlog.Event{Type: runlog.Text, Text: "a gnu"})
+	r := d.open(Record{})
+	d.event(r, Event{Type: Text, Text: strings.Repeat("x", 70_000) + " gnu"}, Event{Type: Text, Text: "a gnu"})
 	if err := os.Remove(d.Home.Run(r.ID, "text-1.txt")); err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +115,10 @@ func TestSearchFindsAll(t *testing.T) {
 	word := rapid.StringOfN(letters, 1, 3, -1)
 	rapid.Check(t, func(rt *rapid.T) {
 		d := newDesk(t)
-		r := d.open(runlog.Record{})
+		r := d.open(Record{})
 		texts := rapid.SliceOfN(rapid.StringOfN(letters, 0, 30, -1), 1, 8).Draw(rt, "texts")
 		for _, text := range texts {
-			d.event(r, runlog.Event{Type: runlog.Text, Text: text})
+			d.event(r, Event{Type: Text, Text: text})
 		}
 		words := rapid.SliceOfN(word, 1, 2).Draw(rt, "words")
 		want := 0

@@ -17,8 +17,8 @@ import (
 
 // Types of the lines of a stream that are no events.
 const (
-	runStarted EventType = "run_started"
-	RunEnded   EventType = "run_ended" // also when it waits; then it may go on, and end again
+	runStarted eventType = "run_started"
+	runEnded   eventType = "run_ended" // also when it waits; then it may go on, and end again
 )
 
 // line is one line of the stream of all runs: an event of a run, its start or its end.
@@ -32,8 +32,8 @@ type line struct {
 	Record *Record `json:"record,omitempty"` // of RunEnded
 }
 
-// Stream is a reader's position in what all runs have done since an instant. It is not for several goroutines.
-type Stream struct {
+// stream is a reader's position in what all runs have done since an instant. It is not for several goroutines.
+type stream struct {
 	book   Book
 	since  time.Time
 	trails map[string]*trail // of the runs on disk; nil: nothing more is expected of that run
@@ -54,17 +54,17 @@ type trail struct {
 const late = 2 * time.Minute
 
 // Stream returns the position before everything that happened at or after an instant.
-func (b Book) Stream(since time.Time) *Stream {
-	return &Stream{book: b, since: since, trails: map[string]*trail{}}
+func (b Book) Stream(since time.Time) *stream {
+	return &stream{book: b, since: since, trails: map[string]*trail{}}
 }
 
 // Bad returns how many lines of events were skipped because they cannot be read.
-func (s *Stream) Bad() int { return s.bad }
+func (s *stream) Bad() int { return s.bad }
 
 // Next yields what happened since the last call, in the order of time; within a run, in the order of its record. Runs that are
 // removed meanwhile are left out. An error of one run is yielded with its id, and the others go on; an error of the directory is
 // yielded alone and ends the sequence.
-func (s *Stream) Next() iter.Seq2[line, error] {
+func (s *stream) Next() iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		closed, err := s.update()
 		if err != nil {
@@ -98,7 +98,7 @@ func (s *Stream) Next() iter.Seq2[line, error] {
 }
 
 // update lists the runs anew if there may be others, and returns those of which more is expected, by the time of their ids.
-func (s *Stream) update() (open []*trail, err error) {
+func (s *stream) update() (open []*trail, err error) {
 	if info, err := os.Stat(s.book.Home.Runs()); err != nil || !s.stable || !info.ModTime().Equal(s.listed) {
 		if err == nil { // a change in the same tick of the file system's clock shows at the next call
 			s.stable, s.listed = info.ModTime().Equal(s.listed), info.ModTime()
@@ -127,7 +127,7 @@ func (s *Stream) update() (open []*trail, err error) {
 }
 
 // past reports whether nothing of a run has happened or can happen at or after the stream's instant.
-func (s *Stream) past(id string) bool {
+func (s *stream) past(id string) bool {
 	if s.since.IsZero() || !(&trail{id: id}).made().Before(s.since) {
 		return false
 	}
@@ -158,7 +158,7 @@ type head struct {
 	stop func()
 }
 
-func (s *Stream) open(t *trail) (h head, some bool) {
+func (s *stream) open(t *trail) (h head, some bool) {
 	h.next, h.stop = iter.Pull2(s.lines(t))
 	return h, h.advance()
 }
@@ -184,7 +184,7 @@ func earliest(heads []head) int {
 }
 
 // lines yields what is new of a run. The record is read first, so that all events before an end which it states are there.
-func (s *Stream) lines(t *trail) iter.Seq2[line, error] {
+func (s *stream) lines(t *trail) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		r, err := s.book.Load(t.id)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -206,7 +206,7 @@ func (s *Stream) lines(t *trail) iter.Seq2[line, error] {
 				return true
 			}
 			t.ended = *r.Finished
-			return yield(line(Event{At: t.ended, Type: RunEnded}, &r), nil)
+			return yield(line(Event{At: t.ended, Type: runEnded}, &r), nil)
 		}
 		for e, err := range s.events(t) {
 			if r.Done() && e.At.After(*r.Finished) && !end() || !yield(line(e, nil), err) {
@@ -224,7 +224,7 @@ func (s *Stream) lines(t *trail) iter.Seq2[line, error] {
 
 // events yields the events of a run from the trail's offset on, and moves that. A line that is being written is left to the next
 // call.
-func (s *Stream) events(t *trail) iter.Seq2[Event, error] {
+func (s *stream) events(t *trail) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f, err := store.Open(s.book.Home.Run(t.id, "events.jsonl"), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {

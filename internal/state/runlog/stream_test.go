@@ -1,4 +1,4 @@
-package runlog_test
+package runlog
 
 import (
 	"encoding/json"
@@ -8,12 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // next is what a stream yields now: the job's name and the type of each line, with a text.
-func (d *desk) next(s *runlog.Stream) string {
+func (d *desk) next(s *stream) string {
 	d.t.Helper()
 	var words []string
 	for line, err := range s.Next() {
@@ -25,7 +23,7 @@ func (d *desk) next(s *runlog.Stream) string {
 		if line.Text != "" {
 			word += "=" + line.Text
 		}
-		if (line.Record != nil) != (line.Type == runlog.RunEnded) || line.Record != nil && line.Record.ID != line.Run {
+		if (line.Record != nil) != (line.Type == runEnded) || line.Record != nil && line.Record.ID != line.Run {
 			d.t.Errorf("%s has the record %+v", word, line.Record)
 		}
 		words = append(words, word)
@@ -35,12 +33,12 @@ func (d *desk) next(s *runlog.Stream) string {
 
 func (d *desk) later(by time.Duration) { d.now = d.now.Add(by) }
 
-func (d *desk) text(r *runlog.Run, text string) {
+func (d *desk) text(r *Run, text string) {
 	d.later(time.Second)
-	d.event(r, runlog.Event{Type: runlog.Text, Text: text})
+	d.event(r, Event{Type: Text, Text: text})
 }
 
-func (d *desk) finish(r *runlog.Run, o runlog.Outcome) {
+func (d *desk) finish(r *Run, o Outcome) {
 	d.t.Helper()
 	d.later(time.Second)
 	if err := r.Finish(o, ""); err != nil {
@@ -49,7 +47,7 @@ func (d *desk) finish(r *runlog.Run, o runlog.Outcome) {
 }
 
 // wants compares what the stream yields now.
-func (d *desk) wants(s *runlog.Stream, want string) {
+func (d *desk) wants(s *stream, want string) {
 	d.t.Helper()
 	if got := d.next(s); got != want {
 		d.t.Errorf("got  %s\nwant %s", got, want)
@@ -61,24 +59,24 @@ func TestStream(t *testing.T) {
 	d := newDesk(t)
 	s := d.Stream(time.Time{})
 	d.wants(s, "")
-	a := d.open(runlog.Record{Name: "a"})
+	a := d.open(Record{Name: "a"})
 	d.text(a, "a1")
-	b := d.open(runlog.Record{Name: "b"})
+	b := d.open(Record{Name: "b"})
 	d.text(b, "b1")
 	d.text(a, "a2")
-	d.finish(b, runlog.OK)
+	d.finish(b, OK)
 	d.wants(s, "a:run_started a:text=a1 b:run_started b:text=b1 a:text=a2 b:run_ended")
 	d.wants(s, "")
 	d.text(a, "a3")
-	skipped := d.open(runlog.Record{Name: "c"})
-	d.finish(skipped, runlog.Skipped)
+	skipped := d.open(Record{Name: "c"})
+	d.finish(skipped, Skipped)
 	d.wants(s, "a:text=a3 c:run_started c:run_ended")
 	d.text(b, "late") // about a run that has ended
-	d.finish(a, runlog.Failed)
+	d.finish(a, Failed)
 	d.wants(s, "b:text=late a:run_ended")
 	d.later(time.Hour)
 	d.wants(s, "")
-	d.event(a, runlog.Event{Type: runlog.Text, Text: "much later"})
+	d.event(a, Event{Type: Text, Text: "much later"})
 	d.wants(s, "")
 	d.wants(d.Stream(time.Time{}), "a:run_started a:text=a1 b:run_started b:text=b1 a:text=a2 b:run_ended a:text=a3 c:run_started c:run_ended "+
 		"b:text=late a:run_ended a:text=much later")
@@ -87,9 +85,9 @@ func TestStream(t *testing.T) {
 // A line has the run, and the fields of the event as they are on disk.
 func TestStreamLine(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{Name: "a", Job: "j", Kind: "routine"})
+	r := d.open(Record{Name: "a", Job: "j", Kind: "routine"})
 	huge := strings.Repeat("x", large)
-	d.event(r, runlog.Event{Type: runlog.ToolUse, Tool: "Read", Input: json.RawMessage(`{"a":"<b>"}`)}, runlog.Event{Type: runlog.Text, Text: huge})
+	d.event(r, Event{Type: ToolUse, Tool: "Read", Input: json.RawMessage(`{"a":"<b>"}`)}, Event{Type: Text, Text: huge})
 	n := 0
 	for line, err := range d.Stream(time.Time{}).Next() {
 		text, jsonErr := json.Marshal(line)
@@ -113,23 +111,23 @@ func TestStreamOfAWaitingRun(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		d := newDesk(t)
 		s := d.Stream(time.Time{})
-		r := d.open(runlog.Record{Name: "a"})
+		r := d.open(Record{Name: "a"})
 		d.text(r, "which?")
-		d.finish(r, runlog.Waiting)
+		d.finish(r, Waiting)
 		d.wants(s, "a:run_started a:text=which? a:run_ended")
 		d.later(24 * time.Hour)
 		d.wants(s, "")
-		r, err := d.Reopen(t.Context(), r.ID, func(*runlog.Record) {})
+		r, err := d.Reopen(t.Context(), r.ID, func(*Record) {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.event(r, runlog.Event{Type: runlog.Answered, Text: "this"})
+		d.event(r, Event{Type: Answered, Text: "this"})
 		if looks {
 			d.wants(s, "a:answered=this")
 			d.wants(s, "")
 		}
 		d.text(r, "done")
-		d.finish(r, runlog.OK)
+		d.finish(r, OK)
 		if looks {
 			d.wants(s, "a:text=done a:run_ended")
 		} else {
@@ -142,10 +140,10 @@ func TestStreamOfAWaitingRun(t *testing.T) {
 // The stream begins at an instant: of a run that began before, only what happened since.
 func TestStreamSince(t *testing.T) {
 	d := newDesk(t)
-	old, waiting := d.open(runlog.Record{Name: "old"}), d.open(runlog.Record{Name: "w"})
-	d.finish(old, runlog.OK)
-	d.finish(waiting, runlog.Waiting)
-	a := d.open(runlog.Record{Name: "a"})
+	old, waiting := d.open(Record{Name: "old"}), d.open(Record{Name: "w"})
+	d.finish(old, OK)
+	d.finish(waiting, Waiting)
+	a := d.open(Record{Name: "a"})
 	d.text(a, "a1")
 	d.later(time.Hour)
 	since := d.now
@@ -171,12 +169,12 @@ func TestStreamSince(t *testing.T) {
 	s := d.Stream(since)
 	d.wants(s, "")
 	d.text(a, "a2")
-	again, err := d.Reopen(t.Context(), waiting.ID, func(*runlog.Record) {})
+	again, err := d.Reopen(t.Context(), waiting.ID, func(*Record) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.text(again, "w1")
-	d.text(d.open(runlog.Record{Name: "new"}), "n1")
+	d.text(d.open(Record{Name: "new"}), "n1")
 	d.wants(s, "a:text=a2 w:text=w1 new:run_started new:text=n1")
 }
 

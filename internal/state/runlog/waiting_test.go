@@ -1,54 +1,52 @@
-package runlog_test
+package runlog
 
 import (
 	"errors"
 	"testing"
-
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // asked is the event of a question, answered that of the answer.
-func asked(text string) runlog.Event {
-	return runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: text}
+func asked(text string) Event {
+	return Event{Type: Ping, Tool: AskOwner, Text: text}
 }
 
 // Whether a run asks, and whether it waits if its process dies now.
 func TestStandingOfQuestions(t *testing.T) {
-	answer := runlog.Event{Type: runlog.Answered, Text: "red"}
-	refused := runlog.Event{Type: runlog.PingRefused, Tool: runlog.AskOwner}
-	of := func(kind runlog.EventType) runlog.Event { return runlog.Event{Type: kind} }
+	answer := Event{Type: Answered, Text: "red"}
+	refused := Event{Type: PingRefused, Tool: AskOwner}
+	of := func(kind eventType) Event { return Event{Type: kind} }
 	for name, tc := range map[string]struct {
-		events   []runlog.Event
+		events   []Event
 		question string
 		asking   bool
 		earlier  int
 	}{
 		"nothing":         {nil, "", false, 0},
-		"a ping":          {[]runlog.Event{of(runlog.Ping)}, "", false, 0},
-		"asked":           {[]runlog.Event{asked("Q"), of(runlog.Text), of(runlog.ToolUse)}, "Q", true, 0},
-		"not sent":        {[]runlog.Event{asked("Q"), refused}, "", false, 0},
-		"another refused": {[]runlog.Event{asked("Q"), of(runlog.Ping), of(runlog.PingRefused)}, "Q", true, 0},
-		"handed over":     {[]runlog.Event{asked("Q"), answer, of(runlog.Session)}, "Q", false, 1},
+		"a ping":          {[]Event{of(Ping)}, "", false, 0},
+		"asked":           {[]Event{asked("Q"), of(Text), of(ToolUse)}, "Q", true, 0},
+		"not sent":        {[]Event{asked("Q"), refused}, "", false, 0},
+		"another refused": {[]Event{asked("Q"), of(Ping), of(PingRefused)}, "Q", true, 0},
+		"handed over":     {[]Event{asked("Q"), answer, of(Session)}, "Q", false, 1},
 		"handed over twice": {
-			[]runlog.Event{asked("Q"), answer, of(runlog.Session), answer}, "Q", false, 1,
+			[]Event{asked("Q"), answer, of(Session), answer}, "Q", false, 1,
 		},
-		"read":        {[]runlog.Event{asked("Q"), answer, of(runlog.Thinking)}, "", false, 1},
-		"asked again": {[]runlog.Event{asked("Q"), answer, of(runlog.Text), asked("R")}, "R", true, 1},
+		"read":        {[]Event{asked("Q"), answer, of(Thinking)}, "", false, 1},
+		"asked again": {[]Event{asked("Q"), answer, of(Text), asked("R")}, "R", true, 1},
 		"asked at once": { // the event of the use may come late
-			[]runlog.Event{asked("Q"), answer, asked("R"), of(runlog.ToolUse)}, "R", true, 1,
+			[]Event{asked("Q"), answer, asked("R"), of(ToolUse)}, "R", true, 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			r := d.open(runlog.Record{PID: 1 << 30})
+			r := d.open(Record{PID: 1 << 30})
 			d.event(r, tc.events...)
 			s, err := r.Standing()
 			if s.Question != tc.question || s.Asking() != tc.asking || s.Earlier != tc.earlier || err != nil {
 				t.Errorf("question %q, asking %v, earlier %d, %v", s.Question, s.Asking(), s.Earlier, err)
 			}
-			want := runlog.Interrupted
+			want := Interrupted
 			if tc.question != "" {
-				want = runlog.Waiting
+				want = Waiting
 			}
 			if cut := d.CutOff(d.load(r.ID)); cut.Outcome != want || cut.Question != tc.question {
 				t.Errorf("as it is shown: %s, %q", cut.Outcome, cut.Question)
@@ -66,12 +64,12 @@ func TestStandingOfQuestions(t *testing.T) {
 // A run that was requested to end does not wait.
 func TestStoppedDoesNotWait(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{PID: 1 << 30})
+	r := d.open(Record{PID: 1 << 30})
 	d.event(r, asked("Q"))
 	if err := d.AskStop(r.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Close(r.ID); err != nil || d.load(r.ID).Outcome != runlog.Interrupted {
+	if _, err := d.Close(r.ID); err != nil || d.load(r.ID).Outcome != Interrupted {
 		t.Errorf("%s, %v", d.load(r.ID).Outcome, err)
 	}
 }
@@ -79,16 +77,16 @@ func TestStoppedDoesNotWait(t *testing.T) {
 // Only a run that waits is opened again, and whoever saw it in its former process does not end it.
 func TestReopen(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{PID: 1 << 30})
+	r := d.open(Record{PID: 1 << 30})
 	d.event(r, asked("Q"))
 	before := d.load(r.ID)
-	if _, err := d.Reopen(t.Context(), r.ID, func(*runlog.Record) {}); !errors.Is(err, runlog.ErrNotWaiting) {
+	if _, err := d.Reopen(t.Context(), r.ID, func(*Record) {}); !errors.Is(err, errNotWaiting) {
 		t.Errorf("in progress: %v", err)
 	}
 	if _, err := d.Close(r.ID); err != nil {
 		t.Fatal(err)
 	}
-	again, err := d.Reopen(t.Context(), r.ID, func(r *runlog.Record) { r.PID, r.Continued = 1<<30+1, 1 })
+	again, err := d.Reopen(t.Context(), r.ID, func(r *Record) { r.PID, r.Continued = 1<<30+1, 1 })
 	if got := d.load(r.ID); err != nil || got.Done() || got.Outcome != "" || got.Question != "" || got.PID != 1<<30+1 || got.Account() != r.ID+"+1" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -98,10 +96,10 @@ func TestReopen(t *testing.T) {
 	if err := again.Prompt("go on"); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Finish(runlog.OK, ""); err != nil {
+	if err := again.Finish(OK, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Reopen(t.Context(), r.ID, func(*runlog.Record) {}); !errors.Is(err, runlog.ErrNotWaiting) {
+	if _, err := d.Reopen(t.Context(), r.ID, func(*Record) {}); !errors.Is(err, errNotWaiting) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -109,8 +107,8 @@ func TestReopen(t *testing.T) {
 // What was settled before an answer stays as it was, whatever is reserved for the part after it.
 func TestBillOfParts(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{Accounted: true, Reserved: 0.5})
-	session, usage := runlog.Event{Type: runlog.Session, Session: "s"}, runlog.Event{Type: runlog.UsageEvent, Usage: &runlog.Usage{}, Cost: 0.2}
+	r := d.open(Record{Accounted: true, Reserved: 0.5})
+	session, usage := Event{Type: Session, Session: "s"}, Event{Type: UsageEvent, Usage: &Usage{}, Cost: 0.2}
 	want := func(what string, cost, assumed float64, starts int) {
 		t.Helper()
 		bill, err := d.Bill(r.Record)
@@ -121,7 +119,7 @@ func TestBillOfParts(t *testing.T) {
 	d.event(r, session, usage, session)
 	want("an open request", 0.5, 0.3, 2)
 	r.Settled, r.Reserved, r.Continued = 0.5, 0.1, 1
-	d.event(r, runlog.Event{Type: runlog.Answered, Reported: 0.5})
+	d.event(r, Event{Type: Answered, Reported: 0.5})
 	want("handed over", 0.5, 0.3, 0)
 	d.event(r, session)
 	want("begun", 0.6, 0.4, 1)

@@ -171,7 +171,7 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 		if err != nil {
 			return err
 		}
-		s.Stand(e)
+		s.stand(e)
 		r.sum(e)
 		bill.add(e, r.Record)
 	}
@@ -227,7 +227,7 @@ func (r *Run) sum(e Event) {
 			r.ToolErrors++
 		}
 	case Verified:
-		r.Verify = VerifyOK
+		r.Verify = verifyOK
 		if e.IsError {
 			r.Verify = verifyFailed
 		}

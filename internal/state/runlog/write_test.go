@@ -1,4 +1,4 @@
-package runlog_test
+package runlog
 
 import (
 	"context"
@@ -12,14 +12,12 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // Each goroutine stands for a process of its own: it opens the run by its id.
 func TestDecideIsAtomic(t *testing.T) {
 	d := newDesk(t)
-	id := d.open(runlog.Record{}).ID
+	id := d.open(Record{}).ID
 	errSent := errors.New("sent already")
 	var sent, refused atomic.Int32
 	var all sync.WaitGroup
@@ -30,12 +28,12 @@ func TestDecideIsAtomic(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			err = r.Decide(context.Background(), func(s runlog.Standing) (runlog.Event, error) {
+			err = r.Decide(context.Background(), func(s Standing) (Event, error) {
 				time.Sleep(5 * time.Millisecond) // for the others to come in between
 				if s.Pings > 0 {
-					return runlog.Event{Type: runlog.Ping}, errSent
+					return Event{Type: Ping}, errSent
 				}
-				return runlog.Event{Type: runlog.Ping}, nil
+				return Event{Type: Ping}, nil
 			})
 			switch {
 			case err == nil:
@@ -55,14 +53,14 @@ func TestDecideIsAtomic(t *testing.T) {
 
 func TestEventsOfManyProcesses(t *testing.T) {
 	d := newDesk(t)
-	id := d.open(runlog.Record{}).ID
+	id := d.open(Record{}).ID
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			r, err := d.At(id)
 			for range 3 {
 				if err == nil {
-					err = r.Event(context.Background(), runlog.Event{Type: runlog.Report, Text: strings.Repeat("x", 3*large/2)})
+					err = r.Event(context.Background(), Event{Type: Report, Text: strings.Repeat("x", 3*large/2)})
 				}
 			}
 			if err != nil {
@@ -83,30 +81,30 @@ func TestEventsOfManyProcesses(t *testing.T) {
 
 func TestFinish(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{Job: "a1", SessionBefore: "s-0"})
+	r := d.open(Record{Job: "a1", SessionBefore: "s-0"})
 	d.event(r,
-		runlog.Event{Type: runlog.Session, Session: "s-1"},
-		runlog.Event{Type: runlog.UsageEvent, Usage: &runlog.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: 0.25},
-		runlog.Event{Type: runlog.Ping}, runlog.Event{Type: runlog.PingRefused}, runlog.Event{Type: runlog.Ping},
-		runlog.Event{Type: runlog.Report}, runlog.Event{Type: runlog.Report},
-		runlog.Event{Type: runlog.Result, Text: strings.Repeat("x", large)},
-		runlog.Event{Type: runlog.UsageEvent, Cost: 0.5},
-		runlog.Event{Type: runlog.UsageEvent, Usage: &runlog.Usage{In: 10, Out: 20, CacheRead: 30, CacheWrite: 40}},
-		runlog.Event{Type: runlog.Compacted, Session: "s-2"}, runlog.Event{Type: runlog.Compacted},
-		runlog.Event{Type: runlog.Result},
+		Event{Type: Session, Session: "s-1"},
+		Event{Type: UsageEvent, Usage: &Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: 0.25},
+		Event{Type: Ping}, Event{Type: PingRefused}, Event{Type: Ping},
+		Event{Type: Report}, Event{Type: Report},
+		Event{Type: Result, Text: strings.Repeat("x", large)},
+		Event{Type: UsageEvent, Cost: 0.5},
+		Event{Type: UsageEvent, Usage: &Usage{In: 10, Out: 20, CacheRead: 30, CacheWrite: 40}},
+		Event{Type: Compacted, Session: "s-2"}, Event{Type: Compacted},
+		Event{Type: Result},
 	)
-	if err := r.Conclude(runlog.Failed, "broken"); err != nil {
+	if err := r.Conclude(Failed, "broken"); err != nil {
 		t.Fatal(err)
 	}
-	if r.Outcome != runlog.Failed || r.Turns != 2 || r.Done() {
+	if r.Outcome != Failed || r.Turns != 2 || r.Done() {
 		t.Errorf("concluded %+v", r.Record)
 	}
 	if got := d.load(r.ID); got.Outcome != "" || got.Done() || got.Turns != 0 {
 		t.Errorf("on disk before the end: %+v", got)
 	}
-	d.event(r, runlog.Event{Type: runlog.Delivered})
+	d.event(r, Event{Type: Delivered})
 	d.now = d.now.Add(time.Minute)
-	if err := r.Finish(runlog.Unreported, "silent"); err != nil {
+	if err := r.Finish(Unreported, "silent"); err != nil {
 		t.Fatal(err)
 	}
 	got := d.load(r.ID)
@@ -117,9 +115,9 @@ func TestFinish(t *testing.T) {
 		t.Errorf("final text of %d bytes", len(got.Text))
 	}
 	got.Text, got.Started, got.Finished = "", time.Time{}, nil
-	want := runlog.Record{
-		ID: r.ID, Job: "a1", Outcome: runlog.Unreported, Error: "silent", SessionBefore: "s-0", SessionAfter: "s-2",
-		Turns: 2, Pings: 1, Reports: 2, Compactions: 2, Compaction: runlog.CompactionDone, Usage: runlog.Usage{In: 11, Out: 22, CacheRead: 33, CacheWrite: 44}, Cost: 0.75, Assumed: 0.5,
+	want := Record{
+		ID: r.ID, Job: "a1", Outcome: Unreported, Error: "silent", SessionBefore: "s-0", SessionAfter: "s-2",
+		Turns: 2, Pings: 1, Reports: 2, Compactions: 2, Compaction: CompactionDone, Usage: Usage{In: 11, Out: 22, CacheRead: 33, CacheWrite: 44}, Cost: 0.75, Assumed: 0.5,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
@@ -129,10 +127,10 @@ func TestFinish(t *testing.T) {
 // run.json stays small, whatever an engine printed; the events have all of it.
 func TestFinishBoundsTheRecord(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{})
+	r := d.open(Record{})
 	text, reason := strings.Repeat("\u00e9", 1<<20), strings.Repeat("x", 1<<20)
-	d.event(r, runlog.Event{Type: runlog.Result, Text: text})
-	if err := r.Finish(runlog.Failed, reason); err != nil {
+	d.event(r, Event{Type: Result, Text: text})
+	if err := r.Finish(Failed, reason); err != nil {
 		t.Fatal(err)
 	}
 	got := d.load(r.ID)
@@ -149,14 +147,14 @@ func TestFinishBoundsTheRecord(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{})
-	d.event(r, runlog.Event{Type: runlog.Text, Text: "so far"}, runlog.Event{Type: runlog.Ping})
+	r := d.open(Record{})
+	d.event(r, Event{Type: Text, Text: "so far"}, Event{Type: Ping})
 	d.now = d.now.Add(time.Hour)
 	if changed, err := d.Close(r.ID); !changed || err != nil {
 		t.Fatalf("%v, %v", changed, err)
 	}
 	closed := d.load(r.ID)
-	if closed.Outcome != runlog.Interrupted || closed.Error == "" || !closed.Finished.Equal(d.now.Add(-time.Hour)) || closed.Pings != 1 {
+	if closed.Outcome != Interrupted || closed.Error == "" || !closed.Finished.Equal(d.now.Add(-time.Hour)) || closed.Pings != 1 {
 		t.Errorf("%+v", closed)
 	}
 	d.now = d.now.Add(time.Hour)
@@ -173,7 +171,7 @@ func TestClose(t *testing.T) {
 
 func TestCloseCannotWrite(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(runlog.Record{})
+	r := d.open(Record{})
 	if err := os.Mkdir(d.Home.Run(r.ID, "events.jsonl"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +181,9 @@ func TestCloseCannotWrite(t *testing.T) {
 	if _, err := d.Standing(r.ID); err == nil {
 		t.Error("what cannot be read has a standing")
 	}
-	never := func(runlog.Standing) (runlog.Event, error) {
+	never := func(Standing) (Event, error) {
 		t.Error("decided without knowing")
-		return runlog.Event{}, nil
+		return Event{}, nil
 	}
 	if err := r.Decide(context.Background(), never); err == nil {
 		t.Error("no error")
@@ -198,7 +196,7 @@ func TestShownUntil(t *testing.T) {
 		turns int
 		want  time.Time
 	}{{0, shown}, {1, start}, {3, start}} {
-		if got := (runlog.Record{Started: start, Shown: shown, Turns: tc.turns}).ShownUntil(); !got.Equal(tc.want) {
+		if got := (Record{Started: start, Shown: shown, Turns: tc.turns}).ShownUntil(); !got.Equal(tc.want) {
 			t.Errorf("%d turns: %v, want %v", tc.turns, got, tc.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package session_test
+package session
 
 import (
 	"context"
@@ -11,12 +11,11 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/testkit/storetest"
 )
 
-func bookAt(dir string, warn func(string)) session.Book {
-	return session.Book{Home: paths.Dir(dir), Disk: store.Disk{Now: time.Now, Warn: warn}, Zone: time.UTC}
+func bookAt(dir string, warn func(string)) Book {
+	return Book{Home: paths.Dir(dir), Disk: store.Disk{Now: time.Now, Warn: warn}, Zone: time.UTC}
 }
 
 func TestHistoryConformance(t *testing.T) {
@@ -25,7 +24,7 @@ func TestHistoryConformance(t *testing.T) {
 		Lock: func(dir string) string { return paths.Dir(dir).Lock("session_history") },
 		Busy: lock.ErrBusy,
 		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
-			return bookAt(dir, warn).Log(ctx, session.Event{SessionID: item, Event: session.IsolatedBg})
+			return bookAt(dir, warn).Log(ctx, Event{SessionID: item, Event: IsolatedBg})
 		},
 		Count: func(dir string, warn func(string)) (int, error) {
 			seen, bad := map[string]bool{}, 0
@@ -49,10 +48,10 @@ func TestMessagesConformance(t *testing.T) {
 		Lock: func(dir string) string { return paths.Dir(dir).Lock("fork_messages") },
 		Busy: lock.ErrBusy,
 		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
-			return bookAt(dir, warn).Sent(ctx, session.Message{MessageID: item, ForkSessionID: "s"})
+			return bookAt(dir, warn).Sent(ctx, Message{MessageID: item, ForkSessionID: "s"})
 		},
 		Count: func(dir string, _ func(string)) (int, error) {
-			var all []session.Message
+			var all []Message
 			text, err := os.ReadFile(paths.Dir(dir).ForkMessages())
 			if err == nil {
 				err = json.Unmarshal(text, &all)

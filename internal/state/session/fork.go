@@ -42,8 +42,8 @@ type Fork struct {
 	Model   string    `json:"model,omitempty"`
 }
 
-// BusyMain is the MainRun of a fork that began while main was in a turn, which the fork does not hold.
-const BusyMain = "busy"
+// busyMain is the MainRun of a fork that began while main was in a turn, which the fork does not hold.
+const busyMain = "busy"
 
 // Errors of forks.
 var (
@@ -132,7 +132,7 @@ func (b Book) Savable(f Fork) error {
 // MainRun returns the MainRun of a fork that begins now.
 func (b Book) MainRun() string {
 	if !lock.Free(b.Home.ConversationLock(MainKey)) {
-		return BusyMain
+		return busyMain
 	}
 	return b.lastMainRun()
 }

@@ -1,4 +1,4 @@
-package session_test
+package session
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/state/session"
 )
 
 func TestOneForkIsOpen(t *testing.T) {
@@ -18,13 +17,13 @@ func TestOneForkIsOpen(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			err := b.OpenFork(t.Context(), session.Fork{ID: string(rune('a' + i))})
+			err := b.OpenFork(t.Context(), Fork{ID: string(rune('a' + i))})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err == nil:
 				opened++
-			case errors.Is(err, session.ErrForkOpen):
+			case errors.Is(err, ErrForkOpen):
 				refused++
 			default:
 				wrong++
@@ -39,13 +38,13 @@ func TestOneForkIsOpen(t *testing.T) {
 
 func TestForkEditsAreNotLost(t *testing.T) {
 	b, _ := newBook(t)
-	if err := b.OpenFork(t.Context(), session.Fork{ID: "f"}); err != nil {
+	if err := b.OpenFork(t.Context(), Fork{ID: "f"}); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if err := b.EditFork(t.Context(), "f", func(f *session.Fork) { f.Turns++ }); err != nil {
+			if err := b.EditFork(t.Context(), "f", func(f *Fork) { f.Turns++ }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -61,13 +60,13 @@ func TestForkEditsAreNotLost(t *testing.T) {
 
 func TestForkOfAnotherIDIsLeftAlone(t *testing.T) {
 	b, _ := newBook(t)
-	if err := b.EditFork(t.Context(), "f", func(*session.Fork) {}); !errors.Is(err, session.ErrNoFork) {
+	if err := b.EditFork(t.Context(), "f", func(*Fork) {}); !errors.Is(err, ErrNoFork) {
 		t.Errorf("none open: %v", err)
 	}
-	if err := b.OpenFork(t.Context(), session.Fork{ID: "f"}); err != nil {
+	if err := b.OpenFork(t.Context(), Fork{ID: "f"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.EditFork(t.Context(), "g", func(*session.Fork) {}); !errors.Is(err, session.ErrNoFork) {
+	if err := b.EditFork(t.Context(), "g", func(*Fork) {}); !errors.Is(err, ErrNoFork) {
 		t.Errorf("another open: %v", err)
 	}
 	if err := b.CloseFork(t.Context(), "g"); err != nil {
@@ -85,18 +84,18 @@ func TestForkOfAnotherIDIsLeftAlone(t *testing.T) {
 }
 
 func TestSavable(t *testing.T) {
-	fork := session.Fork{ID: "f", Session: "s", Parent: "m", Turns: 1}
+	fork := Fork{ID: "f", Session: "s", Parent: "m", Turns: 1}
 	for name, c := range map[string]struct {
-		change func(session.Book, *session.Fork) error
+		change func(Book, *Fork) error
 		want   error
 	}{
-		"as it began":    {func(session.Book, *session.Fork) error { return nil }, nil},
-		"main moved":     {func(b session.Book, _ *session.Fork) error { return b.SetMain("n") }, session.ErrMainMoved},
-		"main cleared":   {func(b session.Book, _ *session.Fork) error { return b.ClearMain() }, session.ErrMainMoved},
-		"main had a run": {func(b session.Book, _ *session.Fork) error { return note(b, "run\n") }, session.ErrMainMoved},
-		"main was busy":  {func(_ session.Book, f *session.Fork) error { f.MainRun = session.BusyMain; return nil }, session.ErrMainMoved},
-		"of a run":       {func(_ session.Book, f *session.Fork) error { f.Run = "r"; return nil }, session.ErrResumed},
-		"without a turn": {func(_ session.Book, f *session.Fork) error { f.Turns = 0; return nil }, session.ErrNoTurn},
+		"as it began":    {func(Book, *Fork) error { return nil }, nil},
+		"main moved":     {func(b Book, _ *Fork) error { return b.SetMain("n") }, ErrMainMoved},
+		"main cleared":   {func(b Book, _ *Fork) error { return b.ClearMain() }, ErrMainMoved},
+		"main had a run": {func(b Book, _ *Fork) error { return note(b, "run\n") }, ErrMainMoved},
+		"main was busy":  {func(_ Book, f *Fork) error { f.MainRun = busyMain; return nil }, ErrMainMoved},
+		"of a run":       {func(_ Book, f *Fork) error { f.Run = "r"; return nil }, ErrResumed},
+		"without a turn": {func(_ Book, f *Fork) error { f.Turns = 0; return nil }, ErrNoTurn},
 	} {
 		b, _ := newBook(t)
 		f := fork
@@ -110,8 +109,8 @@ func TestSavable(t *testing.T) {
 }
 
 // note is what a turn of main leaves in the lock's file.
-func note(b session.Book, text string) error {
-	guard, err := lock.TryGuard(b.Home.ConversationLock(session.MainKey))
+func note(b Book, text string) error {
+	guard, err := lock.TryGuard(b.Home.ConversationLock(MainKey))
 	if err != nil {
 		return err
 	}
@@ -122,7 +121,7 @@ func note(b session.Book, text string) error {
 func TestSaveFork(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		b, _ := newBook(t)
-		f := session.Fork{ID: "f", Session: "s", Parent: "m", Turns: 1}
+		f := Fork{ID: "f", Session: "s", Parent: "m", Turns: 1}
 		if err := errors.Join(b.SetMain("m"), b.OpenFork(t.Context(), f)); err != nil {
 			t.Fatal(err)
 		}
@@ -139,10 +138,10 @@ func TestSaveFork(t *testing.T) {
 			}
 		}
 		events, _ := history(t, b)
-		if len(events) != 1 || events[0].Event != session.Swapped || events[0].SessionID != "s" || events[0].ParentSessionID != "m" {
+		if len(events) != 1 || events[0].Event != Swapped || events[0].SessionID != "s" || events[0].ParentSessionID != "m" {
 			t.Errorf("killed %v: history %+v", killed, events)
 		}
-		if err := b.OpenFork(t.Context(), session.Fork{ID: "g"}); err != nil {
+		if err := b.OpenFork(t.Context(), Fork{ID: "g"}); err != nil {
 			t.Errorf("killed %v: %v", killed, err)
 		}
 	}
@@ -151,7 +150,7 @@ func TestSaveFork(t *testing.T) {
 // TestReadersFinishASave: processes that find a fork whose saver was killed close it together, and log it once.
 func TestReadersFinishASave(t *testing.T) {
 	b, _ := newBook(t)
-	if err := errors.Join(b.OpenFork(t.Context(), session.Fork{ID: "f", Session: "new", Parent: "old"}), b.SetMain("new")); err != nil {
+	if err := errors.Join(b.OpenFork(t.Context(), Fork{ID: "f", Session: "new", Parent: "old"}), b.SetMain("new")); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -163,14 +162,14 @@ func TestReadersFinishASave(t *testing.T) {
 		})
 	}
 	all.Wait()
-	var events []session.Event
+	var events []Event
 	for e, err := range b.History(nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		events = append(events, e)
 	}
-	if len(events) != 1 || events[0].Event != session.Swapped || events[0].SessionID != "new" || events[0].ParentSessionID != "old" {
+	if len(events) != 1 || events[0].Event != Swapped || events[0].SessionID != "new" || events[0].ParentSessionID != "old" {
 		t.Errorf("the history is %+v", events)
 	}
 }
@@ -182,7 +181,7 @@ func TestDamagedForkIsSetAside(t *testing.T) {
 		t.Errorf("open %v, %v, warned %q", open, err, *warned)
 	}
 	write(t, b.Home.Fork(), `{}`)
-	if err := b.OpenFork(context.Background(), session.Fork{ID: "f"}); err != nil {
+	if err := b.OpenFork(context.Background(), Fork{ID: "f"}); err != nil {
 		t.Error(err)
 	}
 }

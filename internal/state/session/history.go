@@ -23,7 +23,6 @@ const (
 	BgFork          Kind = "bg_fork" // parent: the main session
 	IsolatedBg      Kind = "isolated_bg"
 	PersistentBg    Kind = "persistent_bg" // parent: the id that was lost, if the engine no longer knew it
-	Restarting      Kind = "restarting"
 )
 
 // Event is one line of the history. An empty parent is null in JSON.

@@ -1,4 +1,4 @@
-package session_test
+package session
 
 import (
 	"encoding/json"
@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/session"
 )
 
-func history(t *testing.T, b session.Book) (events []session.Event, bad int) {
+func history(t *testing.T, b Book) (events []Event, bad int) {
 	t.Helper()
 	for e, err := range b.History(&bad) {
 		if err != nil {
@@ -27,9 +26,9 @@ func history(t *testing.T, b session.Book) (events []session.Event, bad int) {
 func TestLogIsOneLineOfTheDesignsForm(t *testing.T) {
 	b, _ := newBook(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, e := range []session.Event{
-		{SessionID: "s1", Event: session.Created},
-		{SessionID: "s2", Event: session.BgFork, Timestamp: at, ParentSessionID: "s1"},
+	for _, e := range []Event{
+		{SessionID: "s1", Event: Created},
+		{SessionID: "s2", Event: BgFork, Timestamp: at, ParentSessionID: "s1"},
 	} {
 		if err := b.Log(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -48,21 +47,21 @@ func TestLogIsOneLineOfTheDesignsForm(t *testing.T) {
 }
 
 func TestEventRoundTrip(t *testing.T) {
-	for _, e := range []session.Event{
-		{SessionID: "a", Event: session.Swapped, Timestamp: start.Add(123456789), ParentSessionID: "b"},
-		{SessionID: "a", Event: session.Restarting, Timestamp: start},
+	for _, e := range []Event{
+		{SessionID: "a", Event: Swapped, Timestamp: start.Add(123456789), ParentSessionID: "b"},
+		{SessionID: "a", Event: "restarting", Timestamp: start},
 	} {
 		data, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got session.Event
+		var got Event
 		if err := json.Unmarshal(data, &got); err != nil || got != e {
 			t.Errorf("%s: %+v, %v, want %+v", data, got, err, e)
 		}
 	}
 	for _, text := range []string{`{"session_id":5}`, `[]`, `{"session_id":"s","event":"created","timestamp":"today"}`} {
-		var e session.Event
+		var e Event
 		if err := json.Unmarshal([]byte(text), &e); err == nil {
 			t.Errorf("%s was read as %+v", text, e)
 		}
@@ -91,7 +90,7 @@ func TestHistoryToleratesOtherSoftware(t *testing.T) {
 	if strings.Join(got, "|") != want || bad != 4 {
 		t.Errorf("%q, %d bad; want %q, 4 bad", strings.Join(got, "|"), bad, want)
 	}
-	if err := b.Log(t.Context(), session.Event{SessionID: "g", Event: session.Compacted}); err != nil {
+	if err := b.Log(t.Context(), Event{SessionID: "g", Event: Compacted}); err != nil {
 		t.Fatal(err)
 	}
 	if events, bad := history(t, b); len(events) != 5 || bad != 4 {
@@ -109,14 +108,14 @@ func TestHistoryYieldsReadErrors(t *testing.T) {
 	}
 	var failed error
 	for e, err := range b.History(nil) {
-		if failed = err; e != (session.Event{}) {
+		if failed = err; e != (Event{}) {
 			t.Errorf("%+v", e)
 		}
 	}
 	if failed == nil {
 		t.Error("a folder was read as an empty history")
 	}
-	_, ok := errors.AsType[*store.NotWritten](b.Log(t.Context(), session.Event{SessionID: "s", Event: session.Created}))
+	_, ok := errors.AsType[*store.NotWritten](b.Log(t.Context(), Event{SessionID: "s", Event: Created}))
 	if !ok {
 		t.Error("Log: not a NotWritten")
 	}

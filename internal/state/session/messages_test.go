@@ -1,4 +1,4 @@
-package session_test
+package session
 
 import (
 	"encoding/json"
@@ -7,14 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/state/session"
 )
 
 // messages are the ids in the file, in its order.
-func messages(t *testing.T, b session.Book) (ids []string) {
+func messages(t *testing.T, b Book) (ids []string) {
 	t.Helper()
-	var all []session.Message
+	var all []Message
 	if err := json.Unmarshal([]byte(content(t, b.Home.ForkMessages())), &all); err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +24,8 @@ func messages(t *testing.T, b session.Book) (ids []string) {
 
 func TestSentIsOfTheDesignsForm(t *testing.T) {
 	b, warned := newBook(t)
-	err := b.Sent(t.Context(), session.Message{MessageID: "r.1", ForkSessionID: "fork", ParentSessionID: "main", TS: start.AddDate(-1, 0, 0)})
-	if err = errors.Join(err, b.Sent(t.Context(), session.Message{MessageID: "r.2", ForkSessionID: "iso"})); err != nil {
+	err := b.Sent(t.Context(), Message{MessageID: "r.1", ForkSessionID: "fork", ParentSessionID: "main", TS: start.AddDate(-1, 0, 0)})
+	if err = errors.Join(err, b.Sent(t.Context(), Message{MessageID: "r.2", ForkSessionID: "iso"})); err != nil {
 		t.Fatal(err)
 	}
 	const want = `[
@@ -67,7 +65,7 @@ func TestSentPrunes(t *testing.T) {
 		{0, "a", "a"}, {time.Hour, "b", "a b"}, {week - time.Hour, "c", "a b c"}, {1, "d", "b c d"}, {-week, "e", "b c d e"}, {2*week + 2*time.Hour, "f", "f"},
 	} {
 		now = now.Add(step.after)
-		if err := b.Sent(t.Context(), session.Message{MessageID: step.id, ForkSessionID: "s"}); err != nil {
+		if err := b.Sent(t.Context(), Message{MessageID: step.id, ForkSessionID: "s"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(messages(t, b), " "); got != step.want {

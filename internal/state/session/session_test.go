@@ -1,4 +1,4 @@
-package session_test
+package session
 
 import (
 	"errors"
@@ -13,20 +13,19 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/session"
 )
 
 var start = time.Date(2026, 2, 24, 22, 30, 0, 0, time.UTC)
 
 // newBook is a Book in a new data directory, in a zone eight hours behind UTC; warned collects the messages of Disk.Warn.
-func newBook(t *testing.T) (b session.Book, warned *[]string) {
+func newBook(t *testing.T) (b Book, warned *[]string) {
 	t.Helper()
 	warned = new([]string)
 	disk := store.Disk{
 		Now:  func() time.Time { return start },
 		Warn: func(m string) { *warned = append(*warned, m) },
 	}
-	return session.Book{Home: paths.Dir(t.TempDir()), Disk: disk, Zone: time.FixedZone("PST", -8*3600)}, warned
+	return Book{Home: paths.Dir(t.TempDir()), Disk: disk, Zone: time.FixedZone("PST", -8*3600)}, warned
 }
 
 func write(t *testing.T, path, data string) {
@@ -147,10 +146,10 @@ func TestUnsafeSessionIDs(t *testing.T) {
 		"a\xff", " a", "a\n", "{a", "-rf", "\ufeffa", strings.Repeat("x", 201),
 	} {
 		b, warned := newBook(t)
-		if err := b.SetMain(id); !errors.Is(err, session.ErrID) {
+		if err := b.SetMain(id); !errors.Is(err, ErrID) {
 			t.Errorf("SetMain(%q): %v", id, err)
 		}
-		if err := b.SetRoutine("r", id); !errors.Is(err, session.ErrID) {
+		if err := b.SetRoutine("r", id); !errors.Is(err, ErrID) {
 			t.Errorf("SetRoutine(%q): %v", id, err)
 		}
 		if _, err := os.Stat(b.Home.State()); !errors.Is(err, fs.ErrNotExist) || len(*warned) != 0 {
@@ -167,7 +166,7 @@ func TestUnsafeRoutineIDs(t *testing.T) {
 		for what, err := range map[string]error{
 			"Routine": err, "SetRoutine": b.SetRoutine(id, "s"), "RemoveRoutine": b.RemoveRoutine(id),
 		} {
-			if !errors.Is(err, session.ErrID) {
+			if !errors.Is(err, ErrID) {
 				t.Errorf("%s(%q): %v", what, id, err)
 			}
 		}
@@ -238,7 +237,7 @@ func TestNotWritten(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := b.Main(); err == nil || errors.Is(err, session.ErrID) {
+	if _, err := b.Main(); err == nil || errors.Is(err, ErrID) {
 		t.Errorf("Main: %v", err)
 	}
 	if _, err := b.Routines(); err == nil {
@@ -255,9 +254,9 @@ func FuzzSet(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, id string) {
-		b := session.Book{Home: paths.Dir(dir), Disk: store.Disk{Now: func() time.Time { return start }, Warn: func(string) {}}, Zone: time.UTC}
+		b := Book{Home: paths.Dir(dir), Disk: store.Disk{Now: func() time.Time { return start }, Warn: func(string) {}}, Zone: time.UTC}
 		if err := b.SetMain(id); err != nil {
-			if !errors.Is(err, session.ErrID) {
+			if !errors.Is(err, ErrID) {
 				t.Errorf("SetMain(%q): %v", id, err)
 			}
 			return

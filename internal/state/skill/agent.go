@@ -13,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// Agent is one agents/<name>.md: a subagent that a job delegates to.
-type Agent struct {
+// subagent is one agents/<name>.md: a subagent that a job delegates to.
+type subagent struct {
 	Name        string // of its file
 	Description string
 	Tools       []string // names and patterns of which only the form was checked; nil: not given, which is not the same as none
@@ -24,21 +24,21 @@ type Agent struct {
 }
 
 // LoadAgent reads one subagent. Errors: *Unknown, or the yamldoc.Faults of its file.
-func LoadAgent(dir paths.Dir, name string) (Agent, error) {
+func LoadAgent(dir paths.Dir, name string) (subagent, error) {
 	unknown := &Unknown{What: "agent", Name: name}
 	if checkName(name) != nil {
-		return Agent{}, unknown
+		return subagent{}, unknown
 	}
 	file := filepath.Join("agents", name+".md")
 	data, err := store.ReadText(dir.Agent(name), maxFile, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		unknown.Near = plaintext.Similar(name, AgentNames(dir))
-		return Agent{}, unknown
+		return subagent{}, unknown
 	}
 	if err != nil {
-		return Agent{}, yamldoc.Faults{{File: file, Reason: "cannot be read: " + store.Cause(err)}}
+		return subagent{}, yamldoc.Faults{{File: file, Reason: "cannot be read: " + store.Cause(err)}}
 	}
-	a, err := ParseAgent(name, file, data)
+	a, err := parseAgent(name, file, data)
 	a.Path = dir.Agent(name)
 	return a, err
 }
@@ -54,13 +54,13 @@ func AgentNames(dir paths.Dir) (names []string) {
 	return names
 }
 
-// ParseAgent reads the file of the subagent called name. file stands for it in errors. The error is a yamldoc.Faults with
+// parseAgent reads the file of the subagent called name. file stands for it in errors. The error is a yamldoc.Faults with
 // everything that is wrong.
-func ParseAgent(name, file string, data []byte) (Agent, error) {
-	a := Agent{Name: name}
+func parseAgent(name, file string, data []byte) (subagent, error) {
+	a := subagent{Name: name}
 	page, faults, err := parse(name, "file", file, data, a.fields())
 	if err != nil {
-		return Agent{}, err
+		return subagent{}, err
 	}
 	a.Prompt = bodyOf(page)
 	a.Description = strings.TrimSpace(a.Description)
@@ -70,7 +70,7 @@ func ParseAgent(name, file string, data []byte) (Agent, error) {
 	return a, inOrder(faults)
 }
 
-func (a *Agent) fields() []yamldoc.Field {
+func (a *subagent) fields() []yamldoc.Field {
 	const ofRun = "a subagent has what its run has"
 	return []yamldoc.Field{
 		text("description", &a.Description, notBlank),

@@ -1,11 +1,9 @@
-package skill_test
+package skill
 
 import (
 	"errors"
 	"reflect"
 	"testing"
-
-	"github.com/ollim/ollim/internal/state/skill"
 )
 
 func TestLoadAgent(t *testing.T) {
@@ -17,26 +15,26 @@ func TestLoadAgent(t *testing.T) {
 		"agents/pipe.md":   "|",
 		"secret.md":        good,
 	})
-	for name, want := range map[string]skill.Agent{
+	for name, want := range map[string]subagent{
 		"critic": {Name: "critic", Description: "Finds faults", Tools: []string{"Read", "Grep", "Bash(git diff *)"}, Model: "opus", Prompt: "You find faults."},
 		"plain":  {Name: "plain", Description: "Plain", Prompt: "You are plain."},
 		"link":   {Name: "link", Description: "Plain", Prompt: "You are plain."},
 		"mute":   {Name: "mute", Description: "Mute", Tools: []string{}, Prompt: "You say nothing."},
 	} {
 		want.Path = dir.Agent(name)
-		if got, err := skill.LoadAgent(dir, name); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := LoadAgent(dir, name); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 	for name, want := range map[string]string{
 		"crtic": `no agent "crtic" (did you mean critic?)`, "xyzzy": `no agent "xyzzy"`, "../secret": `no agent "../secret"`, "": `no agent ""`,
 	} {
-		var unknown *skill.Unknown
-		if _, err := skill.LoadAgent(dir, name); !errors.As(err, &unknown) || err.Error() != want {
+		var unknown *Unknown
+		if _, err := LoadAgent(dir, name); !errors.As(err, &unknown) || err.Error() != want {
 			t.Errorf("%q: %v, want %s", name, err, want)
 		}
 	}
-	if _, err := skill.LoadAgent(dir, "pipe"); lines(err) != "agents/pipe.md: cannot be read: not a file" {
+	if _, err := LoadAgent(dir, "pipe"); lines(err) != "agents/pipe.md: cannot be read: not a file" {
 		t.Error(err)
 	}
 }
@@ -55,7 +53,7 @@ func TestParseAgentFaults(t *testing.T) {
 		"unknown":        {page(described, "tool: Read"), "f.md:3: tool: unknown key (did you mean tools?)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := skill.ParseAgent("daily", "f.md", []byte(tc.text))
+			_, err := parseAgent("daily", "f.md", []byte(tc.text))
 			if got := lines(err); got != tc.want {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)
 			}

@@ -1,4 +1,4 @@
-package skill_test
+package skill
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/paths"
-	"github.com/ollim/ollim/internal/state/skill"
 )
 
 const good = "---\ndescription: Talks\n---\nTalk.\n"
@@ -62,7 +61,7 @@ func TestLoad(t *testing.T) {
 		"skills/pipe/SKILL.md":   "|",
 		"skills/up":              "-> ../skills",
 	})
-	skills, faults, err := skill.Library{Home: dir}.Load()
+	skills, faults, err := Library{Home: dir}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +88,10 @@ skills/up/SKILL.md: cannot be read: its directory is a link that leads out of sk
 }
 
 func TestLoadNothing(t *testing.T) {
-	if skills, faults, err := (skill.Library{Home: fixture(t, nil)}).Load(); skills != nil || faults != nil || err != nil {
+	if skills, faults, err := (Library{Home: fixture(t, nil)}).Load(); skills != nil || faults != nil || err != nil {
 		t.Error(skills, faults, err)
 	}
-	if _, _, err := (skill.Library{Home: fixture(t, map[string]string{"skills": "a file"})}).Load(); err == nil {
+	if _, _, err := (Library{Home: fixture(t, map[string]string{"skills": "a file"})}).Load(); err == nil {
 		t.Error("a file for a folder is no error")
 	}
 }
@@ -102,8 +101,8 @@ func TestFind(t *testing.T) {
 		"skills/daily/SKILL.md": good, "skills/bad/SKILL.md": "Talk.\n", "SKILL.md": good, "skills/.x/SKILL.md": good, "skills/note": "",
 		"skills/pipe/SKILL.md": "|",
 	})
-	l := skill.Library{Home: dir}
-	want := skill.Skill{Name: "daily", Description: "Talks", Body: "Talk.", Path: dir.Skill("daily")}
+	l := Library{Home: dir}
+	want := Skill{Name: "daily", Description: "Talks", Body: "Talk.", Path: dir.Skill("daily")}
 	if s, err := l.Find("daily"); err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, %v", s, err)
 	}
@@ -111,7 +110,7 @@ func TestFind(t *testing.T) {
 		"dayly": `no skill "dayly" (did you mean daily?)`, "xyzzy": `no skill "xyzzy"`, "": `no skill ""`, "..": `no skill ".."`, ".x": `no skill ".x"`,
 		"../skills/daily": `no skill "../skills/daily"`, "daily/": `no skill "daily/" (did you mean daily?)`, strings.Repeat("x", 65): `no skill "` + strings.Repeat("x", 65) + `"`,
 	} {
-		var unknown *skill.Unknown
+		var unknown *Unknown
 		if _, err := l.Find(name); !errors.As(err, &unknown) || unknown.Name != name || err.Error() != want {
 			t.Errorf("Find(%q): %v, want %s", name, err, want)
 		}

@@ -19,9 +19,9 @@ import (
 
 // The limits of dynamic commands.
 const (
-	EachLimit   = 10 * time.Second // for one command
+	eachLimit   = 10 * time.Second // for one command
 	allLimit    = 30 * time.Second // for those of one skill together
-	OutputLimit = 2000             // of one command's output, in characters
+	outputLimit = 2000             // of one command's output, in characters
 )
 
 // reasonLimit is the longest reason in a marker, in characters: a line of somebody's standard error can be any length.
@@ -50,7 +50,7 @@ type Renderer struct {
 // the end, at most OutputLimit characters. What went wrong stands in its place, in brackets: a skill is always rendered.
 // Commands run one after the other, each once. When ctx ends, the rest is not run.
 func (r Renderer) Render(ctx context.Context, s Skill) string {
-	r.Each, r.All = cmp.Or(r.Each, EachLimit), cmp.Or(r.All, allLimit)
+	r.Each, r.All = cmp.Or(r.Each, eachLimit), cmp.Or(r.All, allLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, r.All, errAll)
 	defer cancel()
 	var b strings.Builder
@@ -79,8 +79,8 @@ func (r Renderer) output(ctx context.Context, command string) string {
 	if run == nil {
 		run = process.Run
 	}
-	result, err := run(ctx, process.Call{Argv: words, Env: r.Env, Dir: r.Dir, Limit: OutputLimit * utf8.UTFMax, Seal: r.Seal})
-	said, cut := plaintext.First(trimEnd(plaintext.Lines(string(result.Out))), OutputLimit)
+	result, err := run(ctx, process.Call{Argv: words, Env: r.Env, Dir: r.Dir, Limit: outputLimit * utf8.UTFMax, Seal: r.Seal})
+	said, cut := plaintext.First(trimEnd(plaintext.Lines(string(result.Out))), outputLimit)
 	parts := []string{trimEnd(said), "", r.trouble(words[0], result, err)}
 	if cut || result.Cut {
 		parts[1] = "[output cut at 2,000 characters]"

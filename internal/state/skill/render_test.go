@@ -1,4 +1,4 @@
-package skill_test
+package skill
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ollim/ollim/internal/platform/process"
-	"github.com/ollim/ollim/internal/state/skill"
 )
 
 // fake is a machine on which each program is known.
@@ -40,7 +39,7 @@ func fails(out, said string) func() (process.Result, error) {
 }
 
 func render(f fake, body string) string {
-	return skill.Renderer{Run: f.run}.Render(context.Background(), skill.Skill{Body: body})
+	return Renderer{Run: f.run}.Render(context.Background(), Skill{Body: body})
 }
 
 func TestRender(t *testing.T) {
@@ -111,14 +110,14 @@ func TestRender(t *testing.T) {
 // What a command is given: its words, the directory, the environment, no input, and room for what is shown.
 func TestRenderCalls(t *testing.T) {
 	var calls []process.Call
-	r := skill.Renderer{Dir: "/data", Env: []string{"A=b"}, Run: func(ctx context.Context, c process.Call) (process.Result, error) {
+	r := Renderer{Dir: "/data", Env: []string{"A=b"}, Run: func(ctx context.Context, c process.Call) (process.Result, error) {
 		calls = append(calls, c)
-		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > skill.EachLimit {
+		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > eachLimit {
 			t.Errorf("%v: deadline %v", c.Argv, deadline)
 		}
 		return process.Result{}, nil
 	}}
-	r.Render(context.Background(), skill.Skill{Body: "!`a 'b c' \"d\"` and !`e`"})
+	r.Render(context.Background(), Skill{Body: "!`a 'b c' \"d\"` and !`e`"})
 	for i, argv := range [][]string{{"a", "b c", "d"}, {"e"}} {
 		if i >= len(calls) {
 			t.Fatalf("%d calls, want 2", len(calls))
@@ -131,9 +130,9 @@ func TestRenderCalls(t *testing.T) {
 }
 
 // machine is a renderer of real programs with small limits.
-func machine(t *testing.T, each, all time.Duration) skill.Renderer {
+func machine(t *testing.T, each, all time.Duration) Renderer {
 	t.Helper()
-	return skill.Renderer{Dir: t.TempDir(), Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Each: each, All: all}
+	return Renderer{Dir: t.TempDir(), Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Each: each, All: all}
 }
 
 func TestRenderPrograms(t *testing.T) {
@@ -146,7 +145,7 @@ func TestRenderPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("SECRET", "x")
-	got := r.Render(context.Background(), skill.Skill{Body: "!`skills/x/run.sh '*'`\n!`./skills/x/gone`"})
+	got := r.Render(context.Background(), Skill{Body: "!`skills/x/run.sh '*'`\n!`./skills/x/gone`"})
 	want := "*\n" + r.Dir + "\n0\n[command failed: exit status 3: gone wrong]\n[command not run: ./skills/x/gone: no such file or directory]"
 	if got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)
@@ -156,7 +155,7 @@ func TestRenderPrograms(t *testing.T) {
 func TestRenderHangingAndFlooding(t *testing.T) {
 	t.Parallel()
 	r := machine(t, 2*time.Second, 30*time.Second)
-	got := r.Render(context.Background(), skill.Skill{Body: "!`sleep 100000`\n!`sh -c 'yes | head -n 100000; exec sleep 100000'`\n!`echo on`"})
+	got := r.Render(context.Background(), Skill{Body: "!`sleep 100000`\n!`sh -c 'yes | head -n 100000; exec sleep 100000'`\n!`echo on`"})
 	flood := strings.TrimRight(strings.Repeat("y\n", 1000), "\n")
 	want := "[command timed out after 2s]\n" + flood + "\n[output cut at 2,000 characters]\n[command timed out after 2s]\non"
 	if got != want {
@@ -167,7 +166,7 @@ func TestRenderHangingAndFlooding(t *testing.T) {
 func TestRenderTogether(t *testing.T) {
 	t.Parallel()
 	r := machine(t, 30*time.Second, 2*time.Second)
-	got := r.Render(context.Background(), skill.Skill{Body: "!`echo first` !`sleep 100000` !`echo last`"})
+	got := r.Render(context.Background(), Skill{Body: "!`echo first` !`sleep 100000` !`echo last`"})
 	const late = "[command not finished: the commands of a skill have 2s together]"
 	if want := "first " + late + " " + late; got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)
@@ -177,12 +176,12 @@ func TestRenderTogether(t *testing.T) {
 func TestRenderCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := 0
-	r := skill.Renderer{Run: func(ctx context.Context, c process.Call) (process.Result, error) {
+	r := Renderer{Run: func(ctx context.Context, c process.Call) (process.Result, error) {
 		ran++
 		cancel()
 		return process.Run(ctx, c)
 	}}
-	if got := r.Render(ctx, skill.Skill{Body: "!`a` !`b`"}); ran != 2 || strings.Count(got, "[command not run: context canceled]") != 2 {
+	if got := r.Render(ctx, Skill{Body: "!`a` !`b`"}); ran != 2 || strings.Count(got, "[command not run: context canceled]") != 2 {
 		t.Errorf("ran %d: %q", ran, got)
 	}
 }
@@ -194,9 +193,9 @@ func TestRenderedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body, out, args := texts.Draw(t, "body"), texts.Draw(t, "out"), texts.Draw(t, "args")
 		got := render(fake{"x": prints(out), "a": fails(out, out)}, body+" !`x`"+body+"!`a`")
-		final := skill.WithArguments(got, args)
+		final := WithArguments(got, args)
 		for _, text := range []string{got, final} {
-			if left := (skill.Skill{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
+			if left := (Skill{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
 				t.Fatalf("%q holds %q", text, left)
 			}
 		}
@@ -211,18 +210,18 @@ func FuzzRender(f *testing.F) {
 	f.Add("!`a``b` ```!\nx\n```", "!", "`")
 	f.Add("$ARGUMENTS !`a 'b'`", "$ARGUMENTS \x1b[0m\xff", "!`c`")
 	f.Fuzz(func(t *testing.T, body, out, args string) {
-		s := skill.Skill{Body: body}
-		r := skill.Renderer{Run: func(context.Context, process.Call) (process.Result, error) {
+		s := Skill{Body: body}
+		r := Renderer{Run: func(context.Context, process.Call) (process.Result, error) {
 			return process.Result{Out: []byte(out), Stderr: out, Status: len(out) % 2, End: "exit status 1"}, nil
 		}}
 		rendered := r.Render(context.Background(), s)
-		final := skill.WithArguments(rendered, args)
+		final := WithArguments(rendered, args)
 		for _, text := range []string{rendered, final} {
-			if left := (skill.Skill{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
+			if left := (Skill{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
 				t.Errorf("%q holds %q", text, left)
 			}
 		}
-		if most := len(body) + (len(s.Commands())+1)*(skill.OutputLimit+1000)*2*utf8.UTFMax; len(rendered) > most {
+		if most := len(body) + (len(s.Commands())+1)*(outputLimit+1000)*2*utf8.UTFMax; len(rendered) > most {
 			t.Errorf("%d bytes, more than %d", len(rendered), most)
 		}
 		strange := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
@@ -242,7 +241,7 @@ func TestWithArguments(t *testing.T) {
 		"themselves":  {"Review $ARGUMENTS", "$ARGUMENTS", "Review $ARGUMENTS"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := skill.WithArguments(tc.text, tc.args); got != tc.want {
+			if got := WithArguments(tc.text, tc.args); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package skill_test
+package skill
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/yamldoc"
-	"github.com/ollim/ollim/internal/state/skill"
 )
 
 // lines is everything that is wrong, a line each.
@@ -27,36 +26,36 @@ func lines(err error) string {
 func page(head ...string) string { return "---\n" + strings.Join(head, "\n") + "\n---\nDo it.\n" }
 
 func TestParse(t *testing.T) {
-	minimal := skill.Skill{Name: "daily", Description: "Talks", Body: "Do it."}
-	with := func(change func(*skill.Skill)) skill.Skill {
+	minimal := Skill{Name: "daily", Description: "Talks", Body: "Do it."}
+	with := func(change func(*Skill)) Skill {
 		s := minimal
 		change(&s)
 		return s
 	}
 	for name, tc := range map[string]struct {
 		text string
-		want skill.Skill
+		want Skill
 	}{
 		"minimal": {page("description: Talks"), minimal},
 		"named":   {page("name: daily", "description: Talks"), minimal},
 		"public keys": {page("description: Talks", "license: MIT", "version: 1.0", "compatibility: any", "metadata: {author: me, v: [1]}",
 			"model: opus", "effort: high", "paths: [src/**]", "user-invocable: false", "disable-model-invocation: true"), minimal},
 		"when to use": {page("description: Talks", "when_to_use: Mornings"), minimal},
-		"folded":      {page("description: >", "  Talks", "  a lot"), with(func(s *skill.Skill) { s.Description = "Talks a lot" })},
+		"folded":      {page("description: >", "  Talks", "  a lot"), with(func(s *Skill) { s.Description = "Talks a lot" })},
 		"hint":        {page("description: Talks", "argument-hint: [file, depth]"), minimal},
 		"hint text":   {page("description: Talks", `argument-hint: "[file] [depth]"`), minimal},
 		"tools": {page("description: Talks", "allowed-tools: Read, Grep  Bash(git diff *),mcp__a__b* Bash(x (y) z)"),
-			with(func(s *skill.Skill) {
+			with(func(s *Skill) {
 				s.AllowedTools = []string{"Read", "Grep", "Bash(git diff *)", "mcp__a__b*", "Bash(x (y) z)"}
 			})},
 		"tools in a list": {page("description: Talks", "allowed_tools:", "  - Read", "  - Bash(git diff, *)"),
-			with(func(s *skill.Skill) { s.AllowedTools = []string{"Read", "Bash(git diff, *)"} })},
-		"no tools": {page("description: Talks", "allowed-tools: []"), with(func(s *skill.Skill) { s.AllowedTools = []string{} })},
-		"windows":  {"\ufeff---\r\ndescription: Talks\r\n---\r\n\r\nDo\r\nit.\r\n", with(func(s *skill.Skill) { s.Body = "Do\nit." })},
-		"fences":   {"---\ndescription: Talks\n---\na\n---\nb", with(func(s *skill.Skill) { s.Body = "a\n---\nb" })},
+			with(func(s *Skill) { s.AllowedTools = []string{"Read", "Bash(git diff, *)"} })},
+		"no tools": {page("description: Talks", "allowed-tools: []"), with(func(s *Skill) { s.AllowedTools = []string{} })},
+		"windows":  {"\ufeff---\r\ndescription: Talks\r\n---\r\n\r\nDo\r\nit.\r\n", with(func(s *Skill) { s.Body = "Do\nit." })},
+		"fences":   {"---\ndescription: Talks\n---\na\n---\nb", with(func(s *Skill) { s.Body = "a\n---\nb" })},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := skill.Parse("daily", "f.md", []byte(tc.text))
+			got, err := Parse("daily", "f.md", []byte(tc.text))
 			if err != nil || !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("got %+v, %v\nwant %+v", got, err, tc.want)
 			}
@@ -92,7 +91,7 @@ func TestParseFaults(t *testing.T) {
 		"one letter": {page(described, "allowed-tools: 'Re\x01ad'"), `f.md:3: not valid YAML: control characters are not allowed`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := skill.Parse("daily", "f.md", []byte(tc.text))
+			_, err := Parse("daily", "f.md", []byte(tc.text))
 			if got := lines(err); got != tc.want {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)
 			}
@@ -122,7 +121,7 @@ func TestCommands(t *testing.T) {
 		"with a shell":    {"!`a | b`", []string{"a | b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (skill.Skill{Body: tc.body}).Commands(); !slices.Equal(got, tc.want) {
+			if got := (Skill{Body: tc.body}).Commands(); !slices.Equal(got, tc.want) {
 				t.Errorf("%q: %q, want %q", tc.body, got, tc.want)
 			}
 		})
@@ -133,11 +132,11 @@ func FuzzParse(f *testing.F) {
 	f.Add("---\nname: daily\ndescription: a\nallowed-tools: Read, Bash(git *)\nargument-hint: [a]\nmetadata: {b: c}\n---\n!`date`\n")
 	f.Add("---\ndescription: a\ntools: [x(]\nhooks: 1\n---\n```!\nx\n```")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := skill.Parse("daily", "f.md", []byte(text))
+		s, err := Parse("daily", "f.md", []byte(text))
 		if err == nil && (s.Name != "daily" || strings.TrimSpace(s.Description) == "" || strings.TrimSpace(s.Body) == "" || len(s.Commands()) > 64) {
 			t.Errorf("%q is no skill: %+v", text, s)
 		}
-		a, agentErr := skill.ParseAgent("daily", "f.md", []byte(text))
+		a, agentErr := parseAgent("daily", "f.md", []byte(text))
 		if agentErr == nil && (a.Description == "" || a.Prompt == "") {
 			t.Errorf("%q is no agent: %+v", text, a)
 		}

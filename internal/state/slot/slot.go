@@ -160,8 +160,8 @@ func read(path string) ([]byte, error) {
 	return buffer[:n], nil
 }
 
-// Jobs returns the ids of the jobs that have claims, sorted.
-func (b Book) Jobs() ([]string, error) {
+// jobs returns the ids of the jobs that have claims, sorted.
+func (b Book) jobs() ([]string, error) {
 	entries, err := os.ReadDir(b.Home.Slots())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -178,7 +178,7 @@ func (b Book) Jobs() ([]string, error) {
 
 // Prune removes the claims of instants before a time, and directories that are empty and unchanged since then.
 func (b Book) Prune(before time.Time) error {
-	jobs, err := b.Jobs()
+	jobs, err := b.jobs()
 	for _, id := range jobs {
 		entries, readErr := os.ReadDir(b.folder(id))
 		err = errors.Join(err, readErr)

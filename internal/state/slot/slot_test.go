@@ -1,4 +1,4 @@
-package slot_test
+package slot
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/slot"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -27,8 +26,8 @@ func TestMain(m *testing.M) { testkit.Main(m, map[string]func([]string) error{"c
 // claim claims one instant as soon as standard input ends, and prints whether it got it.
 func claim(args []string) error {
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	err := newBook(paths.Dir(args[0]), noon).Claim(slot.Claim{Job: "a", Slot: noon, Run: args[1]})
-	if errors.Is(err, slot.ErrClaimed) {
+	err := newBook(paths.Dir(args[0]), noon).Claim(Claim{Job: "a", Slot: noon, Run: args[1]})
+	if errors.Is(err, ErrClaimed) {
 		err = nil
 	} else if err == nil {
 		fmt.Print("won")
@@ -38,8 +37,8 @@ func claim(args []string) error {
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-func newBook(dir paths.Dir, now time.Time) slot.Book {
-	return slot.Book{Home: dir, Disk: store.Disk{Now: func() time.Time { return now }, Warn: func(string) {}}, Zone: time.UTC}
+func newBook(dir paths.Dir, now time.Time) Book {
+	return Book{Home: dir, Disk: store.Disk{Now: func() time.Time { return now }, Warn: func(string) {}}, Zone: time.UTC}
 }
 
 // TestOneOfManyProcesses: of sixteen that claim one instant at once exactly one gets it, and the claim is its.
@@ -96,15 +95,15 @@ func TestClaim(t *testing.T) {
 	if _, err := b.Load("a", noon); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	for _, c := range []slot.Claim{
+	for _, c := range []Claim{
 		{Job: "a", Slot: noon, Run: "r", PID: 7, PIDStart: 8},
-		{Job: "b", Slot: noon, Outcome: slot.Missed},
+		{Job: "b", Slot: noon, Outcome: Missed},
 	} {
 		if err := b.Claim(c); err != nil {
 			t.Fatal(err)
 		}
-		for _, again := range []slot.Claim{c, {Job: c.Job, Slot: c.Slot.In(paris), Outcome: slot.Missed}, {Job: c.Job, Slot: c.Slot, Run: "s"}} {
-			if err := b.Claim(again); !errors.Is(err, slot.ErrClaimed) {
+		for _, again := range []Claim{c, {Job: c.Job, Slot: c.Slot.In(paris), Outcome: Missed}, {Job: c.Job, Slot: c.Slot, Run: "s"}} {
+			if err := b.Claim(again); !errors.Is(err, ErrClaimed) {
 				t.Errorf("%s a second time: %v", c.Job, err)
 			}
 		}
@@ -132,7 +131,7 @@ func TestNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, run := range []string{"r", ""} {
-		if err := b.Claim(slot.Claim{Job: "a", Slot: noon, Run: run}); err == nil || errors.Is(err, slot.ErrClaimed) {
+		if err := b.Claim(Claim{Job: "a", Slot: noon, Run: run}); err == nil || errors.Is(err, ErrClaimed) {
 			t.Errorf("run %q: %v", run, err)
 		}
 	}
@@ -141,12 +140,12 @@ func TestNotWritten(t *testing.T) {
 func TestAlive(t *testing.T) {
 	self := process.Self()
 	for _, c := range []struct {
-		claim slot.Claim
+		claim Claim
 		alive bool
 	}{
-		{slot.Claim{PID: self.PID, PIDStart: self.Start}, true},
-		{slot.Claim{PID: 1 << 30}, false},
-		{slot.Claim{}, false},
+		{Claim{PID: self.PID, PIDStart: self.Start}, true},
+		{Claim{PID: 1 << 30}, false},
+		{Claim{}, false},
 	} {
 		if c.claim.Alive() != c.alive {
 			t.Errorf("%+v", c)
@@ -163,10 +162,10 @@ func TestUnreadable(t *testing.T) {
 		if err := store.Replace(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if c, err := b.Load("a", at); err != nil || c != (slot.Claim{Job: "a", Slot: at}) {
+		if c, err := b.Load("a", at); err != nil || c != (Claim{Job: "a", Slot: at}) {
 			t.Errorf("%.10q: %+v, %v", text, c, err)
 		}
-		if err := b.Claim(slot.Claim{Job: "a", Slot: at, Run: "r"}); !errors.Is(err, slot.ErrClaimed) {
+		if err := b.Claim(Claim{Job: "a", Slot: at, Run: "r"}); !errors.Is(err, ErrClaimed) {
 			t.Errorf("%.10q: %v", text, err)
 		}
 	}
@@ -174,7 +173,7 @@ func TestUnreadable(t *testing.T) {
 
 func TestSettle(t *testing.T) {
 	b := newBook(paths.Dir(t.TempDir()), noon)
-	if err := b.Claim(slot.Claim{Job: "a", Slot: noon, Run: "r"}); err != nil {
+	if err := b.Claim(Claim{Job: "a", Slot: noon, Run: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	outcome := func() string {
@@ -192,7 +191,7 @@ func TestSettle(t *testing.T) {
 			t.Errorf("%+v: %s, %v", step, outcome(), err)
 		}
 	}
-	if err := b.Rewrite(slot.Claim{Job: "a", Slot: noon, Run: "s"}); err != nil || outcome() != "s " {
+	if err := b.Rewrite(Claim{Job: "a", Slot: noon, Run: "s"}); err != nil || outcome() != "s " {
 		t.Errorf("%s, %v", outcome(), err)
 	}
 	if err := b.Settle("a", noon, "r", "ok"); err != nil || outcome() != "s " {
@@ -205,7 +204,7 @@ func TestSettle(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	b := newBook(paths.Dir(t.TempDir()), noon)
-	if jobs, err := b.Jobs(); err != nil || len(jobs) != 0 {
+	if jobs, err := b.jobs(); err != nil || len(jobs) != 0 {
 		t.Fatal(jobs, err)
 	}
 	if err := b.Prune(noon); err != nil {
@@ -213,7 +212,7 @@ func TestPrune(t *testing.T) {
 	}
 	claim := func(job string, hours ...int) {
 		for _, h := range hours {
-			if err := b.Claim(slot.Claim{Job: job, Slot: noon.Add(time.Duration(h) * time.Hour), Outcome: slot.Missed}); err != nil {
+			if err := b.Claim(Claim{Job: job, Slot: noon.Add(time.Duration(h) * time.Hour), Outcome: Missed}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -231,7 +230,7 @@ func TestPrune(t *testing.T) {
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
-			if err != nil || c.Job != job || c.Outcome != slot.Missed {
+			if err != nil || c.Job != job || c.Outcome != Missed {
 				t.Errorf("%+v, %v", c, err)
 			}
 			list = append(list, h)
@@ -249,7 +248,7 @@ func TestPrune(t *testing.T) {
 	}
 	jobs := func(want ...string) {
 		t.Helper()
-		if got, err := b.Jobs(); err != nil || !slices.Equal(got, want) {
+		if got, err := b.jobs(); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	}
@@ -269,7 +268,7 @@ func TestPrune(t *testing.T) {
 }
 
 // note notes what files say now, and returns each schedule as "job: cron zone".
-func note(t *testing.T, b slot.Book, all bool, now ...slot.Schedule) (lines []string) {
+func note(t *testing.T, b Book, all bool, now ...Schedule) (lines []string) {
 	t.Helper()
 	var gone func(string) bool
 	if all {
@@ -295,8 +294,8 @@ func note(t *testing.T, b slot.Book, all bool, now ...slot.Schedule) (lines []st
 	return lines
 }
 
-func routine(job, cron string) slot.Schedule {
-	return slot.Schedule{Job: job, Name: job, Cron: cron, Enabled: true}
+func routine(job, cron string) Schedule {
+	return Schedule{Job: job, Name: job, Cron: cron, Enabled: true}
 }
 
 func TestNote(t *testing.T) {
@@ -307,20 +306,20 @@ func TestNote(t *testing.T) {
 	renamed := routine("a", "@daily")
 	renamed.Name = "other"
 	for _, step := range []struct {
-		now  []slot.Schedule
+		now  []Schedule
 		all  bool
 		want []string
 	}{
 		{nil, true, nil},
-		{[]slot.Schedule{routine("a", "@daily")}, false, []string{"a: @daily"}},
-		{[]slot.Schedule{renamed}, true, []string{"a: @daily", "other: @daily"}},
-		{[]slot.Schedule{routine("a", "@daily")}, false, []string{"a: @daily", "a: @daily", "other: @daily"}},
-		{[]slot.Schedule{routine("faulty", "@daily")}, false, []string{"a: @daily", "a: @daily", "faulty: @daily", "other: @daily"}},
-		{[]slot.Schedule{off}, true, []string{"a: @daily", "a: @daily", "a: @daily", "faulty: @daily", "other: @daily"}}, // faulty may be there still
-		{[]slot.Schedule{zoned}, true, []string{"a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "faulty: @daily", "other: @daily"}},
-		{[]slot.Schedule{routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}},
-		{[]slot.Schedule{routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}}, // gone once
-		{[]slot.Schedule{zoned, routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}},
+		{[]Schedule{routine("a", "@daily")}, false, []string{"a: @daily"}},
+		{[]Schedule{renamed}, true, []string{"a: @daily", "other: @daily"}},
+		{[]Schedule{routine("a", "@daily")}, false, []string{"a: @daily", "a: @daily", "other: @daily"}},
+		{[]Schedule{routine("faulty", "@daily")}, false, []string{"a: @daily", "a: @daily", "faulty: @daily", "other: @daily"}},
+		{[]Schedule{off}, true, []string{"a: @daily", "a: @daily", "a: @daily", "faulty: @daily", "other: @daily"}}, // faulty may be there still
+		{[]Schedule{zoned}, true, []string{"a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "faulty: @daily", "other: @daily"}},
+		{[]Schedule{routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}},
+		{[]Schedule{routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}}, // gone once
+		{[]Schedule{zoned, routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}},
 	} {
 		if got := note(t, b, step.all, step.now...); !slices.Equal(got, step.want) {
 			t.Errorf("%+v: %q, want %q", step.now, got, step.want)
@@ -371,7 +370,7 @@ func TestNoteTogether(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, err := newBook(dir, noon).Note(context.Background(), []slot.Schedule{routine("a", "@daily"), routine("b", "@daily")}, nil); err != nil {
+			if _, err := newBook(dir, noon).Note(context.Background(), []Schedule{routine("a", "@daily"), routine("b", "@daily")}, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -404,14 +403,14 @@ func TestExtend(t *testing.T) {
 	first := routine("a", "@daily")
 	first.At = noon
 	at := noon.Add(90 * time.Second)
-	if got := slot.Extend([]slot.Schedule{first}, routine("a", "@daily"), at); len(got) != 1 {
+	if got := Extend([]Schedule{first}, routine("a", "@daily"), at); len(got) != 1 {
 		t.Errorf("%+v", got)
 	}
-	got := slot.Extend([]slot.Schedule{first}, routine("a", "@hourly"), at)
+	got := Extend([]Schedule{first}, routine("a", "@hourly"), at)
 	if len(got) != 2 || !got[1].At.Equal(noon.Add(time.Minute)) {
 		t.Errorf("%+v", got)
 	}
-	if got := slot.Extend(nil, routine("a", "@hourly"), at); len(got) != 1 || !got[0].At.Equal(noon.Add(time.Minute)) {
+	if got := Extend(nil, routine("a", "@hourly"), at); len(got) != 1 || !got[0].At.Equal(noon.Add(time.Minute)) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -53,7 +53,7 @@ func TestMemoryOfTheSettled(t *testing.T) {
 		d.settle("b", 0.125) // had not settled
 	}
 	d.at("2026-02-26 12:00")
-	if got, err := d.Totals(); err != nil || got.Month != (Sum{0.625, 3}) {
+	if got, err := d.Totals(); err != nil || got.Month != (amounts{0.625, 3}) {
 		t.Error(got, err)
 	}
 }

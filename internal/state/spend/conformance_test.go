@@ -21,7 +21,7 @@ func bookAt(dir string, warn func(string)) Book {
 func reserve(t *testing.T, force bool) storetest.Act {
 	return func(ctx context.Context, dir string, warn func(string)) error {
 		grant, err := bookAt(dir, warn).Reserve(ctx, Claim{Run: "another", Force: force}, nil)
-		if err != nil && grant != (Grant{}) {
+		if err != nil && grant != (granted{}) {
 			t.Errorf("Reserve: %+v, %v", grant, err)
 		}
 		return err

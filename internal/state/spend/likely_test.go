@@ -36,7 +36,7 @@ func TestLikely(t *testing.T) {
 	d.settle("3", 0)                        // it failed before it could cost anything
 	d.wants(d.start("4", "a"), "0.35 of 1")
 	d.wants(d.start("5", "b"), "0.25 of 1")
-	if g, err := d.Reserve(ctx, Claim{Run: "6", Job: "a", Most: 0.1}, nil); g != (Grant{0.1, 0.1}) || err != nil {
+	if g, err := d.Reserve(ctx, Claim{Run: "6", Job: "a", Most: 0.1}, nil); g != (granted{0.1, 0.1}) || err != nil {
 		t.Error(g, err)
 	}
 	d.Limits.PerRun = inf

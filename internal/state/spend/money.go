@@ -49,7 +49,7 @@ func (m *money) UnmarshalJSON(data []byte) error {
 // sum is the total of a day or month.
 type sum struct{ spent, reserved money }
 
-func (s sum) usd() Sum { return Sum{s.spent.usd(), s.reserved.usd()} }
+func (s sum) usd() amounts { return amounts{s.spent.usd(), s.reserved.usd()} }
 
 // unspent returns what remains below a limit, ignoring reservations.
 func (s sum) unspent(limit money) money { return sum{spent: s.spent}.left(limit) }

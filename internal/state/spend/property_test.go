@@ -60,7 +60,7 @@ func (m *model) snapshot(r *rapid.T, at time.Time) (day, month money, runs int) 
 	if err != nil {
 		r.Fatal(err)
 	}
-	both := func(s Sum) money { return known(s.Spent, 0) + known(s.Reserved, 0) }
+	both := func(s amounts) money { return known(s.Spent, 0) + known(s.Reserved, 0) }
 	return both(got.Today), both(got.Month), got.Runs
 }
 

@@ -80,8 +80,8 @@ type Claim struct {
 	Force    bool    // started by the owner: it is counted and never refused
 }
 
-// Grant is the amount granted to a run, in USD; +Inf is unlimited.
-type Grant struct {
+// granted is the amount granted to a run, in USD; +Inf is unlimited.
+type granted struct {
 	Reserved float64
 	Most     float64 // the highest cost that the run may reach; more than Reserved requires Raise
 }
@@ -96,12 +96,12 @@ type Grant struct {
 // Reserve also settles dead runs: at the cost that look returns, else at their whole reservation. A nil look treats
 // every run as alive. A run that has reserved already is granted the same again. A run that has settled is an error, as
 // is an invalid most (ErrCost).
-func (b Book) Reserve(ctx context.Context, c Claim, look look) (Grant, error) {
+func (b Book) Reserve(ctx context.Context, c Claim, look look) (granted, error) {
 	wish := unlimited
 	if c.Most != 0 {
 		m, err := toMoney(c.Most)
 		if err != nil {
-			return Grant{}, err
+			return granted{}, err
 		}
 		wish = max(m, 1)
 	}
@@ -124,9 +124,9 @@ func (b Book) Reserve(ctx context.Context, c Claim, look look) (Grant, error) {
 		return nil
 	})
 	if err != nil {
-		return Grant{}, err
+		return granted{}, err
 	}
-	return Grant{reserved.usd(), most.usd()}, nil
+	return granted{reserved.usd(), most.usd()}, nil
 }
 
 // Raise raises the reservation of a run to at least least USD in all, and up to most if enough is left for others:
@@ -204,14 +204,14 @@ func (b Book) Release(ctx context.Context, run string, needs float64) error {
 
 // totals are the totals of the accounts.
 type totals struct {
-	Today  Sum    `json:"today"`
-	Month  Sum    `json:"month"`
-	Runs   int    `json:"runs"` // today
-	Limits Limits `json:"limits"`
+	Today  amounts `json:"today"`
+	Month  amounts `json:"month"`
+	Runs   int     `json:"runs"` // today
+	Limits Limits  `json:"limits"`
 }
 
-// Sum is an amount in USD.
-type Sum struct {
+// amounts is an amount in USD.
+type amounts struct {
 	Spent    float64 `json:"spent"`
 	Reserved float64 `json:"reserved"` // by runs under way, and by dead ones until the next Reserve
 }

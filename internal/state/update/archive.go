@@ -18,8 +18,8 @@ const (
 	becameAdded = "added" // nothing yet: the line notes who reported it
 )
 
-// Fate is how an update left the queue. A sentinel has a fate too when it is popped or cleared.
-type Fate struct {
+// fate is how an update left the queue. A sentinel has a fate too when it is popped or cleared.
+type fate struct {
 	Update
 	Became  string    `json:"became"`            // popped, dropped or cleared
 	At      time.Time `json:"at"`                // when it left the queue
@@ -30,7 +30,7 @@ type Fate struct {
 
 // line is a line of the archive.
 type line struct {
-	Fate
+	fate
 	// Newest is the latest ts or at in the archive so far. It is written if the clock has been set back since, because
 	// the last line must give the high-water mark.
 	Newest time.Time `json:"newest,omitzero"`
@@ -63,13 +63,13 @@ func (b Box) archived(bad *int) iter.Seq2[line, error] {
 // Archive yields the fate of every update that has left the queue, oldest fate first, each update once: after a crash
 // the later of two lines counts. Torn or malformed lines are skipped and counted in *bad, which may be nil. Reading
 // stops at the first I/O error, which is yielded with the zero Fate.
-func (b Box) Archive(bad *int) iter.Seq2[Fate, error] {
-	return func(yield func(Fate, error) bool) {
-		var fates []Fate
+func (b Box) Archive(bad *int) iter.Seq2[fate, error] {
+	return func(yield func(fate, error) bool) {
+		var fates []fate
 		at := map[key]int{}
 		for l, err := range b.archived(bad) {
 			if err != nil {
-				yield(Fate{}, err)
+				yield(fate{}, err)
 				return
 			}
 			if i, known := at[keyOf(l.Update)]; known {
@@ -77,7 +77,7 @@ func (b Box) Archive(bad *int) iter.Seq2[Fate, error] {
 				fates[i].Became = becameAdded // the later line counts
 			}
 			at[keyOf(l.Update)] = len(fates)
-			fates = append(fates, l.Fate)
+			fates = append(fates, l.fate)
 		}
 		for _, f := range fates {
 			f.TS, f.At = f.TS.In(b.Zone), f.At.In(b.Zone)
@@ -129,10 +129,10 @@ func (b Box) newest() iter.Seq2[line, error] {
 }
 
 // fates returns the same fate for all updates of a list, which may begin with a sentinel.
-func (o *opened) fates(list []Update, became, to string) []Fate {
-	var fates []Fate
+func (o *opened) fates(list []Update, became, to string) []fate {
+	var fates []fate
 	for i, u := range list {
-		f := Fate{Update: u, Became: became, At: o.now, To: to}
+		f := fate{Update: u, Became: became, At: o.now, To: to}
 		if n, ok := sentinelCount(u.Message); ok && i == 0 {
 			f.Omitted = n
 		}
@@ -142,13 +142,13 @@ func (o *opened) fates(list []Update, became, to string) []Fate {
 }
 
 // archive appends fates. The durability is applied to the last line and covers all.
-func (o *opened) archive(fates []Fate, d store.Durability) error {
+func (o *opened) archive(fates []fate, d store.Durability) error {
 	high, err := o.highWater()
 	if err != nil {
 		return err
 	}
 	for i, f := range fates {
-		l := line{Fate: f}
+		l := line{fate: f}
 		if high = latest(high, f.TS, f.At); high.After(f.At) {
 			l.Newest = high
 		}
@@ -160,7 +160,7 @@ func (o *opened) archive(fates []Fate, d store.Durability) error {
 }
 
 // notArchived returns the fates that have no line in the archive yet.
-func (o *opened) notArchived(fates []Fate) ([]Fate, error) {
+func (o *opened) notArchived(fates []fate) ([]fate, error) {
 	type fact struct {
 		key
 		became string
@@ -172,7 +172,7 @@ func (o *opened) notArchived(fates []Fate) ([]Fate, error) {
 		}
 		has[fact{keyOf(l.Update), l.Became}] = true
 	}
-	return slices.DeleteFunc(fates, func(f Fate) bool { return has[fact{keyOf(f.Update), f.Became}] }), nil
+	return slices.DeleteFunc(fates, func(f fate) bool { return has[fact{keyOf(f.Update), f.Became}] }), nil
 }
 
 // stampsSince collects every ts in the archive from an instant on, in microseconds.

@@ -45,7 +45,7 @@ func TestFateKnowsItsReporter(t *testing.T) {
 }
 
 func TestFateIsFlat(t *testing.T) {
-	data, err := json.Marshal(Fate{Update{noon(), "m"}, becamePopped, noon(), "b", "t", 3})
+	data, err := json.Marshal(fate{Update{noon(), "m"}, becamePopped, noon(), "b", "t", 3})
 	want := `{"ts":"2026-11-21T12:00:00Z","message":"m","became":"popped","at":"2026-11-21T12:00:00Z","by":"b","to":"t","omitted":3}`
 	if string(data) != want || err != nil {
 		t.Errorf("%s, %v", data, err)

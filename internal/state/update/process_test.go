@@ -94,7 +94,7 @@ func drain(t *testing.T, b Box) {
 
 func countEverything(t *testing.T, b Box, killed int) {
 	t.Helper()
-	fates, dropped, omitted := map[string]Fate{}, 0, 0
+	fates, dropped, omitted := map[string]fate{}, 0, 0
 	for f, err := range b.Archive(nil) {
 		switch {
 		case err != nil:
@@ -139,7 +139,7 @@ func ackedMessages(t *testing.T, h paths.Dir) (list []string) {
 }
 
 // usedUpdates checks what readers noted: each update was used by one run only, one that had started.
-func usedUpdates(t *testing.T, h paths.Dir, fates map[string]Fate) int {
+func usedUpdates(t *testing.T, h paths.Dir, fates map[string]fate) int {
 	t.Helper()
 	by := map[string]string{}
 	for _, folder := range []string{"started", "read"} {

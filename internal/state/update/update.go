@@ -193,8 +193,8 @@ func (o *opened) add(u Update) error {
 
 // noteReporter runs once the update is safe: a failure loses only the reporter's name.
 func (o *opened) noteReporter(u Update, by string) {
-	note := Fate{Update: u, Became: becameAdded, At: o.now, By: by}
-	if err := o.archive([]Fate{note}, store.Buffered); err != nil {
+	note := fate{Update: u, Became: becameAdded, At: o.now, By: by}
+	if err := o.archive([]fate{note}, store.Buffered); err != nil {
 		o.Disk.Warn(fmt.Sprintf("the reporter of an update was not recorded: %v", err))
 	}
 }
