@@ -119,8 +119,6 @@ var (
 	ErrSessionUnknown = errors.New("session unknown to the engine")
 	// ErrForeignSession: the session belongs to another engine.
 	ErrForeignSession = errors.New("session of another engine")
-	// ErrNoAgents: the engine cannot delegate to a subagent.
-	ErrNoAgents = errors.New("this engine has no subagents")
 	// ErrMaxCost: the request's limit was reached.
 	ErrMaxCost = errors.New("cost limit reached")
 	// ErrMaxTurns: the turn did not end within the answers that the model may give.

@@ -64,7 +64,7 @@ func (t *Turn) hear(prompt string, result engine.Result) {
 // sink records what the engine does, and saves the session's id as soon as it is known.
 func (t *Turn) sink(ctx context.Context) engine.Sink {
 	return func(e runlog.Event) error {
-		if err := t.meter.Take(e); err != nil {
+		if err := t.meter.take(e); err != nil {
 			return err
 		}
 		if e.Type == runlog.Session || e.Type == runlog.Compacted {

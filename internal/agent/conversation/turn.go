@@ -53,7 +53,7 @@ type Turn struct {
 	answer  string  // the agent's last one
 	claim   *update.Claim
 	peeked  []update.Update // that the turn is shown and that stay pending
-	meter   engine.Meter
+	meter   meter
 }
 
 // current is the session as it is now.
@@ -67,7 +67,7 @@ type current struct {
 // Begin takes the conversation's lock, waiting until ctx ends, and opens its history. The error wraps lock.ErrBusy if another
 // process held the lock all the time.
 func (b Book) Begin(ctx context.Context, c Conversation, p Parts) (*Turn, error) {
-	t := &Turn{Parts: p, book: b, conv: c, meter: engine.Meter{Most: engine.MaxRecord}}
+	t := &Turn{Parts: p, book: b, conv: c, meter: meter{most: maxRecord}}
 	if err := t.enter(ctx); err != nil {
 		return nil, err
 	}

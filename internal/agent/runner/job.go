@@ -170,7 +170,7 @@ func (f *fire) permit() error {
 		return err
 	}
 	if name := cmp.Or(f.options.Engine, j.Engine, f.Engine); j.Subagent != "" && isScript(name) {
-		return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("subagent %s: %s: %v", j.Subagent, name, engine.ErrNoAgents)}
+		return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("subagent %s: %s: this engine has no subagents", j.Subagent, name)}
 	}
 	return nil
 }

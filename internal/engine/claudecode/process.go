@@ -44,7 +44,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, from source, in in
 	if err != nil {
 		return err
 	}
-	said := &engine.Log{File: log, Most: engine.MaxLog}
+	said := &stderrLog{file: log, most: maxLog}
 	defer func() { err = errors.Join(err, t.endLog(said)) }()
 	cmd := exec.Command(e.Command, append(flags, from.args...)...) //nolint:noctx // it is stopped by several signals, see stop
 	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, at.env, said, at.secrets
@@ -61,7 +61,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, from source, in in
 }
 
 // attend reads events until the command has ended. It stops the command when ctx ends or t asks for it.
-func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *engine.Log, t *turn) error {
+func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *stderrLog, t *turn) error {
 	enough, give := context.WithCancel(ctx)
 	defer give()
 	t.stop = give
@@ -83,7 +83,7 @@ func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io
 	if t.fatal != nil || readErr != nil {
 		return errors.Join(t.fatal, readErr)
 	}
-	return t.judge(waitErr, strings.TrimSpace(said.Tail()))
+	return t.judge(waitErr, strings.TrimSpace(said.last()))
 }
 
 // stop stops the command when ctx ends: by SIGINT, after which it exits within a tenth of a second with a session that can be
@@ -110,8 +110,8 @@ func (e *Engine) stop(ctx context.Context, pid int, ended <-chan struct{}) {
 }
 
 // endLog closes the log, and records what is not in it.
-func (t *turn) endLog(said *engine.Log) error {
-	leftOut, err := said.Close()
+func (t *turn) endLog(said *stderrLog) error {
+	leftOut, err := said.close()
 	if leftOut > 0 {
 		err = errors.Join(err, t.sink(runlog.Event{Type: runlog.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
 	}

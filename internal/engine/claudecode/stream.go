@@ -158,9 +158,9 @@ func (t *turn) read(r *bufio.Reader) error {
 		if t.fatal == nil {
 			line = append(line, part...)
 		}
-		if len(line) > engine.MaxLine {
+		if len(line) > maxLine {
 			// It may be a tool use, which would be missing in the record.
-			t.stopOn(fmt.Errorf("the engine printed a line of more than %d bytes", engine.MaxLine))
+			t.stopOn(fmt.Errorf("the engine printed a line of more than %d bytes", maxLine))
 			line = nil
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {

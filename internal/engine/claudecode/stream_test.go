@@ -241,14 +241,14 @@ func TestLongLineIsBounded(t *testing.T) {
 	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("it was not read to its end: %v", err)
 	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > 8*engine.MaxLine {
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8*maxLine {
 		t.Errorf("%d MiB were allocated for a line of 600", took>>20)
 	}
 }
 
 // A long line that is within the bound is an event.
 func TestLineWithinTheBound(t *testing.T) {
-	text := strings.Repeat("x", engine.MaxLine-1000)
+	text := strings.Repeat("x", maxLine-1000)
 	turn, events := play(t, `{"type":"assistant","message":{"content":[{"type":"text","text":"`+text+`"}]}}`+"\n"+stream)
 	if turn.fatal != nil || len(events) == 0 || events[0].Text != text {
 		t.Errorf("%v, %d events", turn.fatal, len(events))

@@ -1,12 +1,10 @@
-package engine
+package claudecode
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // A log keeps the beginning and the end, and says how much is missing between them.
@@ -30,16 +28,16 @@ func TestLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &Log{File: f, Most: 10}
+		l := &stderrLog{file: f, most: 10}
 		for part := range strings.SplitSeq(c.write, "") {
 			if n, err := l.Write([]byte(part)); n != 1 || err != nil {
 				t.Fatalf("%s: %d, %v", name, n, err)
 			}
 		}
-		if !strings.HasSuffix(c.write, l.Tail()) || len(l.Tail()) != min(len(c.write), tailBytes) {
-			t.Errorf("%s: tail of %d bytes", name, len(l.Tail()))
+		if !strings.HasSuffix(c.write, l.last()) || len(l.last()) != min(len(c.write), tailBytes) {
+			t.Errorf("%s: tail of %d bytes", name, len(l.last()))
 		}
-		leftOut, err := l.Close()
+		leftOut, err := l.close()
 		got, _ := os.ReadFile(path)
 		if leftOut != c.leftOut || err != nil || string(got) != c.want {
 			t.Errorf("%s: %d left out, %v:\n%s", name, leftOut, err, got)
@@ -57,29 +55,13 @@ func TestLogOfAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Log{File: f, Most: 100}
+	l := &stderrLog{file: f, most: 100}
 	for range 2 {
 		if n, err := l.Write([]byte("abc")); n != 3 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
 	}
-	if leftOut, err := l.Close(); leftOut != 6 || err != nil || l.Tail() != "abcabc" {
-		t.Errorf("%d left out, %v, %q", leftOut, err, l.Tail())
-	}
-}
-
-func TestMeter(t *testing.T) {
-	m := Meter{Most: 1000}
-	text := runlog.Event{Type: runlog.Text, Text: strings.Repeat("x", 300)}
-	for range 2 {
-		if err := m.Take(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := m.Take(runlog.Event{Type: runlog.ToolUse, Input: []byte(text.Text)}); err == nil {
-		t.Error("more than the bound was taken")
-	}
-	if err := m.Take(runlog.Event{Type: runlog.UsageEvent, Cost: 1}); err != nil {
-		t.Errorf("a cost was refused: %v", err)
+	if leftOut, err := l.close(); leftOut != 6 || err != nil || l.last() != "abcabc" {
+		t.Errorf("%d left out, %v, %q", leftOut, err, l.last())
 	}
 }
