@@ -79,7 +79,7 @@ func BenchmarkResume(b *testing.B) {
 	c.ok("config", "set", "spend.per-day", "0")
 	c.ok("config", "set", "spend.per-month", "0")
 	here := b.TempDir()
-	file, err := transcript.Create(c.data+"/sessions", transcript.Header{ID: "n-000000000001", Cwd: here, Provider: "anthropic", Model: "long", Timestamp: time.Now()})
+	file, err := transcript.Dir(c.data + "/sessions").Create(transcript.Header{ID: "n-000000000001", Cwd: here, Provider: "anthropic", Model: "long", Timestamp: time.Now()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 		noPDF = u.Host
 	}
 	return &native.Engine{
-		Sessions: h.Dir.Sessions(), Objects: h.Objects,
+		Sessions: h.Transcripts(), Objects: h.Objects,
 		Service: native.Service{Provider: service, Name: c.Provider, Local: isLocal(c.BaseURL), NoPDF: noPDF, Searcher: searcher(c, service)},
 		Model:   c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
 		Tools:   func(r engine.Request) native.BuiltIns { return h.builtIns(r) },

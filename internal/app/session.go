@@ -130,9 +130,12 @@ func (h Home) Conversation(text string) (c Conversation, err error) {
 	return c, err
 }
 
+// Transcripts returns the transcripts of the data directory.
+func (h Home) Transcripts() transcript.Dir { return transcript.Dir(h.Dir.Sessions()) }
+
 // findTranscript finds a session that is kept here, or by the claude command.
 func (h Home) findTranscript(id string) (transcript.Transcript, error) {
-	t, err := transcript.Find(h.Dir.Sessions(), id)
+	t, err := h.Transcripts().Find(id)
 	if errors.Is(err, transcript.ErrUnknown) {
 		return h.ClaudeArchive().Find(id)
 	}
@@ -152,7 +155,7 @@ func (h Home) Transcript(text string) (c Conversation, err error) {
 	if IsPath(text) {
 		c.File, err = h.OpenFile(text)
 	} else {
-		c.File, err = transcript.FindPrefix(h.Dir.Sessions(), text)
+		c.File, err = h.Transcripts().FindPrefix(text)
 		if errors.Is(err, transcript.ErrUnknown) {
 			c.File, err = h.ClaudeArchive().FindPrefix(text)
 		}
@@ -196,7 +199,7 @@ func (h Home) Load(t transcript.Transcript, bad *int) ([]transcript.Entry, error
 	return t.Load(bad)
 }
 
-// Read opens and loads a session file that is not a transcript, see transcript.Read.
+// Read opens and loads a session file that is not a transcript, see transcript.Search.
 func (h Home) Read(path string, maybe func(lines []byte) bool) (transcript.Transcript, []transcript.Entry, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

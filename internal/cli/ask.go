@@ -220,11 +220,11 @@ func workingDir() (string, error) {
 
 // transcript is the one to continue with; the zero one begins a new session.
 func (o *askOptions) transcript(d *Deps, h app.Home, root string, in *bufio.Reader) (transcript.Transcript, error) {
-	sessions := h.Dir.Sessions()
+	sessions := h.Transcripts()
 	switch {
 	case o.goOn:
 		if root != string(h.Dir) {
-			t, err := transcript.Latest(sessions, root)
+			t, err := sessions.Latest(root)
 			if errors.Is(err, transcript.ErrUnknown) {
 				err = noSessionIn(root)
 			}
@@ -245,7 +245,7 @@ func (o *askOptions) transcript(d *Deps, h app.Home, root string, in *bufio.Read
 		}
 		return d.pickSession(in, list)
 	case o.resume != "":
-		t, err := transcript.FindPrefix(sessions, o.resume)
+		t, err := sessions.FindPrefix(o.resume)
 		if err != nil {
 			err = app.NoTranscript(o.resume, err)
 		}
@@ -258,7 +258,7 @@ func (o *askOptions) transcript(d *Deps, h app.Home, root string, in *bufio.Read
 
 // questions are the sessions of questions that were asked in a directory, the latest first; at least one.
 func questions(h app.Home, root string) ([]transcript.Summary, error) {
-	list, _, err := transcript.List(h.Dir.Sessions(), root, prompt.Said())
+	list, _, err := h.Transcripts().List(root, prompt.Said())
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func noSessionIn(root string) error {
 
 // openSession opens a transcript by its path. Only those in the data directory are gone on with, or an engine could not find
 // them again.
-func openSession(sessions, file string) (transcript.Transcript, error) {
+func openSession(sessions transcript.Dir, file string) (transcript.Transcript, error) {
 	t, err := transcript.Open(file)
 	if errors.Is(err, transcript.ErrForeign) {
 		return t, &withStatus{fmt.Errorf("%s: %w", file, transcript.ErrForeign), statusData}
@@ -289,12 +289,12 @@ func openSession(sessions, file string) (transcript.Transcript, error) {
 	if err != nil {
 		return t, app.NoTranscript(file, err)
 	}
-	known, err := transcript.Find(sessions, t.ID)
+	known, err := sessions.Find(t.ID)
 	if err == nil && known.Path != t.Path && !sameFile(file, known.Path) {
 		return t, hint(usage("%s is a copy of %s", file, known.Path), "ollim -r %s", t.ID)
 	}
 	if errors.Is(err, transcript.ErrUnknown) {
-		place := transcript.Place(sessions, t.Header)
+		place := sessions.Place(t.Header)
 		return t, hint(usage("%s is not in %s", file, sessions), "mkdir -p %s && cp -n %s %s", filepath.Dir(place), file, place)
 	}
 	return known, err

@@ -220,9 +220,9 @@ func routineSessions(_ *Deps, dir paths.Dir) (list []string) {
 }
 
 func transcripts(_ *Deps, dir paths.Dir) (list []string) {
-	all, _ := transcript.Names(dir.Sessions())
+	all, _ := transcript.Dir(dir.Sessions()).Names()
 	for _, t := range all[:min(len(all), maxCompleted)] {
-		list = append(list, t.ID+"\t"+t.Begun.Format("2006-01-02 15:04"))
+		list = append(list, t.ID+"\t"+t.Timestamp.Format("2006-01-02 15:04"))
 	}
 	return list
 }

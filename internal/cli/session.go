@@ -211,7 +211,7 @@ func (d *Deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
 
 // ancestors are the ids that a conversation came from, the nearest first, the last one also where its transcript is gone.
 func ancestors(h app.Home, t transcript.Transcript) (ids []string, err error) {
-	line, err := transcript.Lineage(h.Dir.Sessions(), t)
+	line, err := h.Transcripts().Lineage(t)
 	seen := map[string]bool{t.ID: true}
 	for _, next := range line {
 		if id := next.ParentID; id != "" && !seen[id] {

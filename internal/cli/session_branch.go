@@ -69,7 +69,7 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	if after == 0 {
 		after = -1 // all complete turns
 	}
-	t, err := transcript.Branch(h.Dir.Sessions(), c.File, after, header)
+	t, err := h.Transcripts().Branch(c.File, after, header)
 	return d.answer(t.ID, err)
 }
 
@@ -95,7 +95,7 @@ func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int, header 
 		entries[i].Message = entries[i].Message.Unthought()
 	}
 	header.ParentID, header.Provider = c.ID, config.Anthropic
-	t, err := transcript.Create(h.Dir.Sessions(), header)
+	t, err := h.Transcripts().Create(header)
 	if err == nil {
 		err = t.Append(store.Synced, entries...)
 	}

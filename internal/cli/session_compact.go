@@ -98,7 +98,7 @@ func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 		if err := heldBy(c, "the native engine", engine.Native); err != nil {
 			return runlog.Record{}, err
 		}
-		known, err := openSession(h.Dir.Sessions(), c.File.Path)
+		known, err := openSession(h.Transcripts(), c.File.Path)
 		if err != nil {
 			return runlog.Record{}, err
 		}

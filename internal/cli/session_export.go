@@ -60,7 +60,7 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 	}
 	line := []transcript.Transcript{c.File}
 	if o.lineage {
-		if line, err = transcript.Lineage(h.Dir.Sessions(), c.File); err != nil {
+		if line, err = h.Transcripts().Lineage(c.File); err != nil {
 			return err
 		}
 	}

@@ -142,7 +142,7 @@ func runTranscriptList(d *Deps, here bool) error {
 			return err
 		}
 	}
-	list, skipped, err := transcript.List(h.Dir.Sessions(), cwd, prompt.Said())
+	list, skipped, err := h.Transcripts().List(cwd, prompt.Said())
 	if err != nil {
 		return err
 	}

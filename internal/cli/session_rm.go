@@ -14,7 +14,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 func newSessionRm(d *Deps) *cobra.Command {
@@ -143,7 +142,7 @@ func (d *Deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversat
 	if err := store.Remove(c.File.Path); err != nil || len(shown) == 0 {
 		return err
 	}
-	others, err := transcript.Objects(h.Dir.Sessions())
+	others, err := h.Transcripts().Objects()
 	if err != nil {
 		return err
 	}

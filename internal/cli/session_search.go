@@ -57,7 +57,7 @@ type hit struct {
 	Path    string    `json:"path,omitempty"`
 	Excerpt string    `json:"excerpt"`
 
-	index func() int // of the message, see transcript.Match; nil for a run
+	index func() int // of the message, see transcript.Search; nil for a run
 }
 
 func (h hit) cells() []any {
@@ -106,7 +106,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, o sessionSea
 // searchAll looks in all that ollim has a part in.
 func searchAll(ctx context.Context, h app.Home, words []string, found *latest) error {
 	known := map[string]bool{}
-	files, err := transcript.Files(h.Dir.Sessions())
+	files, err := h.Transcripts().Files()
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func claudeFiles(h app.Home, known map[string]bool) (files []transcript.File, er
 		if err != nil {
 			continue
 		}
-		if _, err := transcript.Find(h.Dir.Sessions(), id); err == nil {
+		if _, err := h.Transcripts().Find(id); err == nil {
 			continue // searched already
 		}
 		known[id] = true
@@ -243,7 +243,7 @@ func inTranscript(h app.Home, run string, known map[string]bool) bool {
 		id = standing.Session
 	}
 	if _, asked := known[id]; !asked {
-		_, err := transcript.Find(h.Dir.Sessions(), id)
+		_, err := h.Transcripts().Find(id)
 		known[id] = err == nil
 	}
 	return known[id]

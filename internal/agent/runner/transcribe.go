@@ -55,14 +55,14 @@ type page struct {
 	said    []transcript.Entry // that is not on disk yet
 }
 
-func (p *page) sessions() string { return p.t.runner.Home.Sessions() }
+func (p *page) sessions() transcript.Dir { return transcript.Dir(p.t.runner.Home.Sessions()) }
 
 // reserve locks the transcript that is gone on with.
 func (p *page) reserve(ctx context.Context) error {
 	if p.request.Session.ID == "" || p.request.Session.Fork {
 		return nil
 	}
-	file, err := transcript.Find(p.sessions(), p.request.Session.ID)
+	file, err := p.sessions().Find(p.request.Session.ID)
 	if errors.Is(err, transcript.ErrUnknown) {
 		return nil
 	}
@@ -94,13 +94,13 @@ func (p *page) write(ctx context.Context, e runlog.Event) (err error) {
 
 // open finds the transcript of the session, or begins it.
 func (p *page) open(ctx context.Context, id string) error {
-	file, err := transcript.Find(p.sessions(), id)
+	file, err := p.sessions().Find(id)
 	if errors.Is(err, transcript.ErrUnknown) {
 		h := transcript.Header{ID: id, Cwd: p.request.Scope.Root, Provider: p.t.name, Model: p.request.Model.Name, Timestamp: p.t.runner.Disk.Now()}
 		if p.request.Session.ID != id {
 			h.ParentID = p.request.Session.ID
 		}
-		file, err = transcript.Create(p.sessions(), h)
+		file, err = p.sessions().Create(h)
 	}
 	if err == nil && p.guard == nil {
 		p.guard, err = file.Lock(ctx, p.t.runner.Disk.Locks)

@@ -19,7 +19,7 @@ import (
 // and that were not written since an instant. What the claude command keeps of runs that were not sealed is its own.
 func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 	f := m.Runner
-	list, _, err := transcript.List(f.Home.Sessions(), "", nil)
+	list, _, err := transcript.Dir(f.Home.Sessions()).List("", nil)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (m Minute) sweepObjects(ctx context.Context) error {
 	if !f.Objects.Any() {
 		return nil
 	}
-	shown, err := transcript.Objects(f.Home.Sessions())
+	shown, err := transcript.Dir(f.Home.Sessions()).Objects()
 	if err != nil {
 		return err
 	}

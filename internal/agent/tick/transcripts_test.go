@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 	paths := map[string]string{}
 	begin := func(id, cwd, parent string, age time.Duration, kind session.Kind) {
 		t.Helper()
-		file, err := transcript.Create(sessions, transcript.Header{ID: id, Cwd: cwd, Provider: "anthropic", Timestamp: c.now, ParentID: parent})
+		file, err := transcript.Dir(sessions).Create(transcript.Header{ID: id, Cwd: cwd, Provider: "anthropic", Timestamp: c.now, ParentID: parent})
 		if err == nil && kind != "" {
 			err = book.Log(t.Context(), session.Event{SessionID: id, ParentSessionID: parent, Event: kind})
 		}
@@ -126,7 +126,7 @@ func TestObjects(t *testing.T) {
 		return hash
 	}
 	named, unnamed := put("named"), put("unnamed")
-	file, err := transcript.Create(c.home.Sessions(), transcript.Header{ID: "n-main", Cwd: string(c.home), Timestamp: c.now})
+	file, err := transcript.Dir(c.home.Sessions()).Create(transcript.Header{ID: "n-main", Cwd: string(c.home), Timestamp: c.now})
 	if err != nil {
 		t.Fatal(err)
 	}

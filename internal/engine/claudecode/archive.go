@@ -138,7 +138,7 @@ func (a Archive) Load(t transcript.Transcript, current bool, bad *int) ([]transc
 	return merged(said, nil), err
 }
 
-// Read is Open and Load for a search, see transcript.Read. It does not check lines for damage inside that it need not decode.
+// Read is Open and Load for a search, see transcript.Search. It does not check lines for damage inside that it need not decode.
 func (Archive) Read(path string, maybe func(lines []byte) bool) (transcript.Transcript, []transcript.Entry, error) {
 	lines, err := skimPast(path)
 	if err != nil {

@@ -63,11 +63,11 @@ func TestCompactInTurn(t *testing.T) {
 	if !strings.Contains(said[0], "AAPL 210, MSFT 400") || said[len(said)-1] != "assistant text done" {
 		t.Errorf("%q", said)
 	}
-	file, err := transcript.Find(s.Sessions, r.Session)
+	file, err := s.Sessions.Find(r.Session)
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := transcript.Lineage(s.Sessions, file)
+	line, err := s.Sessions.Lineage(file)
 	if err != nil || len(line) != 2 || line[len(line)-1].ID != old.Session && line[0].ID != old.Session {
 		t.Errorf("%v %v", line, err)
 	}
@@ -85,7 +85,7 @@ func TestCompactInTurn(t *testing.T) {
 
 func (s *stage) path(id string) string {
 	s.t.Helper()
-	file, err := transcript.Find(s.Sessions, id)
+	file, err := s.Sessions.Find(id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestCompactRefused(t *testing.T) {
 			if reported := strings.Join(s.reported(), "\n"); !strings.Contains(reported, "compact_failed") || !strings.Contains(reported, "tool_result compact_session The compaction failed") {
 				t.Error(reported)
 			}
-			if list, _, err := transcript.List(s.Sessions, "", nil); err != nil || len(list) != 1 {
+			if list, _, err := s.Sessions.List("", nil); err != nil || len(list) != 1 {
 				t.Errorf("%d transcripts, %v", len(list), err)
 			}
 		})
@@ -305,7 +305,7 @@ func TestFollow(t *testing.T) {
 	for follow, from := range map[bool]string{true: ids[2], false: ids[0]} {
 		s.api.Reply(anthropicapi.Reply{Text: "a branch"})
 		branch := s.says(engine.Request{Input: engine.Input{Prompt: "b"}, Session: engine.Session{ID: ids[0], Fork: true, Follow: follow}}, "a branch")
-		file, err := transcript.Find(s.Sessions, branch.Session)
+		file, err := s.Sessions.Find(branch.Session)
 		if err != nil || file.ParentID != from {
 			t.Errorf("a branch of %s of %q, %v", file.ParentID, ids, err)
 		}
@@ -370,18 +370,18 @@ func TestForkOfACompactedTurn(t *testing.T) {
 				if fork != "" {
 					return anthropicapi.Reply{Text: "looked"}
 				}
-				list, _, err := transcript.List(s.Sessions, "", nil)
+				list, _, err := s.Sessions.List("", nil)
 				if err != nil || len(list) != 2 {
 					t.Errorf("%d transcripts, %v", len(list), err)
 				}
-				next, err := transcript.Successor(list[0].Transcript)
+				next, err := list[0].Transcript.Successor()
 				if err != nil {
-					next, err = transcript.Successor(list[1].Transcript)
+					next, err = list[1].Transcript.Successor()
 				}
 				if err != nil {
 					t.Error(err)
 				}
-				made, err := transcript.Branch(s.Sessions, next, -1, transcript.Header{ID: "n-fork", Cwd: "/work", Timestamp: s.Now()})
+				made, err := s.Sessions.Branch(next, -1, transcript.Header{ID: "n-fork", Cwd: "/work", Timestamp: s.Now()})
 				if err != nil {
 					t.Error(err)
 				}

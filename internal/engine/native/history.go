@@ -53,12 +53,12 @@ func (f file) Compact(summary string, kept []transcript.Entry, h transcript.Head
 	if f.discard {
 		return summarized(summary, kept, h)
 	}
-	t, err := transcript.Summed(f.e.Sessions, summary, kept, h)
+	t, err := f.e.Sessions.Summed(summary, kept, h)
 	return f.with(t), err
 }
 
 func (f file) Successor() (history, error) {
-	t, err := transcript.Successor(f.Transcript)
+	t, err := f.Transcript.Successor()
 	return f.with(t), err
 }
 
@@ -93,7 +93,7 @@ func (e *Engine) open(r engine.Request) (history, error) {
 	if s.ID == "" {
 		return e.create(r)
 	}
-	source, err := transcript.Find(e.Sessions, s.ID)
+	source, err := e.Sessions.Find(s.ID)
 	switch {
 	case errors.Is(err, transcript.ErrUnknown) && engine.Holder(s.ID) != engine.Native, err == nil && engine.HolderOf(source.Header) != engine.Native:
 		return nil, engine.Foreign(s.ID)
@@ -114,7 +114,7 @@ func (e *Engine) create(r engine.Request) (history, error) {
 		return nil, err
 	}
 	if r.Session.Kept() {
-		t, err := transcript.Create(e.Sessions, h)
+		t, err := e.Sessions.Create(h)
 		return file{Transcript: t, e: e}, err
 	}
 	return remembered(h, nil, r), nil
@@ -131,7 +131,7 @@ func remembered(h transcript.Header, entries []transcript.Entry, r engine.Reques
 // branch begins a session with the complete turns of another.
 func (e *Engine) branch(r engine.Request, source transcript.Transcript) (history, error) {
 	for r.Session.Follow {
-		next, err := transcript.Successor(source)
+		next, err := source.Successor()
 		if errors.Is(err, transcript.ErrUnknown) {
 			break
 		}
@@ -146,9 +146,9 @@ func (e *Engine) branch(r engine.Request, source transcript.Transcript) (history
 	}
 	if r.Session.Discard {
 		h.ParentID = source.ID
-		entries, err := transcript.Complete(e.Sessions, source)
+		entries, err := e.Sessions.Complete(source)
 		return remembered(h, entries, r), err
 	}
-	t, err := transcript.Branch(e.Sessions, source, -1, h)
+	t, err := e.Sessions.Branch(source, -1, h)
 	return file{Transcript: t, e: e}, err
 }

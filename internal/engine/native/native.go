@@ -28,7 +28,7 @@ import (
 
 // Engine asks a model's service and runs the tools that the model uses.
 type Engine struct {
-	Sessions  string // directory of the transcripts
+	Sessions  transcript.Dir
 	Objects   objects
 	Service   Service
 	Model     string // the default, an alias or an id; "" if there is none
@@ -139,7 +139,7 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 	case engine.Holder(r.Session.ID) != engine.Native:
 		return p, engine.Foreign(r.Session.ID)
 	}
-	_, err := transcript.Find(e.Sessions, r.Session.ID)
+	_, err := e.Sessions.Find(r.Session.ID)
 	if errors.Is(err, transcript.ErrUnknown) {
 		err = fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session.ID)
 	}

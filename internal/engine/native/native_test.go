@@ -42,7 +42,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.Engine = &native.Engine{
-		Sessions: t.TempDir(),
+		Sessions: transcript.Dir(t.TempDir()),
 		Service:  native.Service{Provider: provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key"}), Name: "anthropic"},
 		Model:    "tiny", Models: table, Now: func() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) },
 		Random: rand.New(rand.NewSource(1)),
@@ -90,7 +90,7 @@ func (s *stage) reported() (all []string) {
 // conversation is what a session's transcript holds, a line for each block.
 func (s *stage) conversation(id string) (all []string) {
 	s.t.Helper()
-	t, err := transcript.Find(s.Sessions, id)
+	t, err := s.Sessions.Find(id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestDiscard(t *testing.T) {
 		t.Error("no overload")
 	}
 	s.says(engine.Request{Input: engine.Input{Prompt: "a"}, Session: engine.Session{Discard: true}}, "once")
-	if list, _, err := transcript.List(s.Sessions, "", nil); err != nil || len(list) != 0 {
+	if list, _, err := s.Sessions.List("", nil); err != nil || len(list) != 0 {
 		t.Errorf("%v %v", list, err)
 	}
 }
@@ -338,7 +338,7 @@ func TestKilled(t *testing.T) {
 	uses := []anthropicapi.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "Read"}}
 	s.api.Reply(anthropicapi.Reply{ToolUses: uses}, anthropicapi.Reply{Text: "done"})
 	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read"}}}, "done")
-	file, err := transcript.Find(s.Sessions, r.Session)
+	file, err := s.Sessions.Find(r.Session)
 	if err != nil {
 		t.Fatal(err)
 	}

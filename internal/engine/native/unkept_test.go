@@ -16,7 +16,7 @@ import (
 // files lists everything in the directory of the transcripts.
 func (s *stage) files() (all []string) {
 	s.t.Helper()
-	err := filepath.WalkDir(s.Sessions, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(string(s.Sessions), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			all = append(all, path)
 		}
@@ -115,7 +115,7 @@ func TestUnkept(t *testing.T) {
 				return anthropicapi.Reply{Text: "done"}
 			})
 			r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Session: session}, "done")
-			if _, err := transcript.Find(s.Sessions, r.Session); err == nil || calls != 3 || r.Session == old.Session {
+			if _, err := s.Sessions.Find(r.Session); err == nil || calls != 3 || r.Session == old.Session {
 				t.Errorf("session %s is found, %d calls", r.Session, calls)
 			}
 			same(t, s.asked()[:1], []string{"user text Summary of the conversation so far:\n\nAAPL, in short"})

@@ -120,7 +120,7 @@ func TestReadWhileWriting(t *testing.T) {
 		last = len(list)
 		h := header("b-" + strings.Repeat("x", last%150))
 		h.Timestamp = noon.AddDate(0, 0, last)
-		b, err := transcript.Branch(sessions, f, -1, h)
+		b, err := transcript.Dir(sessions).Branch(f, -1, h)
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
@@ -151,7 +151,7 @@ func TestLineBreakMissing(t *testing.T) {
 	f := begin(t, dir, "n-1", user("one"), agent("two"), user("three bats"))
 	all := read(t, f.Path)
 	write(t, f.Path, strings.TrimSuffix(all, "\n"))
-	list, _, err := transcript.List(dir, "", nil)
+	list, _, err := transcript.Dir(dir).List("", nil)
 	if err != nil || len(list) != 1 || list[0].Last != "three bats" {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -165,7 +165,7 @@ func TestLineBreakMissing(t *testing.T) {
 		t.Errorf("found %d times", found)
 	}
 	for after, want := range map[int]int{-1: 2, 3: 3, 2: 2, 4: 3} {
-		b, err := transcript.Branch(dir, f, after, header(fmt.Sprintf("n-b%d", after+1)))
+		b, err := transcript.Dir(dir).Branch(f, after, header(fmt.Sprintf("n-b%d", after+1)))
 		if err != nil {
 			t.Fatal(err)
 		}

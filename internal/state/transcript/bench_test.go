@@ -198,7 +198,7 @@ func BenchmarkList(b *testing.B) {
 		begin(b, sessions, fmt.Sprintf("n-%d", i), user("hello"), agent(strings.Repeat("x\n", 2000)))
 	}
 	for b.Loop() {
-		if list, _, err := transcript.List(sessions, "", nil); err != nil || len(list) != 1000 {
+		if list, _, err := transcript.Dir(sessions).List("", nil); err != nil || len(list) != 1000 {
 			b.Fatal(len(list), err)
 		}
 	}
@@ -208,7 +208,7 @@ func BenchmarkBranch(b *testing.B) {
 	f := corpus(b, "work", 20<<20)
 	sessions := b.TempDir()
 	for i := 0; b.Loop(); i++ {
-		made, err := transcript.Branch(sessions, f, -1, header(fmt.Sprintf("n-%d", i)))
+		made, err := transcript.Dir(sessions).Branch(f, -1, header(fmt.Sprintf("n-%d", i)))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func BenchmarkRepair(b *testing.B) {
 func BenchmarkCreate(b *testing.B) {
 	sessions := b.TempDir()
 	for i := 0; b.Loop(); i++ {
-		if _, err := transcript.Create(sessions, header(fmt.Sprintf("n-%d", i))); err != nil {
+		if _, err := transcript.Dir(sessions).Create(header(fmt.Sprintf("n-%d", i))); err != nil {
 			b.Fatal(err)
 		}
 	}

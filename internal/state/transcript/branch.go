@@ -17,11 +17,11 @@ import (
 // turn that is in progress or was cut off at the end. If the summary that the source begins with holds a part of such a
 // turn, Branch copies from the transcript before it. The parent in h becomes the source, which the branch does not
 // continue. Errors as in Create, or the source's.
-func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
+func (d Dir) Branch(source Transcript, after int, h Header) (Transcript, error) {
 	var entries []Entry
 	var err error
 	if after < 0 {
-		source, entries, err = complete(sessions, source)
+		source, entries, err = d.complete(source)
 	} else if entries, err = source.Load(nil); err == nil {
 		entries = entries[:min(after, len(entries))]
 	}
@@ -29,7 +29,7 @@ func Branch(sessions string, source Transcript, after int, h Header) (Transcript
 		return Transcript{}, err
 	}
 	h.ParentID, h.Compacted, h.MidTurn = source.ID, false, false
-	return create(sessions, h, store.Synced, entries)
+	return d.create(h, store.Synced, entries)
 }
 
 // errNoSummary is the error of a compaction without a summary.
@@ -37,13 +37,13 @@ var errNoSummary = errors.New("the summary is empty")
 
 // Summed creates a transcript with a summary, as a message of the user, and the kept messages of another transcript,
 // which h names as its parent. Errors as in Create.
-func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error) {
+func (d Dir) Summed(summary string, kept []Entry, h Header) (Transcript, error) {
 	entries, err := Summarized(summary, kept, h.Timestamp)
 	if err != nil {
 		return Transcript{}, err
 	}
 	h.Compacted = true
-	return create(sessions, h, store.Synced, entries)
+	return d.create(h, store.Synced, entries)
 }
 
 // Summarized returns the entries of a compaction made at an instant. Results of tools whose call was not kept are
@@ -96,12 +96,12 @@ func Cut(entries []Entry, keep int) int {
 
 // create creates a transcript with the header and entries. The file appears complete under its name, so that
 // a file of a killed writer is never taken for a complete one; store.IsDraft recognizes the draft that is left.
-func create(sessions string, h Header, d store.Durability, entries []Entry) (Transcript, error) {
+func (d Dir) create(h Header, to store.Durability, entries []Entry) (Transcript, error) {
 	if !plaintext.IsName(h.ID) {
 		return Transcript{}, fmt.Errorf("session %.100q: %w", h.ID, ErrID)
 	}
 	h.Cwd = clean(h.Cwd)
-	t := Transcript{Path: Place(sessions, h), Header: h}
+	t := Transcript{Path: d.Place(h), Header: h}
 	dir, name := filepath.Split(t.Path)
 	if err := store.MkdirOwn(dir); err != nil {
 		return Transcript{}, err
@@ -110,7 +110,7 @@ func create(sessions string, h Header, d store.Durability, entries []Entry) (Tra
 	if err != nil {
 		return Transcript{}, &store.NotWritten{Path: t.Path, Err: err}
 	}
-	err = t.write(draft, d, entries)
+	err = t.write(draft, to, entries)
 	if closeErr := draft.Close(); err == nil {
 		err = closeErr
 	}
@@ -118,7 +118,7 @@ func create(sessions string, h Header, d store.Durability, entries []Entry) (Tra
 		err = os.Link(draft.Name(), t.Path) // unlike a rename it replaces nothing
 	}
 	_ = os.Remove(draft.Name())
-	if err == nil && d == store.Synced {
+	if err == nil && to == store.Synced {
 		err = store.SyncDir(t.Path)
 	}
 	if errors.Is(err, os.ErrExist) {

@@ -28,7 +28,7 @@ func TestBranch(t *testing.T) {
 	for after, want := range map[int]string{-1: "one two", 0: "", 1: "one", 2: "one two", 3: "one two three", 9: "one two three"} {
 		h := header(fmt.Sprint("b", after))
 		h.Cwd, h.ParentID, h.Compacted = "/elsewhere", "n-0", true // as the header of a compaction has it
-		b, err := transcript.Branch(sessions, source, after, h)
+		b, err := transcript.Dir(sessions).Branch(source, after, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,23 +41,23 @@ func TestBranch(t *testing.T) {
 			t.Errorf("after %d: %q, want %q", after, got, want)
 		}
 		again, err := transcript.Open(b.Path)
-		if err != nil || again.ParentID != "n-1" || b.ParentID != "n-1" || again.Compacted || b.Compacted || again.Cwd != "/elsewhere" || filepath.Dir(b.Path) != transcript.Folder(sessions, "/elsewhere") {
+		if err != nil || again.ParentID != "n-1" || b.ParentID != "n-1" || again.Compacted || b.Compacted || again.Cwd != "/elsewhere" || filepath.Dir(b.Path) != folder(sessions, "/elsewhere") {
 			t.Errorf("%+v, %v", again, err)
 		}
 		if after == 3 && !strings.HasSuffix(read(t, b.Path), "three\"}}\n") {
 			t.Errorf("%q", read(t, b.Path))
 		}
-		if _, err := transcript.Branch(sessions, source, after, h); !errors.Is(err, os.ErrExist) {
+		if _, err := transcript.Dir(sessions).Branch(source, after, h); !errors.Is(err, os.ErrExist) {
 			t.Errorf("again: %v", err)
 		}
 	}
 	if read(t, source.Path) != torn {
 		t.Error("the source was changed")
 	}
-	if _, err := transcript.Branch(sessions, source, -1, header("../x")); !errors.Is(err, transcript.ErrID) {
+	if _, err := transcript.Dir(sessions).Branch(source, -1, header("../x")); !errors.Is(err, transcript.ErrID) {
 		t.Errorf("%v", err)
 	}
-	if _, err := transcript.Branch(sessions, transcript.Transcript{Path: filepath.Join(sessions, "none")}, -1, header("x")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := transcript.Dir(sessions).Branch(transcript.Transcript{Path: filepath.Join(sessions, "none")}, -1, header("x")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }
@@ -88,7 +88,7 @@ func TestBranchKilled(t *testing.T) {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	}
-	list, skipped, err := transcript.List(sessions, "", nil)
+	list, skipped, err := transcript.Dir(sessions).List("", nil)
 	if err != nil || skipped != 0 || len(list) < 6 {
 		t.Fatalf("%d, %d skipped, %v", len(list), skipped, err)
 	}
@@ -187,7 +187,7 @@ func TestCompactedIsWhole(t *testing.T) {
 		whole, _ := transcript.Repair(drawMessages(t))
 		keep := rapid.IntRange(0, len(whole)).Draw(t, "keep")
 		h := header(fmt.Sprint("n", n))
-		source, err := transcript.Create(sessions, h)
+		source, err := transcript.Dir(sessions).Create(h)
 		if err == nil {
 			err = source.Append(store.Buffered, entries(whole...)...)
 		}

@@ -50,37 +50,31 @@ func idOf(name string) (string, bool) {
 	return id, err == nil && plaintext.IsName(id)
 }
 
-// Name is a transcript as the name of its file describes it.
-type Name struct {
-	ID    string
-	Begun time.Time
-}
-
-// Names lists the transcripts, the newest first, by the names of their files alone.
-func Names(sessions string) ([]Name, error) {
-	all, err := everywhere(sessions)
-	names := make([]Name, 0, len(all))
+// Names lists the headers of the transcripts, the newest first, with what the names of their files tell: id and time.
+func (d Dir) Names() ([]Header, error) {
+	all, err := d.everywhere()
+	names := make([]Header, 0, len(all))
 	for _, f := range all {
 		begun, _ := time.Parse(nameTime, filepath.Base(f.path)[:len(nameTime)]) // it is a file's name
-		names = append(names, Name{f.id, begun})
+		names = append(names, Header{ID: f.id, Timestamp: begun})
 	}
-	order.Sort(names, func(a, b Name) int { return b.Begun.Compare(a.Begun) })
+	order.Sort(names, func(a, b Header) int { return b.Timestamp.Compare(a.Timestamp) })
 	return names, err
 }
 
 // everywhere lists the files of all directories. Directories of other programs, such as the script engine's, have other
 // names.
-func everywhere(sessions string) ([]file, error) {
-	folders, err := os.ReadDir(sessions)
+func (d Dir) everywhere() ([]file, error) {
+	folders, err := os.ReadDir(string(d))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var all []file
-	for _, d := range folders {
-		if name := d.Name(); len(name) < 4 || !strings.HasPrefix(name, "--") || !strings.HasSuffix(name, "--") {
+	for _, folder := range folders {
+		if name := folder.Name(); len(name) < 4 || !strings.HasPrefix(name, "--") || !strings.HasSuffix(name, "--") {
 			continue
 		}
-		list, err := files(filepath.Join(sessions, d.Name()))
+		list, err := files(filepath.Join(string(d), folder.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -91,8 +85,8 @@ func everywhere(sessions string) ([]file, error) {
 
 // identified is everywhere with the ids of the headers, which may differ from those in the names if other software
 // wrote the file.
-func identified(sessions string) ([]file, error) {
-	all, err := everywhere(sessions)
+func (d Dir) identified() ([]file, error) {
+	all, err := d.everywhere()
 	for i, f := range all {
 		if isOurs(f.id) {
 			continue
@@ -111,13 +105,13 @@ func isOurs(id string) bool {
 }
 
 // newest lists files, the last modified first: those that may be about a directory, or all for cwd "".
-func newest(sessions, cwd string) ([]file, error) {
+func (d Dir) newest(cwd string) ([]file, error) {
 	var all []file
 	var err error
 	if cwd == "" {
-		all, err = everywhere(sessions)
+		all, err = d.everywhere()
 	} else {
-		all, err = files(Folder(sessions, cwd))
+		all, err = files(d.folder(cwd))
 	}
 	if err != nil {
 		return nil, err
@@ -138,8 +132,8 @@ func newest(sessions, cwd string) ([]file, error) {
 }
 
 // Find returns the transcript of a session, for any directory. The error wraps ErrUnknown.
-func Find(sessions, id string) (Transcript, error) {
-	all, err := identified(sessions)
+func (d Dir) Find(id string) (Transcript, error) {
+	all, err := d.identified()
 	if err != nil {
 		return Transcript{}, err
 	}
@@ -165,9 +159,9 @@ func pick(all []file, id string) (found Transcript, ok bool) {
 	return found, ok
 }
 
-// Successor returns the transcript that continues a compacted one, the latest if it was compacted more than once. The
+// Successor returns the transcript that continues t, which was compacted, the latest if it was compacted more than once. The
 // error wraps ErrUnknown if it was not compacted.
-func Successor(t Transcript) (Transcript, error) {
+func (t Transcript) Successor() (Transcript, error) {
 	all, err := files(filepath.Dir(t.Path))
 	if err != nil {
 		return Transcript{}, err
@@ -185,8 +179,8 @@ func Successor(t Transcript) (Transcript, error) {
 
 // FindPrefix is Find for a prefix that a person typed. The error wraps ErrUnknown or ErrAmbiguous; the latter lists the
 // ids.
-func FindPrefix(sessions, prefix string) (Transcript, error) {
-	all, err := identified(sessions)
+func (d Dir) FindPrefix(prefix string) (Transcript, error) {
+	all, err := d.identified()
 	if err != nil {
 		return Transcript{}, err
 	}
@@ -218,8 +212,8 @@ func FindPrefix(sessions, prefix string) (Transcript, error) {
 }
 
 // Latest returns the last modified transcript about a directory; with cwd "", of all. The error wraps ErrUnknown.
-func Latest(sessions, cwd string) (Transcript, error) {
-	all, err := newest(sessions, cwd)
+func (d Dir) Latest(cwd string) (Transcript, error) {
+	all, err := d.newest(cwd)
 	if err != nil {
 		return Transcript{}, err
 	}
@@ -237,8 +231,8 @@ func Latest(sessions, cwd string) (Transcript, error) {
 func (t Transcript) about(cwd string) bool { return cwd == "" || clean(t.Cwd) == clean(cwd) }
 
 // Lineage returns t, its parent, and so on back to the first, as far as they still exist.
-func Lineage(sessions string, t Transcript) ([]Transcript, error) {
-	all, err := identified(sessions)
+func (d Dir) Lineage(t Transcript) ([]Transcript, error) {
+	all, err := d.identified()
 	if err != nil {
 		return nil, err
 	}

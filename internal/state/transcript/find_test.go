@@ -18,7 +18,7 @@ func about(t *testing.T, sessions, id, cwd string, hours int) transcript.Transcr
 	t.Helper()
 	h := header(id)
 	h.Cwd = cwd
-	made, err := transcript.Create(sessions, h)
+	made, err := transcript.Dir(sessions).Create(h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,28 +39,28 @@ func TestFind(t *testing.T) {
 	about(t, sessions, "n-abd", "/y", 0)
 	under := about(t, sessions, "b_n-abc", "/x", 0)
 	for id, want := range map[string]string{"n-abc": a.Path, "b_n-abc": under.Path, "n-ab": "", "": "", "../x": "", "*": ""} {
-		got, err := transcript.Find(sessions, id)
+		got, err := transcript.Dir(sessions).Find(id)
 		if got.Path != want || (want == "") != errors.Is(err, transcript.ErrUnknown) {
 			t.Errorf("%q: %q, %v", id, got.Path, err)
 		}
 	}
 	for prefix, want := range map[string]string{"n-abc": a.Path, "b": under.Path, "b_n-abc": under.Path, "n-x": "", "": ""} {
-		got, err := transcript.FindPrefix(sessions, prefix)
+		got, err := transcript.Dir(sessions).FindPrefix(prefix)
 		if got.Path != want || (want == "") != errors.Is(err, transcript.ErrUnknown) {
 			t.Errorf("prefix %q: %q, %v", prefix, got.Path, err)
 		}
 	}
-	_, err := transcript.FindPrefix(sessions, "n-a")
+	_, err := transcript.Dir(sessions).FindPrefix("n-a")
 	if !errors.Is(err, transcript.ErrAmbiguous) || !strings.HasSuffix(err.Error(), "n-abc, n-abd") {
 		t.Errorf("%v", err)
 	}
 	for i := range 20 {
 		about(t, sessions, fmt.Sprintf("m-%02d", i), "/z", 0)
 	}
-	if _, err = transcript.FindPrefix(sessions, "m"); !strings.HasSuffix(err.Error(), "m-08, m-09 and 10 more") {
+	if _, err = transcript.Dir(sessions).FindPrefix("m"); !strings.HasSuffix(err.Error(), "m-08, m-09 and 10 more") {
 		t.Errorf("%v", err)
 	}
-	if _, err := transcript.Find(filepath.Join(sessions, "none"), "n-abc"); !errors.Is(err, transcript.ErrUnknown) {
+	if _, err := transcript.Dir(filepath.Join(sessions, "none")).Find("n-abc"); !errors.Is(err, transcript.ErrUnknown) {
 		t.Errorf("no folder: %v", err)
 	}
 }
@@ -72,17 +72,17 @@ func TestLatestTellsCollidingFoldersApart(t *testing.T) {
 	about(t, sessions, "n-3", "/a-b", 3)
 	odd := about(t, sessions, "n-4", "/odd\xff", 2)
 	for cwd, want := range map[string]string{"/a/b": a.ID, "/a/b/": a.ID, "/a-b": "n-3", "/odd\xff": odd.ID, "": "n-3", "/a": ""} {
-		got, err := transcript.Latest(sessions, cwd)
+		got, err := transcript.Dir(sessions).Latest(cwd)
 		if got.ID != want || (want == "") != errors.Is(err, transcript.ErrUnknown) {
 			t.Errorf("%q: %q, %v", cwd, got.ID, err)
 		}
 	}
-	list, skipped, err := transcript.List(sessions, "/a/b", nil)
+	list, skipped, err := transcript.Dir(sessions).List("/a/b", nil)
 	if err != nil || skipped != 0 || len(list) != 2 || list[0].ID != "n-1" || list[1].ID != "n-2" {
 		t.Errorf("%v, %d skipped, %v", list, skipped, err)
 	}
 	touch(t, a.Path, -1)
-	if got, _ := transcript.Latest(sessions, "/a/b"); got.ID != "n-2" {
+	if got, _ := transcript.Dir(sessions).Latest("/a/b"); got.ID != "n-2" {
 		t.Errorf("%s", got.ID)
 	}
 }
@@ -104,7 +104,7 @@ func TestList(t *testing.T) {
 	}
 	touch(t, first.Path, 1)
 	touch(t, second.Path, 2)
-	list, skipped, err := transcript.List(sessions, "", nil)
+	list, skipped, err := transcript.Dir(sessions).List("", nil)
 	if err != nil || len(list) != 3 || skipped != 2 {
 		t.Fatalf("%+v, %d skipped, %v", list, skipped, err)
 	}
@@ -121,7 +121,7 @@ func TestList(t *testing.T) {
 	if info, _ := os.Stat(second.Path); two.Size != info.Size() || !two.Modified.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("%d bytes, %v", two.Size, two.Modified)
 	}
-	if list, skipped, err := transcript.List(filepath.Join(sessions, "none"), "", nil); len(list)+skipped != 0 || err != nil {
+	if list, skipped, err := transcript.Dir(filepath.Join(sessions, "none")).List("", nil); len(list)+skipped != 0 || err != nil {
 		t.Errorf("%v, %d, %v", list, skipped, err)
 	}
 }
@@ -133,12 +133,12 @@ func TestLineage(t *testing.T) {
 		h := header(id)
 		h.ParentID = parent
 		var err error
-		if made[id], err = transcript.Create(sessions, h); err != nil {
+		if made[id], err = transcript.Dir(sessions).Create(h); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for id, want := range map[string]string{"c": "c b a", "a": "a", "x": "x y", "self": "self", "orphan": "orphan"} {
-		line, err := transcript.Lineage(sessions, made[id])
+		line, err := transcript.Dir(sessions).Lineage(made[id])
 		var ids []string
 		for _, l := range line {
 			ids = append(ids, l.ID)

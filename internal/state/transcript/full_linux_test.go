@@ -39,7 +39,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, make := range map[string]func() (transcript.Transcript, error){
-		"branch": func() (transcript.Transcript, error) { return transcript.Branch(dir, f, -1, header("n-2")) },
+		"branch": func() (transcript.Transcript, error) { return transcript.Dir(dir).Branch(f, -1, header("n-2")) },
 		"compaction": func() (transcript.Transcript, error) {
 			return compact(dir, f, strings.Repeat("z", 50_000), 0, header("n-3"))
 		},
@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := names(t, transcript.Folder(dir, header("").Cwd)); len(got) != 1 {
+	if got := names(t, folder(dir, header("").Cwd)); len(got) != 1 {
 		t.Errorf("%q", got)
 	}
 }

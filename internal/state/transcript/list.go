@@ -26,11 +26,11 @@ const (
 	longest   = 200       // bytes of First and Last
 )
 
-// Words removes from a message of the user what a program added to it, such as the time in front; nil removes nothing.
-type Words func(text string) string
+// ownWords removes from a message of the user what a program added to it, such as the time in front; nil removes nothing.
+type ownWords func(text string) string
 
 // of returns the words of a message.
-func (w Words) of(m Message) string {
+func (w ownWords) of(m Message) string {
 	text := m.Text()
 	if w != nil && m.Role == User {
 		text = w(text)
@@ -40,13 +40,13 @@ func (w Words) of(m Message) string {
 
 // List summarizes the transcripts about a directory, or all for cwd "", the last modified first. It reads only the
 // beginning and the end of each. skipped counts files that are unreadable or not transcripts.
-func List(sessions, cwd string, words Words) (list []Summary, skipped int, err error) {
-	all, err := newest(sessions, cwd)
+func (d Dir) List(cwd string, said ownWords) (list []Summary, skipped int, err error) {
+	all, err := d.newest(cwd)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, f := range all {
-		s, err := summary(f, words)
+		s, err := summary(f, said)
 		if err != nil {
 			skipped++
 		} else if s.about(cwd) {
@@ -56,7 +56,7 @@ func List(sessions, cwd string, words Words) (list []Summary, skipped int, err e
 	return list, skipped, nil
 }
 
-func summary(of file, words Words) (Summary, error) {
+func summary(of file, said ownWords) (Summary, error) {
 	f, err := openFile(of.path)
 	if err != nil {
 		return Summary{}, err
@@ -66,20 +66,20 @@ func summary(of file, words Words) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	s := Summary{Transcript: t, Modified: of.modified, Size: of.size, First: firstText(head, words)}
-	s.Last, err = lastText(f, of.size, words)
+	s := Summary{Transcript: t, Modified: of.modified, Size: of.size, First: firstText(head, said)}
+	s.Last, err = lastText(f, of.size, said)
 	return s, err
 }
 
 // firstText returns the first text even if only the beginning of its line was read.
-func firstText(head []byte, words Words) string {
+func firstText(head []byte, said ownWords) string {
 	head = bytes.ToValidUTF8(head, nil) // a character may be cut at its end
 	for line := range bytes.Lines(head) {
 		if line[len(line)-1] != '\n' {
-			return shorten(words.of(Said(User, beginning(line))))
+			return shorten(said.of(Said(User, beginning(line))))
 		}
-		if e, _, _ := decode(line); e.Message.Role == User && words.of(e.Message) != "" {
-			return shorten(words.of(e.Message))
+		if e, _, _ := decode(line); e.Message.Role == User && said.of(e.Message) != "" {
+			return shorten(said.of(e.Message))
 		}
 	}
 	return ""
@@ -100,13 +100,13 @@ func beginning(line []byte) string {
 }
 
 // lastText searches the last lines for a text.
-func lastText(f *os.File, size int64, words Words) (string, error) {
+func lastText(f *os.File, size int64, said ownWords) (string, error) {
 	for line, err := range store.Backward(f, max(0, size-tailBytes), size) {
 		if err != nil {
 			return "", err
 		}
-		if e, _, _ := decode(line); words.of(e.Message) != "" {
-			return shorten(words.of(e.Message)), nil
+		if e, _, _ := decode(line); said.of(e.Message) != "" {
+			return shorten(said.of(e.Message)), nil
 		}
 	}
 	return "", nil

@@ -157,7 +157,7 @@ func TestRoundTrip(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
-		f, err := transcript.Create(sessions, header("n-"+strings.Repeat("x", n%100)+string(rune('a'+n/100))))
+		f, err := transcript.Dir(sessions).Create(header("n-" + strings.Repeat("x", n%100) + string(rune('a'+n/100))))
 		if err != nil {
 			t.Fatal(err)
 		}

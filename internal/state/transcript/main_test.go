@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { testkit.Main(m, map[string]func([]string) error{"b
 func branchAll(args []string) error {
 	source, err := transcript.Open(args[1])
 	for i := 0; err == nil; i++ {
-		_, err = transcript.Branch(args[0], source, -1, header(fmt.Sprintf("n-%d-%d", os.Getpid(), i)))
+		_, err = transcript.Dir(args[0]).Branch(source, -1, header(fmt.Sprintf("n-%d-%d", os.Getpid(), i)))
 		if i == 0 {
 			fmt.Println("ready")
 		}
@@ -44,7 +44,7 @@ func header(id string) transcript.Header {
 // begin makes a transcript about /home/ada/project of these messages.
 func begin(t testing.TB, sessions, id string, messages ...transcript.Message) transcript.Transcript {
 	t.Helper()
-	made, err := transcript.Create(sessions, header(id))
+	made, err := transcript.Dir(sessions).Create(header(id))
 	if err == nil {
 		err = made.Append(store.Buffered, entries(messages...)...)
 	}
@@ -176,5 +176,10 @@ func compact(sessions string, source transcript.Transcript, summary string, keep
 		return transcript.Transcript{}, err
 	}
 	h.ParentID = source.ID
-	return transcript.Summed(sessions, summary, entries[transcript.Cut(entries, keep):], h)
+	return transcript.Dir(sessions).Summed(summary, entries[transcript.Cut(entries, keep):], h)
+}
+
+// folder returns the directory of the transcripts about cwd.
+func folder(sessions, cwd string) string {
+	return filepath.Dir(transcript.Dir(sessions).Place(transcript.Header{Cwd: cwd}))
 }

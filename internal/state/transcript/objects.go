@@ -8,8 +8,8 @@ import (
 )
 
 // Objects returns the hashes of all files that transcripts name as shown to a model.
-func Objects(sessions string) (map[string]bool, error) {
-	all, err := newest(sessions, "")
+func (d Dir) Objects() (map[string]bool, error) {
+	all, err := d.newest("")
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Match is a message that contains all words.
-type Match struct {
+// match is a message that contains all words.
+type match struct {
 	Transcript Transcript
 	Modified   time.Time // time of the last change of the file
 	At         time.Time
@@ -38,20 +38,20 @@ type File struct {
 }
 
 // Files lists the transcripts of all directories.
-func Files(sessions string) (list []File, err error) {
-	if real, err := filepath.EvalSymlinks(sessions); err == nil {
-		sessions = real
+func (d Dir) Files() (list []File, err error) {
+	if real, err := filepath.EvalSymlinks(string(d)); err == nil {
+		d = Dir(real)
 	}
-	all, err := newest(sessions, "")
+	all, err := d.newest("")
 	for _, f := range all {
 		list = append(list, File{f.path, f.modified})
 	}
 	return list, err
 }
 
-// Read reads a session that is not a transcript. It may leave out the content of messages of which maybe, for their lines of JSON,
+// reader reads a session that is not a transcript. It may leave out the content of messages of which maybe, for their lines of JSON,
 // reports false. The error wraps ErrForeign if the file is no session.
-type Read func(path string, maybe func(lines []byte) bool) (Transcript, []Entry, error)
+type reader func(path string, maybe func(lines []byte) bool) (Transcript, []Entry, error)
 
 // Search finds messages that contain all of the words, in any order and case: in the texts, as own leaves them, and in
 // the inputs and results of tools. A word may be a phrase. The last modified file comes first, and within each
@@ -60,8 +60,8 @@ type Read func(path string, maybe func(lines []byte) bool) (Transcript, []Entry,
 //
 // The files are scanned on all processors, before any JSON is decoded. Only lines that may match are decoded; a file of other
 // software is read as a whole if it has such a line, also on all processors.
-func Search(ctx context.Context, files []File, words []string, own Words, read Read) iter.Seq2[Match, error] {
-	return func(yield func(Match, error) bool) {
+func Search(ctx context.Context, files []File, words []string, own ownWords, read reader) iter.Seq2[match, error] {
+	return func(yield func(match, error) bool) {
 		s := &search{words: plaintext.NewQuery(words), own: own, read: read}
 		if len(s.words) == 0 {
 			return
@@ -71,7 +71,7 @@ func Search(ctx context.Context, files []File, words []string, own Words, read R
 		i := -1
 		for found := range ahead(ctx, files, s.scan) {
 			if i++; found.err != nil {
-				yield(Match{}, found.err)
+				yield(match{}, found.err)
 				return
 			}
 			for m, err := range s.matches(ctx, found) {
@@ -82,15 +82,15 @@ func Search(ctx context.Context, files []File, words []string, own Words, read R
 			}
 		}
 		if err := context.Cause(ctx); err != nil {
-			yield(Match{}, err)
+			yield(match{}, err)
 		}
 	}
 }
 
 type search struct {
 	words plaintext.Query
-	own   Words
-	read  Read
+	own   ownWords
+	read  reader
 
 	buffers sync.Pool // of scan
 }
@@ -104,7 +104,7 @@ type place struct {
 // scanned is a file that may match.
 type scanned struct {
 	transcript Transcript
-	matches    []Match // the last first
+	matches    []match // the last first
 	lines      []place // before those of matches, that may match
 	err        error
 }
@@ -194,7 +194,7 @@ func (s *search) foreign(path string) (found scanned) {
 	}
 	found.transcript = t
 	for i, e := range slices.Backward(entries) {
-		if m, ok := s.match(e); ok {
+		if m, ok := s.look(e); ok {
 			m.Index = func() int { return i }
 			found.matches = append(found.matches, m)
 		}
@@ -239,8 +239,8 @@ func (s *search) scanLines(ctx context.Context, f io.Reader) (lines []place, err
 const scanBytes = 256 << 10
 
 // matches yields the matches in a file, the last first.
-func (s *search) matches(ctx context.Context, found scanned) iter.Seq2[Match, error] {
-	return func(yield func(Match, error) bool) {
+func (s *search) matches(ctx context.Context, found scanned) iter.Seq2[match, error] {
+	return func(yield func(match, error) bool) {
 		for _, m := range found.matches {
 			if !yield(m, context.Cause(ctx)) {
 				return
@@ -259,18 +259,18 @@ func (s *search) matches(ctx context.Context, found scanned) iter.Seq2[Match, er
 }
 
 // decoded yields the matches in lines of a transcript, the last first. They are decoded one by one: there may be many.
-func (s *search) decoded(ctx context.Context, f *os.File, lines []place) iter.Seq2[Match, error] {
-	return func(yield func(Match, error) bool) {
+func (s *search) decoded(ctx context.Context, f *os.File, lines []place) iter.Seq2[match, error] {
+	return func(yield func(match, error) bool) {
 		numbers := sync.OnceValue(func() []int { return number(f.Name(), lines) })
 		for i, p := range slices.Backward(lines) {
 			line := make([]byte, p.length)
 			_, err := f.ReadAt(line, p.at)
 			if err = cmp.Or(err, context.Cause(ctx)); err != nil {
-				yield(Match{}, err)
+				yield(match{}, err)
 				return
 			}
 			e, _, _ := decode(line)
-			if m, ok := s.match(e); ok {
+			if m, ok := s.look(e); ok {
 				m.Index = func() int { return numbers()[i] }
 				if !yield(m, nil) {
 					return
@@ -307,7 +307,7 @@ func number(path string, lines []place) []int {
 	return numbers
 }
 
-func (s *search) match(e Entry) (Match, bool) {
+func (s *search) look(e Entry) (match, bool) {
 	var seen []string
 	for _, b := range e.Message.Content {
 		text := b.visible()
@@ -317,5 +317,5 @@ func (s *search) match(e Entry) (Match, bool) {
 		seen = append(seen, text)
 	}
 	line, found := s.words.Excerpt(strings.Join(seen, "\n"))
-	return Match{At: e.At, Role: e.Message.Role, Excerpt: line}, found
+	return match{At: e.At, Role: e.Message.Role, Excerpt: line}, found
 }

@@ -20,7 +20,7 @@ import (
 
 func files(t testing.TB, sessions string) []transcript.File {
 	t.Helper()
-	list, err := transcript.Files(sessions)
+	list, err := transcript.Dir(sessions).Files()
 	if err != nil {
 		t.Fatal(err)
 	}

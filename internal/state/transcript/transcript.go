@@ -60,6 +60,9 @@ type Header struct {
 	MidTurn   bool      `json:"mid_turn,omitempty"`  // the summary holds the beginning of an unfinished turn
 }
 
+// Dir is the directory of all transcripts.
+type Dir string
+
 // Transcript is the file of a conversation and its header.
 type Transcript struct {
 	Path string `json:"path"`
@@ -75,10 +78,10 @@ const (
 	headBytes = 16 << 10              // read of a file's beginning; a header is shorter
 )
 
-// Folder returns the directory of the transcripts about cwd: /Users/foo/myproject has --Users-foo-myproject--.
+// folder returns the directory of the transcripts about cwd: /Users/foo/myproject has --Users-foo-myproject--.
 // Different directories may share one, so that only the header identifies the directory of a transcript. A name that is
 // too long is cut and ends in a hash of the directory.
-func Folder(sessions, cwd string) string {
+func (d Dir) folder(cwd string) string {
 	cwd = clean(cwd)
 	name := strings.Map(func(r rune) rune {
 		if r == '/' || r == '\\' || r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -95,12 +98,12 @@ func Folder(sessions, cwd string) string {
 		}
 		name = name[:cut] + end
 	}
-	return filepath.Join(sessions, "--"+name+"--")
+	return filepath.Join(string(d), "--"+name+"--")
 }
 
 // Place returns the path of the transcript that a header begins.
-func Place(sessions string, h Header) string {
-	return filepath.Join(Folder(sessions, h.Cwd), h.Timestamp.UTC().Format(nameTime)+"_"+h.ID+suffix)
+func (d Dir) Place(h Header) string {
+	return filepath.Join(d.folder(h.Cwd), h.Timestamp.UTC().Format(nameTime)+"_"+h.ID+suffix)
 }
 
 // clean returns a directory as headers store it: JSON allows only UTF-8.
@@ -108,8 +111,8 @@ func clean(cwd string) string { return string([]rune(filepath.Clean(cwd))) }
 
 // Create creates a transcript and its directory. The error wraps ErrID or fs.ErrExist, or is a *store.NotWritten. The
 // file reaches the disk with the first synced append.
-func Create(sessions string, h Header) (Transcript, error) {
-	return create(sessions, h, store.Buffered, nil)
+func (d Dir) Create(h Header) (Transcript, error) {
+	return d.create(h, store.Buffered, nil)
 }
 
 // Open reads the header of the transcript at path, which may be a link. The error wraps ErrForeign, or is the operating

@@ -29,11 +29,11 @@ func TestFolder(t *testing.T) {
 		`/back\slash`:           "--back-slash--",
 		"/with space/ü":         "--with space-ü--",
 	} {
-		if got := transcript.Folder("/s", cwd); got != "/s/"+want {
+		if got := folder("/s", cwd); got != "/s/"+want {
 			t.Errorf("%q: %q, want %q", cwd, got, want)
 		}
 	}
-	a, b := filepath.Base(transcript.Folder("/s", long)), filepath.Base(transcript.Folder("/s", long+"x"))
+	a, b := filepath.Base(folder("/s", long)), filepath.Base(folder("/s", long+"x"))
 	if a == b || len(a) > 255 || len(a) < 250 || !strings.HasSuffix(a, "--") {
 		t.Errorf("%q (%d bytes) and %q", a, len(a), b)
 	}
@@ -43,7 +43,7 @@ func FuzzFolder(f *testing.F) {
 	f.Add("/a/b")
 	f.Add("/..\x00\\" + strings.Repeat("ü", 300))
 	f.Fuzz(func(t *testing.T, cwd string) {
-		got := transcript.Folder("/s", "/"+cwd)
+		got := folder("/s", "/"+cwd)
 		name := filepath.Base(got)
 		if filepath.Dir(got) != "/s" || len(name) > 255 || !utf8.ValidString(name) ||
 			!strings.HasPrefix(name, "--") || !strings.HasSuffix(name, "--") || strings.ContainsFunc(name, unicode.IsControl) {
@@ -56,7 +56,7 @@ func TestCreate(t *testing.T) {
 	sessions := filepath.Join(t.TempDir(), "new", "sessions")
 	h := header("n-a1b2c3")
 	h.ParentID = "n-0"
-	made, err := transcript.Create(sessions, h)
+	made, err := transcript.Dir(sessions).Create(h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 	}
-	if _, err := transcript.Create(sessions, h); !errors.Is(err, fs.ErrExist) || strings.Count(err.Error(), "file") > 1 {
+	if _, err := transcript.Dir(sessions).Create(h); !errors.Is(err, fs.ErrExist) || strings.Count(err.Error(), "file") > 1 {
 		t.Errorf("a second time: %v", err)
 	}
 	if got := names(t, filepath.Dir(made.Path)); len(got) != 1 {
@@ -89,12 +89,12 @@ func TestRefusedIDs(t *testing.T) {
 	for _, id := range []string{
 		"", ".", "..", "../x", "a/b", `a\b`, "-rf", "a b", "a\n", "\x00", "a..b", "\xff", strings.Repeat("x", 201), "a\u202eb",
 	} {
-		if _, err := transcript.Create(t.TempDir(), header(id)); !errors.Is(err, transcript.ErrID) {
+		if _, err := transcript.Dir(t.TempDir()).Create(header(id)); !errors.Is(err, transcript.ErrID) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
 	for _, id := range []string{"n-0", strings.Repeat("x", 200), "3f0c9a1e-8d0b-4c53-a6d5-0f6e2f9b1c7d", "a_b.c"} {
-		if _, err := transcript.Create(t.TempDir(), header(id)); err != nil {
+		if _, err := transcript.Dir(t.TempDir()).Create(header(id)); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}
 	}

@@ -122,17 +122,17 @@ func unanswered(entries []Entry) (results []Block) {
 }
 
 // Complete returns the entries that Branch copies: all complete turns of a conversation.
-func Complete(sessions string, source Transcript) ([]Entry, error) {
-	_, entries, err := complete(sessions, source)
+func (d Dir) Complete(source Transcript) ([]Entry, error) {
+	_, entries, err := d.complete(source)
 	return entries, err
 }
 
 // complete is Complete; it also returns the transcript that holds the last complete turn: source, or its parent if source
 // was compacted in the middle of the turn after it.
-func complete(sessions string, source Transcript) (t Transcript, entries []Entry, err error) {
+func (d Dir) complete(source Transcript) (t Transcript, entries []Entry, err error) {
 	line := []Transcript{source}
 	if source.MidTurn {
-		if line, err = Lineage(sessions, source); err != nil {
+		if line, err = d.Lineage(source); err != nil {
 			return source, nil, err
 		}
 	}
