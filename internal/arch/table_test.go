@@ -22,7 +22,7 @@ func layers() []layer {
 		{path: "internal/policy"},
 		{path: "internal/state", beside: map[string][]string{
 			"": {
-				"approval", "budget", "changed", "channel", "heartbeat", "inbox", "inquiry", "job", "notice", "object", "question", "queue",
+				"approval", "budget", "changed", "channel", "heartbeat", "inbox", "job", "notice", "object", "question", "queue",
 				"request", "runlog", "session", "skill", "slot", "spend", "update",
 			},
 			"approval": {"config", "job"},

@@ -335,7 +335,7 @@ func TestDiscordButtonsOfAnEmbed(t *testing.T) {
 	p.must("task", "add", "Old thing")
 	d := p.deps(nil, io.Discard, io.Discard)
 	h := homeOf(t, d)
-	id, err := h.Runner(false).Inquiries.Keep(t.Context(), "Prepare the meeting")
+	id, err := h.Runner(false).Questions.KeepPrompt(t.Context(), "Prepare the meeting")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestDiscordPromptIsKept(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t)
 	h := homeOf(t, p.deps(nil, io.Discard, io.Discard))
-	id, err := h.Runner(false).Inquiries.Keep(t.Context(), "Go")
+	id, err := h.Runner(false).Questions.KeepPrompt(t.Context(), "Go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func runPing(ctx context.Context, d *Deps, h app.Home, o pingOptions) error {
 		return err
 	}
 	if m.Embed != nil {
-		if m.Buttons, err = tools.Buttons(ctx, h.Inquiries, m.Embed); err != nil {
+		if m.Buttons, err = tools.Buttons(ctx, h.Questions, m.Embed); err != nil {
 			return err
 		}
 	}

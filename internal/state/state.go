@@ -12,7 +12,6 @@ import (
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/inbox"
-	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/object"
@@ -35,7 +34,6 @@ type Stores struct {
 	Channels   channel.Book
 	Heartbeats heartbeat.Book
 	Inbox      inbox.Book
-	Inquiries  inquiry.Book
 	Jobs       job.Library
 	Notices    notice.Book
 	Objects    object.Box
@@ -60,7 +58,6 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 		Channels:   channel.Book{Home: dir, Disk: disk},
 		Heartbeats: heartbeat.Book{Home: dir, Disk: disk},
 		Inbox:      inbox.Book{Home: dir, Disk: disk, Zone: zone},
-		Inquiries:  inquiry.Book{Home: dir, Disk: disk},
 		Jobs:       job.Library{Home: dir, Zone: zone},
 		Notices:    notice.Book{Home: dir, Disk: disk},
 		Objects:    objects,

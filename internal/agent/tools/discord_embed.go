@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/question"
 )
 
 func callEmbed(ctx context.Context, b *Set, in struct {
@@ -17,7 +17,7 @@ func callEmbed(ctx context.Context, b *Set, in struct {
 	if err != nil {
 		return "", fmt.Errorf("bad arguments: %w", err)
 	}
-	buttons, err := Buttons(ctx, b.Inquiries, &embed)
+	buttons, err := Buttons(ctx, b.Questions, &embed)
 	if err != nil {
 		return "", err
 	}
@@ -25,11 +25,11 @@ func callEmbed(ctx context.Context, b *Set, in struct {
 }
 
 // Buttons takes the buttons out of an embed, whose prompts it keeps.
-func Buttons(ctx context.Context, inquiries inquiry.Book, e *outbox.Embed) (list []outbox.Button, err error) {
+func Buttons(ctx context.Context, prompts question.Book, e *outbox.Embed) (list []outbox.Button, err error) {
 	for _, a := range e.Actions {
 		verb, arg, _ := strings.Cut(a.Action, ":")
 		if verb == outbox.ButtonAgent {
-			if arg, err = inquiries.Keep(ctx, arg); err != nil {
+			if arg, err = prompts.KeepPrompt(ctx, arg); err != nil {
 				return nil, err
 			}
 		}

@@ -83,7 +83,7 @@ func TestEmbedWithButtons(t *testing.T) {
 	if found == nil {
 		t.Fatal(m)
 	}
-	if got, err := d.Inquiries.Use(ctx, found[1]); got != "Plan: the week" || err != nil {
+	if got, err := d.Questions.UsePrompt(ctx, found[1]); got != "Plan: the week" || err != nil {
 		t.Error(got, err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/server/discord/api"
-	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/session"
@@ -73,16 +72,7 @@ func buttons() map[string]button {
 }
 
 // stale is the error of a button that nothing can come of any more.
-type stale struct{ reason string }
-
-func (e *stale) Error() string { return e.reason }
-
-// isSpent reports whether a press has the error that every later one would have.
-func isSpent(err error) bool {
-	_, closed := errors.AsType[*question.Closed](err)
-	_, old := errors.AsType[*stale](err)
-	return closed || old || errors.Is(err, inquiry.ErrUsed) || errors.Is(err, inquiry.ErrExpired)
-}
+func stale(reason string) error { return &question.Closed{Reason: reason} }
 
 // confirmTime is how long a press that takes something away waits for the second one.
 const confirmTime = time.Minute
@@ -127,7 +117,7 @@ func (x *Interactions) press(ctx context.Context, i *discordgo.Interaction, id s
 		return
 	}
 	said, err := b.do(x, ctx, p)
-	if err == nil || isSpent(err) {
+	if _, spent := errors.AsType[*question.Closed](err); spent || err == nil { // every later press would have the same error
 		x.showUsed(ctx, i, begun, p, b, err == nil)
 	}
 	if err != nil {
@@ -246,12 +236,12 @@ func (x *Interactions) answerQuestion(ctx context.Context, r *runner.Runner, p p
 
 // sayPrompt lets a button say its prompt in the conversation, once.
 func (x *Interactions) sayPrompt(ctx context.Context, r *runner.Runner, p press) (string, error) {
-	text, err := r.Inquiries.Use(ctx, p.arg)
+	text, err := r.Questions.UsePrompt(ctx, p.arg)
 	if err != nil {
 		return "", err
 	}
 	if err = x.Say(ctx, p.channel, runner.Message{Tag: prompt.TagButton, Text: text}); err != nil {
-		return "", errors.Join(err, r.Inquiries.Return(context.WithoutCancel(ctx), p.arg))
+		return "", errors.Join(err, r.Questions.ReturnPrompt(context.WithoutCancel(ctx), p.arg))
 	}
 	return "-# The button says: " + inSpan(text), nil // the owner has seen only its label
 }
@@ -269,7 +259,7 @@ func (x *Interactions) clear(ctx context.Context, r *runner.Runner, p press) (st
 	case err != nil:
 		return "", err
 	case main != p.arg:
-		return "", &stale{"this conversation has ended already"}
+		return "", stale("this conversation has ended already")
 	}
 	x.permissions.forget()
 	return "Your next message begins a new conversation.", r.Clear(ctx)

@@ -259,7 +259,7 @@ func (x *Interactions) endFork(ctx context.Context, r *runner.Runner, p press) (
 		return "", err
 	}
 	if !open || f.ID != p.arg {
-		return "", &stale{"this fork has ended"}
+		return "", stale("this fork has ended")
 	}
 	switch p.verb {
 	case buttonForkSave:
@@ -275,7 +275,7 @@ func (x *Interactions) endFork(ctx context.Context, r *runner.Runner, p press) (
 		said = "The fork has ended and was dropped."
 	}
 	if errors.Is(err, session.ErrNoFork) {
-		err = &stale{"this fork has ended"}
+		err = stale("this fork has ended")
 	}
 	return said, err
 }

@@ -98,7 +98,7 @@ func (x *Interactions) showOutcome(ctx context.Context, channel, message, use st
 func (x *Interactions) answerPermission(_ context.Context, p press) (string, error) {
 	id, answer, _ := strings.Cut(p.arg, ":")
 	if !x.permissions.answer(id, verdict(answer)) {
-		return "", &stale{"this question is no longer open"}
+		return "", stale("this question is no longer open")
 	}
 	return "", nil
 }

@@ -1,10 +1,16 @@
-// Package question keeps the questions that runs have asked the owner and whose answers they wait for.
+// Package question keeps the questions that runs have asked the owner and whose answers they wait for, and the prompts of buttons.
 //
 // On disk: state/questions/<run>.json, one file for each run that waits, changed under the lock "questions". The run's record
 // says whether it waits; the file says for what. It is written before the question is sent, holds the answer from the moment it
 // is given until the run has ended, and is removed then. A question that expired stays until the agent of its job has been told.
 //
 // The first answer is kept; any other is a *Closed error. The events of the run say whether the agent has read the answer.
+//
+// The id of a button is too short for a prompt, so prompts are in state/inquiries.json, changed under the lock "inquiries":
+//
+//	{"<id>": {"prompt": "Prepare the meeting", "ts": "2026-02-24T14:30:00Z", "used": "2026-02-24T15:00:00Z"}}
+//
+// A prompt is used once, and forgotten seven days after it was kept.
 package question
 
 import (
@@ -61,13 +67,18 @@ func (q Question) Choose(text string) (string, error) {
 	return text, nil
 }
 
-// Closed is the error of an answer that a run cannot take.
+// Closed is the error of an answer that a run cannot take, or of a button that nothing can come of any more.
 type Closed struct {
-	Run    string
+	Run    string // "" for a button
 	Reason string
 }
 
-func (e *Closed) Error() string { return fmt.Sprintf("run %s: %s", e.Run, e.Reason) }
+func (e *Closed) Error() string {
+	if e.Run == "" {
+		return e.Reason
+	}
+	return fmt.Sprintf("run %s: %s", e.Run, e.Reason)
+}
 
 // Book holds the questions of one data directory. Besides those that its methods name, an error wraps *store.NotWritten,
 // *lock.Failed, or lock.ErrBusy after ten seconds; nothing is changed then.

@@ -1,4 +1,4 @@
-package inquiry_test
+package question
 
 import (
 	"errors"
@@ -12,25 +12,24 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/inquiry"
 )
 
-func book(t *testing.T) (inquiry.Book, *time.Time) {
+func promptBook(t *testing.T) (Book, *time.Time) {
 	t.Helper()
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
-	return inquiry.Book{Home: paths.Dir(t.TempDir()), Disk: store.Disk{
+	return Book{Home: paths.Dir(t.TempDir()), Disk: store.Disk{
 		Now: func() time.Time { return now }, Warn: func(m string) { t.Log(m) }, Locks: new(lock.Table),
 	}}, &now
 }
 
 // Of many who press at once, one gets the prompt; the others learn that it was used.
-func TestOneUse(t *testing.T) {
-	b, _ := book(t)
-	id, err := b.Keep(t.Context(), "Prepare the meeting")
+func TestPromptIsUsedOnce(t *testing.T) {
+	b, _ := promptBook(t)
+	id, err := b.KeepPrompt(t.Context(), "Prepare the meeting")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := b.Keep(t.Context(), "Prepare the trip")
+	other, err := b.KeepPrompt(t.Context(), "Prepare the trip")
 	if err != nil || other == id {
 		t.Fatal(other, err)
 	}
@@ -38,10 +37,10 @@ func TestOneUse(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			switch prompt, err := b.Use(t.Context(), id); {
+			switch prompt, err := b.UsePrompt(t.Context(), id); {
 			case err == nil && prompt == "Prepare the meeting":
 				won.Add(1)
-			case errors.Is(err, inquiry.ErrUsed) && prompt == "":
+			case errors.Is(err, errUsed) && prompt == "":
 				lost.Add(1)
 			}
 		})
@@ -50,28 +49,28 @@ func TestOneUse(t *testing.T) {
 	if won.Load() != 1 || lost.Load() != 7 {
 		t.Errorf("%d got it, %d did not", won.Load(), lost.Load())
 	}
-	if prompt, err := b.Use(t.Context(), other); prompt != "Prepare the trip" || err != nil {
+	if prompt, err := b.UsePrompt(t.Context(), other); prompt != "Prepare the trip" || err != nil {
 		t.Error(prompt, err)
 	}
 }
 
-func TestSevenDays(t *testing.T) {
-	b, now := book(t)
+func TestPromptOfSevenDays(t *testing.T) {
+	b, now := promptBook(t)
 	keep := func(text string) string {
-		id, err := b.Keep(t.Context(), text)
+		id, err := b.KeepPrompt(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return id
 	}
 	first := keep("first")
-	*now = now.Add(inquiry.Limit)
-	if prompt, err := b.Use(t.Context(), first); prompt != "first" || err != nil {
+	*now = now.Add(promptLife)
+	if prompt, err := b.UsePrompt(t.Context(), first); prompt != "first" || err != nil {
 		t.Error(prompt, err)
 	}
 	second := keep("second")
-	*now = now.Add(inquiry.Limit + time.Second)
-	if _, err := b.Use(t.Context(), second); !errors.Is(err, inquiry.ErrExpired) {
+	*now = now.Add(promptLife + time.Second)
+	if _, err := b.UsePrompt(t.Context(), second); !errors.Is(err, errOld) {
 		t.Error(err)
 	}
 	keep("third")
