@@ -45,7 +45,7 @@ func layers() []layer {
 			"conversation": {"prompt"},
 			"tools":        {"confine", "prompt"},
 			"runner":       {"confine", "conversation", "prompt", "tools"},
-			"tick":         {"prompt", "runner"},
+			"tick":         {"runner"},
 		}},
 		{path: "internal/server", beside: map[string][]string{
 			"discord":         {"discord/api", "discord/gateway"},

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
@@ -92,7 +92,8 @@ func (t *Turn) reportUncompacted(ctx context.Context, e runlog.Event) error {
 	if e.Type != runlog.CompactFailed || e.Tool != "" || t.conv.Event() == "" {
 		return nil
 	}
-	return t.book.Updates.Add(context.WithoutCancel(ctx), prompt.NotCompacted(t.Run.Label(), e.Text), t.Run.ID)
+	return t.book.Updates.Add(context.WithoutCancel(ctx), fmt.Sprintf("%s: the session nearly fills the model's window and could not be compacted (%s). "+
+		"The next attempt is made tomorrow, or when the session has grown by a twentieth of the window.", t.Run.Label(), e.Text), t.Run.ID)
 }
 
 // moved follows the session to its new id. A persistent session is noted in the history by each run, which shows when it was

@@ -43,7 +43,7 @@ func (c *Fork) Open(ctx context.Context) (h History, err error) {
 	if now.Run == "" && c.Busy() { // main's first turn
 		h.Missing = startNew
 	}
-	h.Opening = Opening{Tag: prompt.TagForkStarted, Text: prompt.ForkStarted(prompt.Fork{
+	h.Opening = Opening{Tag: "fork-started", Text: prompt.ForkStarted(prompt.Fork{
 		Topic: now.Topic, Quote: now.Quote, Resumed: now.Run != "", Running: now.Running, Age: c.age(),
 	})}
 	return h, nil

@@ -25,8 +25,3 @@ func WithCutOff(list []CutOff, message string) string {
 	}
 	return strings.Join(append(parts, message), "\n\n")
 }
-
-// Unanswered notifies the owner of a message that a turn in the owner's absence could not answer.
-func Unanswered(text, why string) string {
-	return fmt.Sprintf("Your message could not be answered (%s); the next turn of the conversation reports it to the agent: %s", why, text)
-}

@@ -8,14 +8,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Tags of messages that no job sends.
-const (
-	TagButton      = "button"
-	TagForkStarted = "fork-started"
-	TagForkTimeout = "fork-timeout"
-	TagSystem      = "system"
-)
-
 // Fork is what the first prompt of an interactive fork describes.
 type Fork struct {
 	Topic   string
@@ -89,9 +81,6 @@ func ForkUnreported(topic string) string {
 	}
 	return fmt.Sprintf("The owner ended an interactive fork; its agent left no summary. Its topic was: %s", plaintext.Short(topic, maxQuote))
 }
-
-// Expired tells the owner that a reply begins without the session that it was for.
-const Expired = "this session has expired — starting fresh with quoted context"
 
 // maxQuote is how much of a message is quoted, in characters.
 const maxQuote = 500

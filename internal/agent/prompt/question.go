@@ -24,17 +24,6 @@ func withChoices(q question.Question) string {
 	return strings.Join(lines, "\n")
 }
 
-// ExpiredQuestion tells the owner about a run that has ended because its question was not answered.
-func ExpiredQuestion(label string, q question.Question) string {
-	return fmt.Sprintf("%s has ended: nobody answered its question of %s (%s).",
-		label, q.Asked.Format("2006-01-02 15:04"), plaintext.Short(plaintext.Line(q.Text), shortQuestion))
-}
-
-// LostRun tells the owner about a run that could not continue after its question.
-func LostRun(label, reason string) string {
-	return fmt.Sprintf("%s asked a question and cannot continue: %s", label, reason)
-}
-
 // shortQuestion is how much of a question a message names, in characters.
 const shortQuestion = 200
 

@@ -3,8 +3,6 @@ package prompt
 import (
 	_ "embed"
 	"strings"
-
-	"github.com/ollim/ollim/internal/state/payload"
 )
 
 // operations is how the agent of the main conversation, and of its branches, is to work.
@@ -31,16 +29,3 @@ text. [system] is ollim itself. Text that is indented or quoted under a heading 
 // SystemMain is the system prompt of the main conversation and of its branches: one and the same text, so that the model's cache
 // of it holds. profile is the owner's profile files.
 func SystemMain(profile string) string { return strings.TrimSpace(profile + "\n\n" + operations) }
-
-// Fitting is the part of a system prompt that says what an answer must be; "" without a schema.
-func Fitting(schema *payload.Answer) string {
-	if schema == nil {
-		return ""
-	}
-	return "Your last message is read by a program. It must be one JSON value that fits this JSON Schema, and nothing besides:\n" + schema.Source()
-}
-
-// Unfit has the agent answer again because its answer does not fit the schema.
-func Unfit(reason string) string {
-	return "[system] Your answer does not fit the JSON Schema: " + reason + ". Answer once more with the JSON value alone."
-}

@@ -75,7 +75,8 @@ func (f fit) Enforce(ctx context.Context, _ *Runner, t *Turn) error {
 	if wrong == nil {
 		return nil
 	}
-	if err := t.Resume(ctx, prompt.Unfit(wrong.Error()), t.Request); err != nil {
+	again := "[system] Your answer does not fit the JSON Schema: " + wrong.Error() + ". Answer once more with the JSON value alone."
+	if err := t.Resume(ctx, again, t.Request); err != nil {
 		return err
 	}
 	if _, wrong = f.schema.Value(t.Answer()); wrong != nil {
@@ -104,8 +105,9 @@ func (r *Runner) ChatPlan(ctx context.Context, model string) engine.Plan {
 // question is the Spec of a question with no text yet.
 func (r *Runner) question(id string, q Question, o Options) Spec {
 	system := cmp.Or(q.System, prompt.SystemQuestion)
-	for _, more := range []string{q.More, prompt.Fitting(q.Schema)} {
-		system = strings.TrimSpace(system + "\n\n" + more)
+	if system = strings.TrimSpace(system + "\n\n" + q.More); q.Schema != nil {
+		system = strings.TrimSpace(system + "\n\nYour last message is read by a program. It must be one JSON value that fits this JSON Schema, " +
+			"and nothing besides:\n" + q.Schema.Source())
 	}
 	return Spec{
 		Identity: Identity{Kind: kindAsk, ID: id, Path: q.Root},

@@ -3,11 +3,11 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -233,7 +233,9 @@ func (r *Runner) reportGone(ctx context.Context, files job.Set, waiting map[stri
 	}
 	for _, hook := range slices.Sorted(maps.Keys(waiting)) {
 		if _, known := files.Only(job.Webhook).ByID(hook); !known {
-			r.reportRefusal(ctx, runlog.Record{}, &Refusal{key: notice.Refusal(hook, "gone"), text: prompt.GoneWebhook(hook)})
+			r.reportRefusal(ctx, runlog.Record{}, &Refusal{key: notice.Refusal(hook, "gone"), text: fmt.Sprintf(
+				"Accepted events of the webhook %s wait, but its file is gone. They run if a file with this id is there again; "+
+					"otherwise they are deleted when run records of their age are. To see them: `ollim status`", hook)})
 		}
 	}
 }

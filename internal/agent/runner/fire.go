@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
@@ -213,8 +212,8 @@ func (f *fire) skip(ctx context.Context) (runlog.Record, error) {
 	return w.run.Record, err
 }
 
-// badFile is the beginning of the keys under which bad files are noted.
-const badFile = "bad-file "
+// badFileKey is the beginning of the keys under which bad files are noted.
+const badFileKey = "bad-file "
 
 // ReportBadFiles reports each fault of a job file to the owner, once.
 func (r *Runner) ReportBadFiles(ctx context.Context, faults yamldoc.Faults) {
@@ -226,7 +225,7 @@ func (r *Runner) ReportBadFiles(ctx context.Context, faults yamldoc.Faults) {
 func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults) error {
 	present := map[string]bool{}
 	for _, fault := range faults {
-		key := badFile + fault.Error()
+		key := badFileKey + fault.Error()
 		present[key] = true
 		first, err := r.Notices.Once(ctx, key)
 		if err != nil {
@@ -236,12 +235,12 @@ func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults)
 			r.Disk.Warn(fault.Error())
 		}
 		if first {
-			if err := r.Updates.Add(ctx, prompt.BadFile(fault.Error()), "ollim"); err != nil {
+			if err := r.Updates.Add(ctx, badFile(fault.Error()), "ollim"); err != nil {
 				return err
 			}
 		}
 	}
-	return r.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, badFile) || present[key] })
+	return r.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, badFileKey) || present[key] })
 }
 
 // unapprovedPolicy is the beginning of the keys under which tool-policy.yaml is noted.
@@ -263,7 +262,8 @@ func (r *Runner) reportPolicy(ctx context.Context) error {
 	if err != nil || !first {
 		return err
 	}
-	text := prompt.UnapprovedPolicy(approval.PolicyName)
+	const text = approval.PolicyName + " differs from what you approved, so it gives no tools. To see the changes and approve them: `ollim approve " +
+		approval.PolicyName + "`"
 	r.Disk.Warn(text)
 	return r.Updates.Add(ctx, text, "ollim")
 }

@@ -266,7 +266,7 @@ func (r *Runner) ReportFork(ctx context.Context, o Options) (runlog.Record, erro
 	case f.Session == "":
 		return runlog.Record{}, session.ErrNoTurn
 	}
-	return r.inFork(ctx, f, forkTurn{kind: kindFork, owner: true, report: true}, o, saying(prompt.TagSystem, prompt.ForkReport))
+	return r.inFork(ctx, f, forkTurn{kind: kindFork, owner: true, report: true}, o, saying("system", prompt.ForkReport))
 }
 
 // holdFork waits for the turn in progress, and calls do under the fork's lock.
@@ -343,7 +343,7 @@ func (r *Runner) NudgeFork(ctx context.Context, o Options) (runlog.Record, error
 	}
 	text := prompt.ForkTimeout(time.Duration(f.Prompts)*ForkIdle, f.Prompts == mostPrompts, f.Run == "")
 	return r.inFork(ctx, f, forkTurn{kind: kindFork}, o, func(s *Spec) {
-		saying(prompt.TagForkTimeout, text)(s)
+		saying("fork-timeout", text)(s)
 		s.Policy.Awaited, s.Policy.Deliver = false, true
 	})
 }

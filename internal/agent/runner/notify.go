@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -93,7 +92,7 @@ func (r *Runner) reportFailure(ctx context.Context, record runlog.Record, what s
 	count, speak, err := r.Notices.Failed(ctx, record.Job)
 	r.warn(err)
 	if err == nil && speak {
-		r.notify(ctx, record, update.Clean(prompt.Failure(record.Label(), what, record.Error, count)))
+		r.notify(ctx, record, update.Clean(failure(record.Label(), what, record.Error, count)))
 	}
 }
 
@@ -104,7 +103,7 @@ func (r *Runner) reportRefusal(ctx context.Context, record runlog.Record, cause 
 	first, err := r.Notices.Once(ctx, cmp.Or(refusal.key, notice.Refusal(record.Job, record.Error)))
 	r.warn(err)
 	if err == nil && first {
-		r.warn(r.Updates.Add(ctx, cmp.Or(refusal.text, prompt.RefusedJob(record.Label(), record.Error)), record.ID))
+		r.warn(r.Updates.Add(ctx, cmp.Or(refusal.text, refusedJob(record.Label(), record.Error)), record.ID))
 	}
 }
 
@@ -129,7 +128,8 @@ func (r *Runner) reportMissed(ctx context.Context, id string, at time.Time, reas
 			label = j.Label()
 		}
 	}
-	return r.Updates.Add(ctx, prompt.MissedSlot(label, at.In(r.Zone), reason), "ollim")
+	return r.Updates.Add(ctx, fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved the rest of the spending limit (%s)",
+		label, at.In(r.Zone).Format("2006-01-02 15:04"), reason), "ollim")
 }
 
 // flushLimit bounds the time for messages of earlier runs, which are not worth holding up a scheduler.
@@ -142,4 +142,34 @@ func (r *Runner) flush(ctx context.Context) {
 	if _, err := r.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
 		r.warn(err)
 	}
+}
+
+// failure tells the owner that a job did not do its work. count is how often in a row.
+func failure(label, what, reason string, count int) string {
+	s := fmt.Sprintf("%s %s", label, what)
+	if count > 2 {
+		s = fmt.Sprintf("%s %s, now %d times in a row", label, what, count)
+	}
+	if reason != "" {
+		s += ": " + reason
+	}
+	return s
+}
+
+// badFile tells the owner of a job file that cannot be used.
+func badFile(fault string) string {
+	return fmt.Sprintf("A job file is invalid and cannot run until it is corrected (see `ollim check`): %s", fault)
+}
+
+// refusedJob tells the owner of a job that was not allowed to run.
+func refusedJob(label, reason string) string {
+	return fmt.Sprintf("%s was not run: %s", label, reason)
+}
+
+// unavailable is a reminder in its own words, when no agent could be had to act on it.
+func unavailable(body string) string { return "(agent unavailable) " + body }
+
+// unreported is the update that stands in for a report which an agent owed and did not make.
+func unreported(label string) string {
+	return fmt.Sprintf("%s ran but did not report what it did.", label)
 }

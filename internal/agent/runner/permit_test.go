@@ -93,7 +93,7 @@ func TestTagOfMessage(t *testing.T) {
 	t.Parallel()
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
-	for _, tag := range []string{prompt.TagButton, ""} {
+	for _, tag := range []string{"button", ""} {
 		if _, err := r.Chat(t.Context(), Message{Tag: tag, Text: "Prepare the meeting"}, Options{Owner: true}); err != nil {
 			t.Fatal(err)
 		}

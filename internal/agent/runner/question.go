@@ -3,12 +3,14 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/question"
@@ -88,11 +90,13 @@ func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Re
 	}
 	switch {
 	case q.Lapsed:
-		return f.giveUpOn(ctx, runlog.Expired, "no answer came until "+q.Expires.Format("2006-01-02 15:04"), prompt.ExpiredQuestion(record.Label(), q))
+		text := fmt.Sprintf("%s has ended: nobody answered its question of %s (%s).",
+			record.Label(), q.Asked.Format("2006-01-02 15:04"), plaintext.Short(plaintext.Line(q.Text), 200))
+		return f.giveUpOn(ctx, runlog.Expired, "no answer came until "+q.Expires.Format("2006-01-02 15:04"), text)
 	case q.Answer == "":
 		return record, &question.Closed{Run: id, Reason: "its question has no answer yet"}
 	case !known:
-		return f.giveUpOn(ctx, runlog.Refused, "its job is gone", prompt.LostRun(record.Label(), "its job is gone"))
+		return f.giveUpOn(ctx, runlog.Refused, "its job is gone", record.Label()+" asked a question and cannot continue: its job is gone")
 	}
 	return f.goOn(ctx, record, q)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -136,7 +137,8 @@ func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) error
 	case record.ID == "", record.Outcome == runlog.Interrupted, errors.Is(err, lock.ErrBusy):
 		how = queue.Released
 	default:
-		r.notify(ctx, record, prompt.Unanswered(turn.Tickets[0].Text, record.Error))
+		r.notify(ctx, record, fmt.Sprintf("Your message could not be answered (%s); the next turn of the conversation reports it to the agent: %s",
+			record.Error, turn.Tickets[0].Text))
 		err = nil
 	}
 	return errors.Join(err, turn.End(ctx, how, record.Error))

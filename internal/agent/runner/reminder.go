@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -99,7 +98,7 @@ func (f *fire) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over bool
 	if j.Attempt() != job.Second {
 		return false, nil
 	}
-	return true, f.tell(ctx, f.Outbox, r, prompt.Unavailable(j.Body))
+	return true, f.tell(ctx, f.Outbox, r, unavailable(j.Body))
 }
 
 // followUp writes the next reminder of a chain, with all that this one was approved to do.

@@ -96,7 +96,7 @@ func (r *Runner) resumeFork(ctx context.Context, s sent, o Options) error {
 		f.Parent, f.Run, f.Running, f.Engine, f.Model = parent, s.run.ID, r.Runs.Alive(s.run), s.run.Engine, s.run.Model
 	} else {
 		if o.Observe.Event != nil {
-			o.Observe.Event(runlog.Event{Type: runlog.Fork, Tool: runlog.ForkExpired, Text: prompt.Expired})
+			o.Observe.Event(runlog.Event{Type: runlog.Fork, Tool: runlog.ForkExpired, Text: "this session has expired — starting fresh with quoted context"})
 		}
 		f.MainRun = r.Sessions.MainRun()
 		if f.Parent, err = r.Sessions.Main(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -40,7 +39,7 @@ func (Report) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 		return err
 	}
 	if t.Run.Record.Update == string(job.Always) {
-		err = r.Updates.Add(ctx, prompt.Unreported(t.Label), t.Run.ID)
+		err = r.Updates.Add(ctx, unreported(t.Label), t.Run.ID)
 	}
 	return errors.Join(errUnreported, dear, err)
 }

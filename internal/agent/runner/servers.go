@@ -3,8 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-
-	"github.com/ollim/ollim/internal/agent/prompt"
 )
 
 // reportServers reports the MCP servers that the run could not use: on standard error, where the owner waits for the answer, else as
@@ -20,6 +18,7 @@ func (w *work) reportServers(ctx context.Context) {
 		if !w.onceADay(ctx, "mcp "+e.Tool) {
 			continue
 		}
-		w.warn(w.Updates.Add(ctx, prompt.ServerFailed(w.run.Label(), e.Tool, e.Text), w.run.ID))
+		text := fmt.Sprintf("%s: the MCP server %s could not be used: %s. It is reported once a day.", w.run.Label(), e.Tool, e.Text)
+		w.warn(w.Updates.Add(ctx, text, w.run.ID))
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/order"
@@ -278,7 +277,7 @@ func (m Minute) within(at time.Time, d time.Duration) bool {
 // that none is lost and at worst one is reported twice.
 func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	var claimed []job.Job
-	var list []prompt.OverdueReminder
+	var list []overdueReminder
 	for _, j := range late {
 		guard, err := lock.TryGuard(m.Runner.Home.JobLock(j.ID))
 		if err != nil {
@@ -291,12 +290,12 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 			}
 		}
 		claimed = append(claimed, j)
-		list = append(list, prompt.OverdueReminder{At: j.RunAt.In(m.Runner.Zone), Text: plaintext.Short(cmp.Or(j.Description, j.Body), share(len(late)))})
+		list = append(list, overdueReminder{at: j.RunAt.In(m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share(len(late)))})
 	}
 	if len(claimed) == 0 {
 		return nil
 	}
-	if err := m.Runner.Updates.Add(ctx, prompt.Overdue(list), "ollim"); err != nil {
+	if err := m.Runner.Updates.Add(ctx, overdueText(list), "ollim"); err != nil {
 		return err
 	}
 	var err error

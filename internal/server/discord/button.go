@@ -9,7 +9,6 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/server/discord/api"
@@ -240,7 +239,7 @@ func (x *Interactions) sayPrompt(ctx context.Context, r *runner.Runner, p press)
 	if err != nil {
 		return "", err
 	}
-	if err = x.Say(ctx, p.channel, runner.Message{Tag: prompt.TagButton, Text: text}); err != nil {
+	if err = x.Say(ctx, p.channel, runner.Message{Tag: "button", Text: text}); err != nil {
 		return "", errors.Join(err, r.Questions.ReturnPrompt(context.WithoutCancel(ctx), p.arg))
 	}
 	return "-# The button says: " + inSpan(text), nil // the owner has seen only its label
