@@ -21,13 +21,7 @@ func newAnswer(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "answer RUN TEXT...|N|-",
 		Short:       "Answer the question of a run that waits",
-		Long: "Answer answers the question that a run has asked with ask_owner. The answer is TEXT, the choice number N, or, with -, " +
-			"what standard input contains. RUN is a run id or its beginning, last, or a job. The run continues in a process of its " +
-			"own, in the same session, as an automatic run with what is left of its limits. While everything is paused or a " +
-			"spending limit is reached, the answer is kept, and ollim tick continues the run later. A question takes one answer; a " +
-			"second or late one exits 65. ollim status lists the questions that wait.",
-		Example: "  ollim answer backup 2\n  ollim answer 20260302T100001.000Z-4f8a01 only the photos",
-		Args:    cobra.MinimumNArgs(1),
+		Args:        cobra.MinimumNArgs(1),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runAnswer(ctx, d, h, o, args[0], args[1:])
 		}),

@@ -27,12 +27,7 @@ func newApprove(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "approve [JOB...]",
 		Short:       "List and approve jobs that ask for more permissions",
-		Long: "Approve lists what waits for approval: id, name, kind, new or changed, and the fields that need approval. " +
-			"With jobs, skill:NAME, tool-policy.yaml or --all it prints the unapproved changes of each and asks on the " +
-			"terminal; it exits 1 if an answer was no. A job with allowed-tools, gate, after, dirs, subagent or skills runs " +
-			"only in the form that was approved; other jobs need no approval.",
-		Example: "  ollim approve\n  ollim approve daily-market",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, o, args) },
+		RunE:        func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, o, args) },
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "ask about everything that waits for approval")
 	cmd.Flags().BoolVar(&o.list, "list", false, "list what is already approved as well")

@@ -67,16 +67,6 @@ func newAsk(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "ask [TEXT...]",
 		Short:       "Ask the agent one question; ollim -p is the same",
-		Long: "Ask prints the agent's answer. A terminal shows it as it arrives; a pipe or file receives the final text " +
-			"only. Standard input, if it is a pipe, is added to the question" + pipedHelp + attachHelp + "The agent works in the " +
-			"current directory, may read the files there, and may use the tools that --allowed-tools allows. A pattern Write or Edit " +
-			"without a path allows writing in that directory and those of --add-dir. The question is " +
-			"not part of the main conversation; it is kept as a transcript, which -c and -r continue. ollim -p, -c and -r " +
-			"before any command word mean ask. The exit status says whether the run succeeded.",
-		Example: "  git diff | ollim -p \"what is risky here?\"\n  ollim -p \"what does @chart.png show?\"\n  cat file.py | ollim -p \"add type hints\" > typed.py\n" +
-			"  ollim -c \"and why?\"\n  ollim -p --output-format json hello | jq -r .result\n" +
-			"  git log -1 | ollim -p --json-schema '{\"enum\": [\"fix\", \"feature\"]}' \"which?\"\n" +
-			"  ollim -p --allowedTools \"Read,Edit,Bash(git diff *)\" --add-dir ../lib --max-budget-usd 2 \"fix the typos\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.text = strings.TrimSpace(strings.Join(args, " "))
 			f := cmd.Flags()

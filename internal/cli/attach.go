@@ -9,11 +9,6 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// attachHelp is part of the help of every command that takes files.
-const attachHelp = "-f FILE attaches a file, and so does a word @FILE in TEXT. An image (PNG, JPEG, GIF, WebP) or a PDF, whatever " +
-	"its name, is shown to the model; a text of at most 256 KiB is added as data; any other file is named with its type and size. " +
-	"An @FILE that names no file, or one that agents may not read, stays plain text. "
-
 // attachments returns the files of a message: those of -f, then those that its words name. A word cannot name a file that no agent
 // may reach, because the message may have been pasted.
 func attachments(text string, files []string, hides func(file string) bool) (list []engine.Attachment, err error) {

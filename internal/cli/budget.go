@@ -27,8 +27,6 @@ func newBudget(d *Deps) *cobra.Command {
 		Use:         "budget",
 		Aliases:     []string{"budgets"},
 		Short:       "Show the ping budget",
-		Long: "A ping of a background run takes a token from the budget; tokens are refilled over time. A run that finds no " +
-			"token leaves an update instead, unless its ping is critical.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("unknown command %q: want set", args[0])
@@ -65,10 +63,7 @@ func newBudgetSet(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "set [--capacity N] [--rate MINUTES]",
 		Short:       "Change the capacity and the refill rate of the ping budget",
-		Long: "Values that are not given stay the same. Available tokens are kept, up to the new capacity. Capacity 0 " +
-			"allows only critical pings.",
-		Example: "  ollim budget set --capacity 3 --rate 120",
-		Args:    cobra.NoArgs,
+		Args:        cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := func(name string, value *int) *int {
 				if cmd.Flags().Changed(name) {

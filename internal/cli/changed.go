@@ -20,10 +20,6 @@ func newChanged(d *Deps) *cobra.Command {
 		Annotations: agentOwn(""),
 		Use:         "changed KEY",
 		Short:       "Print how standard input differs from the last time",
-		Long: "Changed reads standard input and compares it with the value stored under KEY. If they differ, it prints the " +
-			"removed (\"- \") and added (\"+ \") lines, stores the new value, and exits 0. If they are equal, it prints " +
-			"nothing and exits 1. Inside a run, as in a gate, the new value is stored only when the run ends ok.",
-		Example: "  curl -fsS URL | jq -r .tag | ollim changed releases && make update",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return notOne(runChanged(cmd.Context(), d, args[0], allowEmpty))
 		},

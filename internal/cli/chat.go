@@ -51,19 +51,6 @@ func newChat(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "chat [TEXT...]",
 		Short:       "Talk with the agent in the main conversation",
-		Long: "Chat takes one turn of the main conversation, or of the interactive fork while one is open. On a terminal without " +
-			"TEXT it is a prompt loop. Standard input, if it is a pipe, is added to the message" + pipedHelp + attachHelp + "A message that " +
-			"arrives during a turn is queued: chat says so on standard error and waits for its answer. Messages are answered in the " +
-			"order in which they arrived; if the process that sent one is killed, its message is still answered, and the answer is " +
-			"delivered. With --interrupt, or if chat.busy is interrupt, the message stops the turn in progress and is answered " +
-			"before all that wait; the stopped chat exits 130. A terminal shows the text as it arrives; a pipe or file receives the " +
-			"final text only.\n\n" +
-			"The prompt loop has line editing and a history. Messages typed during a turn wait, and the next turn answers them " +
-			"together. Ctrl-C stops the turn and clears the line; Ctrl-D and exit leave. A line that begins with / is a command of " +
-			"the loop; /help lists them. A line that begins with // is a message that begins with /, and a path such as " +
-			"/etc/hosts begins a message too.\n\n" + channelHelp,
-		Example: "  ollim chat \"what did I miss?\"\n  ollim chat --interrupt \"stop, wrong folder\"\n" +
-			"  ollim chat --channel telegram --chat-id 987 \"hello\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if of.given(cmd.Flags()) {
 				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), o, of)
@@ -174,14 +161,6 @@ func (d *Deps) sayQueued(h app.Home, p queue.Place) {
 	}
 	d.line("info", join("chat", s))
 }
-
-// channelHelp is the part of the help of chat about channels.
-const channelHelp = "With --channel and --chat-id the turn belongs to a chat of a channel, such as a chat service to which a script " +
-	"connects ollim. Each chat is a conversation of its own. The first message creates its session; its newest 50 messages are the " +
-	"context of the next turn. The system prompt is CHANNEL.md in the data directory. The turn has no profile files, and only the " +
-	"tools that channels.allowed-tools in config.yaml lists. For spending limits and ollim pause it is an automatic run. It waits " +
-	"for a turn in progress in the same chat. If the session cannot be saved, the answer is printed and the exit status is 74. An " +
-	"@FILE in TEXT stays plain text."
 
 type channelOptions struct{ channel, chatID string }
 

@@ -26,10 +26,7 @@ func newCheck(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "check [FILE...]",
 		Short:       "Check job files, skills and settings, and print when each job fires next",
-		Long: "Check reads all job files, all skills, config.yaml and tool-policy.yaml of the data directory, or the given " +
-			"files, which may be elsewhere: a file in a directory named reminders is read as a reminder, one in webhooks as a webhook. It prints one line " +
-			"FILE:LINE: KEY: REASON for each error and exits 65 if there is any; for a valid job it prints the next fire, or how a webhook is called.",
-		RunE: func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args) },
+		RunE:        func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args) },
 	}, jsonLines)
 }
 

@@ -46,7 +46,6 @@ func newConfigSet(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "set KEY VALUE...",
 		Short:       "Change one setting in config.yaml and keep the rest; several values make a list",
-		Example:     `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			values := args[1:]
 			if len(values) > 1 && values[0] == "--" { // the end of the flags

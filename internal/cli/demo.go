@@ -34,10 +34,6 @@ func newDemo(d *Deps) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "demo",
 		Short:       "Show a routine at work in a temporary directory, without an account",
-		Long: "Demo fires a persistent routine on three days of an invented week. A script takes the place of the model; " +
-			"everything else is real. The session grows, the agent pings once and reports, the session is compacted by the " +
-			"agent's instructions, and in the evening the main conversation receives the report. What is printed is read " +
-			"back from the state files.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.receive != "" {
 				return receive(d.In, o.receive)

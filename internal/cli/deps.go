@@ -152,10 +152,6 @@ func readUpTo(in io.Reader, most int, limit, remedy string) (string, error) {
 	return string(bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
 }
 
-// pipedHelp is the part of the help about the length of standard input, in the middle of a sentence.
-const pipedHelp = ": at most a fifth of the model's context window, at 4 bytes per token, or 256 KiB if the window is not known (see ollim " +
-	"model list; the claude command uses 200,000 tokens of a window, unless the name of the model ends in [1m]). "
-
 // readPiped reads what is piped in for a model, up to a fifth of its context window: the rest is for the conversation and the answer.
 func (d *Deps) readPiped(h app.Home, plan engine.Plan) (string, error) {
 	table, err := h.Models()

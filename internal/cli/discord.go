@@ -25,36 +25,19 @@ func newDiscord(d *Deps) *cobra.Command {
 			Annotations: agentNever(nested),
 			Use:         "listen",
 			Short:       "Answer messages to the bot on Discord, as a service",
-			Long: "Listen stays connected to Discord and answers messages to the bot until it is stopped. Direct messages from the owner are " +
-				"turns of the main conversation, or of the open fork, with their images and files. A reply to a message that a background run " +
-				"sent opens a fork of that run's session; a reply to a question answers it. A message that arrives during a turn waits for its " +
-				"end, or stops it with chat.busy: interrupt. Channels and users that discord.allow lists have sessions of their own, as with " +
-				"ollim chat --channel. Nobody else is answered.\n\n" +
-				"Each message is answered once. Messages that arrive while the listener is stopped or disconnected are answered when it is " +
-				"back. On SIGTERM the listener waits up to a minute for the turn in progress. A turn that takes longer is cut off, and the " +
-				"agent reads its message again in the next turn. The settings are read again for each message.\n\n" +
-				"The unit ollim-discord@USER.service of the package, or of contrib/systemd, runs the listener under systemd, which restarts it if Discord acknowledges no " +
-				"heartbeat for five minutes. One listener serves a data directory; a second one exits 75. Listen exits 78 if Discord does not " +
-				"accept the token or an intent, and 69 if the bot may not send direct messages to the owner.",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordListen(ctx, d, h) }),
+			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordListen(ctx, d, h) }),
 		},
 		withJSON(d, &cobra.Command{
 			Annotations: agentNever(refused),
 			Use:         "check",
 			Short:       "Check the connection with Discord, and say what to fix",
-			Long: "Check asks Discord about the token, the owner, the direct messages and the gateway, and looks at the listener, the clock " +
-				"and the outbox. It prints one line per check: PASS, WARN or FAIL, what was checked, what was found, and what to do. It sends " +
-				"no message. It exits 78 if the token is missing or not accepted, 69 if Discord cannot be reached or direct messages " +
-				"are closed, and 1 for any other FAIL.",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordCheck(ctx, d, h) }),
+			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordCheck(ctx, d, h) }),
 		}, jsonLines),
 		&cobra.Command{
 			Annotations: agentNever(refused),
 			Use:         "sync",
 			Short:       "Register the slash commands with Discord",
-			Long: "Sync registers the slash commands, such as /status, that the owner can use in direct messages with the bot. It removes all " +
-				"other commands of the application. The listener does the same when it starts, if the commands have changed; sync always does it.",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordSync(ctx, d, h) }),
+			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordSync(ctx, d, h) }),
 		},
 	)
 }

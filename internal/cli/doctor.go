@@ -22,12 +22,6 @@ func newDoctor(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "doctor",
 		Short:       "Check the installation, and say what to do about each fault",
-		Long: "Doctor checks the data directory and its files, the settings and secrets, the jobs, the engines (also as cron starts them), " +
-			"the installed entries and whether ollim tick runs, delivery, Discord, webhooks, the disk, the clock, runs and locks. It prints " +
-			"one line per finding: PASS, WARN or FAIL, what was checked, what was found, and what to do. It exits 1 if there is a FAIL. It " +
-			"changes nothing and uses no tokens, and it works while the settings or files cannot be read; then the checks that need them " +
-			"are left out. See STATUS AND DOCTOR in ollim(7).",
-		Example: "  ollim doctor\n  ollim doctor --as-cron\n  ollim doctor --json | jq -r 'select(.result!=\"PASS\").remedy'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asCron {
 				return d.asCron(cmd, args)

@@ -25,13 +25,7 @@ func newEvents(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "events",
 		Short:       "Print what all runs did as one stream of JSON lines",
-		Long: "Events prints the events of all runs, oldest first, one JSON object per line, each with its run, kind, job and " +
-			"name, as `ollim run log --json` prints those of one run. A run begins with a line of type run_started and ends with " +
-			"one of type run_ended, which has its record. A run that stops to wait for an answer has a run_ended line, and another " +
-			"one after it has continued. A run whose process died has one when the next tick has completed its record.",
-		Example: "  ollim events -f | jq -c 'select(.type == \"run_ended\" and .record.outcome != \"ok\")'\n" +
-			"  ollim events --since 1d | jq -r 'select(.type == \"tool_use\").tool' | sort | uniq -c",
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, o) }),
+		RunE:        inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, o) }),
 	}
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "then print new events as they happen, until a signal or until the reader closes the pipe")
 	cmd.Flags().StringVar(&o.since, "since", "", "how far to look back, such as 1d; 0 prints only what happens from now on (default: everything)")

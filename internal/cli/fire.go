@@ -51,12 +51,6 @@ func newFire(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "fire JOB... [-]",
 		Short:       "Run jobs now, once each",
-		Long: "Fire runs each job once and exits with the status of its outcome. It is the command that cron and systemd " +
-			"call: it may be called at any moment, from any directory, with a bare environment, and by several schedulers at " +
-			"once. A job whose previous run is still alive is skipped. A fire within 15 minutes after a slot of a routine " +
-			"claims that slot, so that ollim tick and --scheduled do not fire it again. A successful fire prints nothing, except one line about it on a terminal. " +
-			"With - as the last argument standard input (at most 256 KiB) is added to the prompt as data.",
-		Example: "  ollim fire daily-market\n  git log -p @{1.week}.. | ollim fire review -\n  ollim fire --print digest | mail -s digest me",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if inbox != "" {
 				return cobra.NoArgs(cmd, args)

@@ -18,39 +18,31 @@ import (
 )
 
 func newFork(d *Deps) *cobra.Command {
-	cmd := group("fork", "Branch the main conversation for one topic",
+	return group("fork", "Branch the main conversation for one topic",
 		newForkStart(d),
 		withJSON(d, &cobra.Command{
 			Annotations: agentAll(),
 			Use:         "status",
 			Short:       "Show the open fork, one key and value per line",
-			Long:        "Status prints the topic, session, times and number of turns of the open fork, and whether it can be saved. Exits 66 if no fork is open.",
 			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h) }),
 		}, "print the fork as one JSON object"),
 		&cobra.Command{
 			Annotations: agentOwn(runlog.SaveContext),
 			Use:         "save",
 			Short:       "Make the fork the main conversation",
-			Long: "Save makes the fork's session the main session and closes the fork. It waits for a turn of the fork that is in " +
-				"progress. Exits 75 if the main conversation has had a turn since the fork began, or if the fork continues a background " +
-				"run; then use ollim fork report. Inside a run it happens when the turn ends, as with the agent's tool save_context.",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) }),
+			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) }),
 		},
 		&cobra.Command{
 			Annotations: agentNever(nested),
 			Use:         "report",
 			Short:       "Drop the fork, and keep its agent's summary as a pending update",
-			Long: "Report asks the agent of the fork for a summary, which becomes a pending update of the main conversation, and " +
-				"drops the fork. If the agent makes none, an update says so. If the turn fails, the fork stays open.",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) }),
+			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) }),
 		},
 		&cobra.Command{
 			Annotations: agentOwn(runlog.ExitFork),
 			Use:         "exit",
 			Short:       "Drop the fork",
-			Long: "Exit drops the fork; the main conversation goes on without it. The transcript is kept for a week. Exit waits for a " +
-				"turn of the fork that is in progress. Inside a run it happens when the turn ends, as with the agent's tool exit_fork.",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
+			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
 		}, newForkReply(d),
 		// Tick starts it.
 		&cobra.Command{
@@ -67,11 +59,6 @@ func newFork(d *Deps) *cobra.Command {
 			}),
 		},
 	)
-	cmd.Long = "An interactive fork is a branch of the main conversation for one topic. At most one is open; while it is, ollim chat " +
-		"goes to it. Save makes it the main conversation, report drops it and leaves its agent's summary as a pending update, and " +
-		"exit drops it. The agent can open and end it too. If it has had no turn for 10 minutes, and again after 10 more, ollim " +
-		"tick has the agent end it or ask whether to go on. Time alone never ends a fork."
-	return cmd
 }
 
 func newForkStart(d *Deps) *cobra.Command {
@@ -80,10 +67,6 @@ func newForkStart(d *Deps) *cobra.Command {
 		Annotations: agentOwn(runlog.EnterFork),
 		Use:         "start [TOPIC...]",
 		Short:       "Open an interactive fork",
-		Long: "Start opens an interactive fork of the main conversation. With TOPIC its agent takes the first turn, and the answer " +
-			"is printed; without TOPIC the fork waits for your first message. If the first turn fails, the fork stays open. Exits 75 " +
-			"if a fork is open already. Inside a run the fork opens when the turn ends, as with the agent's tool enter_fork.",
-		Example: "  ollim fork start \"plan the trip to Prague\"\n  ollim chat \"by train, if possible\"\n  ollim fork report",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runForkStart(cmd.Context(), d, strings.Join(args, " "), model)
 		},
@@ -226,14 +209,6 @@ func newForkReply(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "reply MESSAGE TEXT...",
 		Short:       "Reply to a message that an agent sent",
-		Long: "Reply replies to the message with the id MESSAGE: RUN.N, which the delivery command gets as OLLIM_MESSAGE_ID, or the " +
-			"id that a messenger gave the message. TEXT may be - for standard input. A reply to a message of a background run opens " +
-			"an interactive fork, a branch of the session of that run up to its last complete turn; the run, and a routine's own " +
-			"session, go on without it. After seven days, or if the session no longer exists, it opens a fork of the main " +
-			"conversation that quotes the message. While a fork is open, a reply is a turn of that fork. A reply to a question " +
-			"that waits is its answer, see ollim answer. A reply to any other message is a turn of the main conversation that " +
-			"quotes it.",
-		Example: `  ollim fork reply 20260224T170000.123Z-a1b2c3.1 "sell half of it"`,
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			text, err := wordsOrInput(d, args[1:])
 			if err != nil {

@@ -20,13 +20,7 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "help [COMMAND | PAGE | all | search WORDS...]",
 		Short:       "Show help for a command, or a manual page; all lists all commands, search searches the manuals",
-		Long: "Help describes a command, or lists the main commands. all lists all commands, and search searches the " +
-			"manuals. Inside a run, help alone lists the commands and tools that the run may use.\n\n" +
-			"PAGE is a manual page: 7 for ollim(7), ollim-routine or ollim-routine(5), 7 security. Without a section, 7 and 5 " +
-			"come before 1. A terminal shows the page with man, if there is a man command; else it is plain text. The pages " +
-			"are in the program: see ollim man install for the man command itself.",
-		Example: "  ollim help 7\n  ollim help ollim-routine\n  ollim help 7 security\n  ollim help routine add\n  ollim help search catch-up",
-		Args:    cobra.ArbitraryArgs,
+		Args:        cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if file, found := pageOf(args); found {
 				return d.showPage(file)

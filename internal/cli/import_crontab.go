@@ -38,13 +38,6 @@ func newImportCrontab(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "crontab [FILE|-]",
 		Short:       "Convert crontab lines that run claude -p into routines",
-		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line " +
-			"that runs claude -p, with a warning for each part of the line that the routine does not do. With --write it " +
-			"creates the files, which ollim tick then fires, and prints the ids of the routines. A routine with tools or " +
-			"directories waits for ollim approve. The crontab is not changed: remove the old lines yourself, or both will " +
-			"run. Times of lines without CRON_TZ are taken to be in the zone of this machine; for a file from a machine in " +
-			"another zone, correct the timezone of the routines.",
-		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.file = strings.Join(args, "") // one at most
 			return runImportCrontab(cmd.Context(), d, o)

@@ -39,14 +39,7 @@ func newInit(d *Deps) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "init",
 		Short:       "Create the data directory, its settings and a sample routine",
-		Long: "Init creates the directories (mode 0700), config.yaml with every key and its default, an empty " +
-			"tool-policy.yaml, and the disabled sample routine daily-market. Existing files are never overwritten, so init " +
-			"can be run again. On a terminal, if there are no settings yet, it asks for what no flag gives: the time zone, the " +
-			"engine (it lists them, with who pays for each) and whether to ask it a test question, the command that sends you " +
-			"messages, which then sends a test message, and whether to install the schedule. It repeats a question whose answer " +
-			"is not valid. It also asks whether to approve existing jobs; without a terminal it lists the jobs that wait for approval.",
-		Example: "  ollim init --timezone Europe/Paris\n  ollim init --engine native --delivery 'mail -s ollim me' --test-delivery --schedule crontab",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) },
+		RunE:        func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")

@@ -21,11 +21,6 @@ func newMan(d *Deps) *cobra.Command {
 			Annotations: agentNever(refused),
 			Use:         "install [DIR]",
 			Short:       "Install the manual pages for man",
-			Long: "Install writes the manual pages of this program to man1, man5 and man7 in DIR, and deletes pages of ollim there " +
-				"that this version does not have. Without DIR the pages go to share/man beside the bin directory of the program, " +
-				"where man finds them if bin is in PATH; if the program is in no bin directory, to ~/.local/share/man. A package " +
-				"of ollim contains its own pages, so this is not needed with it. See also ollim help.",
-			Example: "  ollim man install\n  sudo ollim man install /usr/local/share/man",
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return runManInstall(cmd.Context(), d, strings.Join(args, "")) // one at most
 			},

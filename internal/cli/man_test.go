@@ -62,6 +62,7 @@ func manualPages(t *testing.T) map[string][]byte {
 	walk(root, func(cmd *cobra.Command) {
 		cmd.DisableAutoGenTag = true
 		cmd.InitDefaultHelpFlag()
+		describe(cmd)
 		title := strings.ToUpper(strings.ReplaceAll(cmd.CommandPath(), " ", "-"))
 		date := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 		var page bytes.Buffer

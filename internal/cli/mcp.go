@@ -19,9 +19,7 @@ func newMCP(d *Deps) *cobra.Command {
 			Annotations: agentNever(programs),
 			Use:         "serve",
 			Short:       "Serve the agent's tools on standard input and output",
-			Long: "Serve speaks the Model Context Protocol on standard input and output. The record of the run that OLLIM_RUN " +
-				"names determines which tools there are and what each may do. It exits at the end of its input.",
-			RunE: func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) },
+			RunE:        func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) },
 		},
 		// The Claude Code engine starts it for each MCP server that a run may use.
 		&cobra.Command{

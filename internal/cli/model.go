@@ -15,9 +15,6 @@ func newModel(d *Deps) *cobra.Command {
 			Use:         "list",
 			Short: "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, " +
 				"cache write",
-			Long: "List prints the built-in table of models with the changes from the setting models. The context window and the " +
-				"maximum output are in tokens. Unknown values are empty. --json also shows higher prices for long prompts, and " +
-				"which model is the native engine's default.",
 		}, "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells),
 	)
 }

@@ -38,11 +38,6 @@ func newPing(d *Deps) *cobra.Command {
 		Annotations: agentOwn("ping_user"),
 		Use:         "ping [TEXT...|-]",
 		Short:       "Send the owner a message",
-		Long: "Ping sends TEXT by the delivery command of config.yaml, and as a direct message if there is a Discord token; - reads " +
-			"it from standard input. An undelivered message is kept and retried. Without either it becomes a pending update. Inside a run it is the " +
-			"agent's tool ping_user, discord_embed, send_file or (with --ask) ask_owner, subject to the job's allow-ping, one message per run, the " +
-			"main conversation being idle, and the budget.",
-		Example: "  df -h / | ollim ping -\n  ollim ping --embed '{\"title\":\"Backup\",\"fields\":[{\"name\":\"size\",\"value\":\"3 GB\"}]}'",
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.text = strings.Join(args, " ")
 			return runPing(ctx, d, h, o)

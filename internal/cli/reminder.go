@@ -24,8 +24,6 @@ func newReminder(d *Deps) *cobra.Command {
 			Annotations: map[string]string{agentKey: "all", toolKey: "list_reminders"},
 			Use:         "list",
 			Short:       "List reminders by time: id, time, state, description",
-			Long: "The states are set (an agent reminder), plain (text only), off (enabled: false), running, again (failed once " +
-				"and will be retried) and unapproved (see ollim approve).",
 		}, "ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} }), newJobShow(d, job.Reminder), newReminderAdd(d),
 		&cobra.Command{
 			Annotations: agentOwn("cancel_reminder"),
@@ -64,10 +62,6 @@ func newRemind(d *Deps) *cobra.Command {
 		Annotations: agentOwn("add_reminder"),
 		Use:         "remind WHEN TEXT...|-",
 		Short:       "Set a plain reminder: text that is delivered without an agent; prints its id and time",
-		Long: "Remind delivers TEXT as it is at the given time: no model, no cost, no ping budget. WHEN is one word or " +
-			"quoted: a delay such as 45m, or a time such as \"tomorrow 9am\". ollim tick, which must run every minute, " +
-			"delivers it. For a task that an agent should do at that time, see ollim reminder add.",
-		Example: "  ollim remind 45m take the pizza out\n  ollim remind \"tomorrow 9am\" call Ada",
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runRemind(ctx, d, h, args[0], args[1:])
 		}),

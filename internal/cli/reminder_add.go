@@ -28,12 +28,7 @@ func newReminderAdd(d *Deps) *cobra.Command {
 		Annotations: agentOwn("add_reminder"),
 		Use:         "add (--in DELAY | --at TIME) BODY...|-",
 		Short:       "Add a reminder for the agent; prints its id and time",
-		Long: "Add creates a reminder. BODY is the prompt of its run; - reads it from standard input. ollim tick, which must " +
-			"run every minute, starts reminders that are due. DELAY is like 45m, 2h or 3d; TIME is like \"tomorrow 9am\", " +
-			"\"friday 17:30\", 2026-03-07T09:00, or an ISO time with an offset. The other fields of ollim-reminder(5) are " +
-			"flags.",
-		Example: "  ollim reminder add --in 45m \"Is the build green? Ping me if not.\"\n  ollim reminder add --at \"tomorrow 9am\" --max-chain 3 \"Has Ada answered?\"",
-		Args:    cobra.MinimumNArgs(1),
+		Args:        cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.body = strings.Join(args, " ")
 			return runReminderAdd(cmd.Context(), d, o)

@@ -14,17 +14,15 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/man"
 )
 
 // newRoot builds the commands that a command line may need; without args all of them.
 func newRoot(d *Deps, args ...string) *cobra.Command {
 	root := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "ollim",
-		Short:       "Run a personal AI agent on a schedule",
-		Long: "ollim runs an AI agent on a schedule. A routine is a Markdown file with a prompt and a cron line; cron or " +
-			"systemd fires it, the agent works in the background, and its owner hears of it by a message or in the next " +
-			"conversation. Scheduling needs no daemon, and all state is plain files in one directory. See ollim(7).",
+		Annotations:   agentAll(),
+		Use:           "ollim",
+		Short:         "Run a personal AI agent on a schedule",
 		SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.version {
@@ -70,10 +68,18 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 		if cmd == root {
 			hideRest(root)
 		}
+		describe(cmd)
 		d.page()
 		help(cmd, args)
 	})
 	return root
+}
+
+// describe gives a command the texts of its manual page. Those of cobra's own commands are in the program.
+func describe(cmd *cobra.Command) {
+	if cmd.Long == "" {
+		cmd.Long, cmd.Example = man.Help(cmd.CommandPath())
+	}
 }
 
 // plainFlag says what a flag wants that has a value of another kind.

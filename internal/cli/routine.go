@@ -101,10 +101,6 @@ func newRoutineAdd(d *Deps) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "add [NAME] BODY|-",
 		Short:       "Add a routine and print its id",
-		Long: "Add creates routines/NAME.md with the given fields. BODY is the prompt; - reads it from standard input. " +
-			"Without NAME the file is named after the description, else after the body. Every field of ollim-routine(5) is a " +
-			"flag.",
-		Example: `  ollim routine add disk --cron @daily --background --allowed-tools "Bash(df -h)" "Run df -h. Is a disk nearly full?"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.words(args)
 			return runRoutineAdd(cmd.Context(), d, o)

@@ -31,7 +31,6 @@ func newRunList(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "list [JOB]",
 		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
-		Long:        "The last column also says when all tool calls of a run failed, even if its outcome is ok.",
 		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 			return runRunList(d, h, strings.Join(args, ""), n)
 		}),
@@ -109,11 +108,6 @@ func newRunShow(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "show RUN...",
 		Short:       "Print run records as JSON; RUN is an id, last, JOB or JOB~N",
-		Long: "RUN is an id or its beginning, `last` (the newest record), or a job. A JOB means its run in progress, else " +
-			"the latest that ran; skipped and paused fires count only if there is no other. JOB~N is the N-th run before the " +
-			"latest. With --request it prints what the native engine sent to the model's service: the body of that HTTP request, " +
-			"byte for byte, except that values of secrets are replaced; then it prints a warning.",
-		Example: "  ollim run show last --request 1 | jq -r '.tools[].name'",
 	}
 	cmd.Flags().IntVar(&request, "request", 0, "print the body of the run's `N`-th request to the model, from 1 (native engine)")
 	cmd.RunE = inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {

@@ -19,13 +19,7 @@ func newScheduleAudit(d *Deps) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "audit [JOB]",
 		Short:       "List past slots: id, slot, outcome, run; exits 1 if one is unaccounted for",
-		Long: "Audit computes every slot that should have fired, from the schedules in force at the time, and prints its " +
-			"outcome: that of its run, missed (unclaimed after 15 minutes), running, or unaccounted (no scheduler was " +
-			"working). Exit status 0 means that every slot was claimed or has a recorded reason why not. The last 15 minutes " +
-			"are omitted, as is the time before ollim tick or a fire first read the file.",
-		Example: "  ollim schedule audit daily-market --since 30d\n" +
-			"  ollim schedule audit --since 1d >/dev/null || ollim ping \"a slot is unaccounted for\"",
-		RunE: func(_ *cobra.Command, args []string) error { return runScheduleAudit(d, strings.Join(args, ""), since) },
+		RunE:        func(_ *cobra.Command, args []string) error { return runScheduleAudit(d, strings.Join(args, ""), since) },
 	}
 	cmd.Flags().StringVar(&since, "since", "7d", "how far to look back, at most keep.runs")
 	return withJSON(d, cmd, jsonLines)

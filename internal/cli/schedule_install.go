@@ -21,26 +21,10 @@ func newSchedule(d *Deps) *cobra.Command {
 	return group("schedule", "Show future and past fires, and install entries for cron or systemd",
 		newScheduleList(d), newScheduleAudit(d),
 		newScheduleUnits(d, "print", "Print the entries that install would install",
-			"Print prints the entries that install would install. For kubernetes and launchd, which install does not support, it "+
-				"prints files to apply, or to put into ~/Library/LaunchAgents; kubernetes needs --image and --claim. If there "+
-				"are several files, each begins with a line ==> NAME <==.",
 			[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, programs, runSchedulePrint),
-		newScheduleUnits(d, "install", "Install entries for all routines in cron or systemd",
-			"Install writes a block of lines between two markers at the end of your crontab, or units and timers for systemd, "+
-				"and removes entries of deleted routines. All other lines and units are kept, and the previous crontab is saved "+
-				"in state/backups. Routines that cron cannot express are left to ollim tick, with a message. Run install again "+
-				"when routines have changed; until then ollim tick fires the new ones. User units run only while you are logged "+
-				"in, unless you enable lingering (loginctl enable-linger). See SCHEDULES in ollim(7).",
-			[]string{forCrontab, forSystemd}, refused, runScheduleInstall),
-		newScheduleUnits(d, "diff", "Show what install would change; exits 1 if anything",
-			"Diff compares the installed entries with the routines. For crontab it prints the lines to remove (-) and to add "+
-				"(+). For systemd it prints one line per unit: its name, and add, change, remove, or start if the files are "+
-				"right but systemd does not run the timer.",
-			[]string{forCrontab, forSystemd}, programs, runScheduleDiff),
-		newScheduleUnits(d, "remove", "Remove the entries that install has installed",
-			"Remove deletes our block from your crontab and restores the rest byte for byte, or stops and deletes our units. It "+
-				"works even if the data directory has been deleted.",
-			[]string{forCrontab, forSystemd}, refused, runScheduleRemove),
+		newScheduleUnits(d, "install", "Install entries for all routines in cron or systemd", []string{forCrontab, forSystemd}, refused, runScheduleInstall),
+		newScheduleUnits(d, "diff", "Show what install would change; exits 1 if anything", []string{forCrontab, forSystemd}, programs, runScheduleDiff),
+		newScheduleUnits(d, "remove", "Remove the entries that install has installed", []string{forCrontab, forSystemd}, refused, runScheduleRemove),
 		// OnFailure= of systemd starts it.
 		&cobra.Command{
 			Annotations: agentNever(programs),

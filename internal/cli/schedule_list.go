@@ -34,10 +34,6 @@ func newScheduleList(d *Deps) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "list [JOB]",
 		Short:       "List future fires: id, time, name, description, notes",
-		Long: "List prints the future fires of all enabled routines and reminders, or of one. The notes warn of clock " +
-			"changes, of runs that usually take longer than the time to the next fire, and of many jobs in one minute. With " +
-			"--cost three columns precede the description: cost, sum, pings left.",
-		Example: "  ollim schedule list -n 3\n  ollim schedule list --days 7 --cost\n  ollim schedule list daily-market --json --now 2026-03-07T09:00:00Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.job = strings.Join(args, "") // one at most
 			switch days, number := cmd.Flags().Changed("days"), cmd.Flags().Changed("number"); {

@@ -71,11 +71,11 @@ func (o *unitOptions) wants(targets []string, args []string) error {
 }
 
 // newScheduleUnits makes one of print, install, diff and remove.
-func newScheduleUnits(d *Deps, verb, short, long string, targets []string, inside string, work func(context.Context, *Deps, unitOptions) error) *cobra.Command {
+func newScheduleUnits(d *Deps, verb, short string, targets []string, inside string, work func(context.Context, *Deps, unitOptions) error) *cobra.Command {
 	var o unitOptions
 	cmd := &cobra.Command{
 		Annotations: agentNever(inside),
-		Use:         verb + " " + strings.Join(targets, "|"), Short: short, Long: long,
+		Use:         verb + " " + strings.Join(targets, "|"), Short: short,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.wants(targets, args); err != nil {
 				return err

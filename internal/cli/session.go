@@ -20,15 +20,13 @@ import (
 )
 
 func newSession(d *Deps) *cobra.Command {
-	cmd := group("session", "Manage sessions and transcripts",
+	return group("session", "Manage sessions and transcripts",
 		newSessionList(d),
 		withJSON(d, &cobra.Command{
 			Annotations: agentNever(refused),
 			Use:         "show SESSION...",
 			Short:       "Print facts about sessions, one key and value per line; for the conversation see export",
-			Long: "Show prints the header of a transcript, its length in messages, bytes and tokens (as last reported by the " +
-				"service) and, as lineage, the ids that it came from by branching and compaction, newest first.",
-			RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args) }),
+			RunE:        inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args) }),
 		}, jsonLines),
 		&cobra.Command{
 			Annotations: agentAll(),
@@ -43,16 +41,10 @@ func newSession(d *Deps) *cobra.Command {
 			Annotations: agentAll(),
 			Use:         "history [SESSION]",
 			Short:       "List the events of sessions, oldest first: time, event, id, parent",
-			Long:        "History lists the lifecycle events of all sessions, or of one and the sessions it came from.",
 			RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
 				return runSessionHistory(d, h, strings.Join(args, ""))
 			}),
 		}, jsonLines+", as in session_history.jsonl"), newSessionSearch(d), newSessionClear(d), newSessionRm(d))
-	cmd.Long = "SESSION is main, routine:ID, a transcript's id or its beginning, or the path of a transcript. Transcripts " +
-		"are for the owner only: inside a run only the names are known. List, show and rm accept the sessions of " +
-		"channels too, by names such as telegram_987. Show and export also read the sessions of Claude Code, by id or path, and of " +
-		"pi, by path."
-	return cmd
 }
 
 // inZone is a time in the configured zone; the zero time stays what it is.

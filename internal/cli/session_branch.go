@@ -22,12 +22,7 @@ func newSessionBranch(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "branch SESSION",
 		Short:       "Start a new session from the messages of another, and print its id",
-		Long: "Branch copies messages into a new transcript whose header names the original; the original is not changed. " +
-			"Without --after it copies all complete turns; a turn that is in progress or was cut off is omitted. ollim -r ID " +
-			"continues the new session. A branch of a session of claude-code belongs to the native engine; sessions of other " +
-			"engines cannot be branched.",
-		Example: "  ollim -r $(ollim session branch n-a1b2 --after 4) \"and if it rains?\"",
-		RunE:    func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) },
+		RunE:        func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) },
 	}
 	cmd.Flags().IntVar(&after, "after", 0, "copy only this many messages, as search --json counts them; 0 means all complete "+
 		"turns")

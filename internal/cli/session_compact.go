@@ -23,12 +23,6 @@ func newSessionCompact(d *Deps) *cobra.Command {
 		Annotations: agentOwn("compact_session"),
 		Use:         "compact SESSION INSTRUCTIONS...",
 		Short:       "Replace a session by a summary made by your instructions",
-		Long: "Compact starts a new session that contains a summary of the old one, makes it the current one, and prints its " +
-			"id; standard error reports the number of turns, the age of the first, and the tokens of the session before and " +
-			"after. The old transcript is kept. Inside a run it only records the request, like the agent's compact_session, and " +
-			"the session is compacted when the turn ends. A transcript that is named by its id can be compacted if it " +
-			"belongs to the native engine.",
-		Example: `  ollim session compact routine:daily-market "keep positions and price levels"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runSessionCompact(cmd.Context(), d, args[0], strings.Join(args[1:], " "), engine)
 		},

@@ -26,12 +26,7 @@ func newSessionExport(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "export SESSION",
 		Short:       "Print a conversation as Markdown or JSON",
-		Long: "Export prints the whole conversation, including tool calls and their results; an image or a PDF is named with " +
-			"its type and size. JSON has the form of a " +
-			"transcript, without unreadable lines. A branch begins with the messages of its parent, and a compacted session " +
-			"with a summary and its parent's last messages, so --lineage prints these twice.",
-		Example: "  ollim session export main | less\n  ollim session export --json main | jq -r 'select(.message.role==\"user\").message.content'",
-		RunE:    func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) },
+		RunE:        func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", "markdown", "markdown, or json: the header, then one message per line")

@@ -41,11 +41,6 @@ func newSessionList(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "list",
 		Short:       "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
-		Long: "List prints the main session and those of persistent routines. With --all it prints all transcripts instead, " +
-			"most recently changed first: id, time of the change, current name, directory, service and model, first words. " +
-			"--here prints only those of the current directory; ollim -r continues one. With --channels it prints the sessions " +
-			"of channels, most recently used first: name, last access, number of messages, idle or busy.",
-		Example: "  ollim session list --here\n  ollim session list --all --json | jq -r 'select(.size>1e7).id'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case channels && (all || here):

@@ -21,12 +21,6 @@ func newSessionRm(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "rm SESSION...",
 		Short:       "Delete a transcript or a channel's session",
-		Long: "Rm of a transcript, by its full id or its path, deletes the conversation permanently, with the " +
-			"images and PDFs that no other transcript and no run refers to (those of the last minute are deleted within a day). It is refused " +
-			"while the transcript is in use, or is the session of main or a routine. What an engine stores in its own format " +
-			"is kept. Rm of a channel's session, such as telegram_987, deletes its messages; it is refused during a turn. Rm of " +
-			"main or routine:ID is the same as clear.",
-		Example: "  ollim session rm n-a1b2c3d4e5f6",
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session rm", args, func(name string) error {
 				return d.removeSession(ctx, h, name)
@@ -40,10 +34,6 @@ func newSessionClear(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "clear SESSION...",
 		Short:       "Forget the main session or a routine's, so that the next turn starts a new one",
-		Long: "Clear forgets the session's id; the conversation is kept, and session history lists the id. SESSION is main or " +
-			"routine:ID. Main is cleared even during a turn, which then ends without becoming the main session again; a " +
-			"routine's session is not cleared while the routine runs.",
-		Example: "  ollim session clear main\n  ollim session clear routine:daily-market",
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session clear", args, func(text string) error {
 				n, found, err := h.SessionName(text)

@@ -33,13 +33,7 @@ func newSessionSearch(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "search WORDS...",
 		Short:       "Search transcripts and runs, newest first: time, session or run, role, excerpt",
-		Long: "Search finds the messages that contain all of the words, in any order and case; a quoted word may be a " +
-			"phrase. It searches all transcripts, and the records of runs that have none. It searches text, tool inputs and " +
-			"results, but not the time and the preamble that ollim adds to a prompt. A message that branches share is listed " +
-			"once. With --in it searches session files instead: transcripts, and those of Claude Code and of pi; it warns of " +
-			"paths that do not exist, and exits 66 if none does. If nothing is found, it prints nothing and exits 1.",
-		Example: "  ollim session search --in ~/.claude/projects --in ~/.pi/agent/sessions zebra\n  ollim session search invoice \"due date\"\n  ollim session search --json zebra | jq -r 'select(.session).session' | sort -u | xargs -n1 ollim session show",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runSessionSearch(cmd.Context(), d, args, o) },
+		RunE:        func(cmd *cobra.Command, args []string) error { return runSessionSearch(cmd.Context(), d, args, o) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.in, "in", nil, "search this file, or the .jsonl files below this directory, instead (repeatable)")

@@ -73,11 +73,6 @@ func newSkillRender(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "render NAME [ARGS...]",
 		Short:       "Print a skill as an agent would see it",
-		Long: "Render prints a skill as an agent would see it. Each !`command` in it is run in the data directory, without a " +
-			"shell, with the configured environment, and replaced by its output: at most 2,000 characters, at most 10 s for " +
-			"each command and 30 s for all. A command that fails is replaced by its error in brackets. ARGS replace " +
-			"$ARGUMENTS, or are appended.",
-		Example: "  ollim skill render standup\n  ollim skill render review internal/platform/cron",
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			s, err := h.Skills.Find(args[0])
 			if err != nil {

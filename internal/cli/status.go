@@ -20,17 +20,6 @@ func newStatus(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "status",
 		Short:       "Show what runs, failed, waits for you and fires next, the spending and the last week",
-		Long: "Status prints one fact per line; the first column names its kind: tick (whether something runs ollim tick), paused, seal (whether the programs of agents are sealed), " +
-			"running (runs in progress), failed (jobs whose latest run in the last day did not succeed, and every job that failed since " +
-			"you looked last: new; recovered means that a later run succeeded), waiting (questions, see ollim answer), approve (jobs that " +
-			"wait for ollim approve), queued and cut-off (messages to the main " +
-			"conversation), inbox (events of a webhook that wait for their runs), updates (pending), undelivered (messages to you), " +
-			"invalid (job files, see ollim check), next (fires), pings, spent (and the automatic runs of today that reached an engine), and week (for each routine its runs of the last seven days). " +
-			"ollim without a command is ollim status where a data directory exists.\n\n" +
-			"--short prints one line for a prompt or the status line of tmux, such as: 1 running, 2 failed, next 09:00. It counts, in " +
-			"this order, what needs attention or is in progress: no tick, paused, running, failed, waiting, to approve, updates, undelivered, invalid. " +
-			"--short and --json do not count as looking.",
-		Example: "  ollim status\n  ollim status --json | jq .spent.today\n  set -g status-right '#(ollim status --short)'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if short && d.json {
 				return usage("--short and --json exclude each other")

@@ -20,9 +20,6 @@ func newPause(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "pause [DURATION]",
 		Short:       "Pause all automatic runs, for a time or until resume",
-		Long: "While paused, a fire is recorded as paused and exits 75, and its slot does not run later. ask, chat and " +
-			"session compact are paused too if cron or a systemd timer starts them. Commands that you type still run.",
-		Example: "  ollim pause 2h",
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			var until time.Time
 			if len(args) == 1 {
@@ -54,10 +51,7 @@ func newStop(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "stop RUN... | --all",
 		Short:       "Stop running runs; they are recorded as interrupted",
-		Long: "Stop asks each run to end and waits until it has ended. Its engine is stopped in an orderly way, and its " +
-			"session is kept. A run in a container or another PID namespace sees the request within a second. If the ollim " +
-			"of a run was killed, its engine is killed.",
-		Args: cobra.ArbitraryArgs,
+		Args:        cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
 				return usage("name RUNs, or --all")

@@ -22,25 +22,16 @@ func newTask(d *Deps) *cobra.Command {
 			Annotations: agentAll(),
 			Use:         "done TASK...",
 			Short:       "Mark tasks as done today",
-			Long: taskNames + "The line becomes `x DATE`, followed by its creation date and text; a priority (A) is kept as pri:A. " +
-				"Numbers do not change, and a task that is already done stays as it is.",
-			Example: "  ollim task done 3\n  ollim task done plumber",
-			RunE:    eachTask(d, "done", "done", task.Book.Done),
+			RunE:        eachTask(d, "done", "done", task.Book.Done),
 		}, newTaskEdit(d),
 		&cobra.Command{
 			Annotations: agentAll(),
 			Use:         "rm TASK...",
 			Short:       "Delete tasks; the other tasks keep their numbers",
-			Long: taskNames + "The line is left blank, so that a number never changes its meaning. To remove blank lines, use an editor while " +
-				"no program is using the file.",
-			RunE: eachTask(d, "rm", "deleted", task.Book.Remove),
+			RunE:        eachTask(d, "rm", "deleted", task.Book.Remove),
 		},
 	)
 }
-
-// taskNames is how the verbs that change a task are told which.
-const taskNames = "TASK is a number, or a part of the text that matches exactly one task, in any case; open tasks come " +
-	"before done ones. "
 
 // taskError gives the errors of the list their statuses.
 func taskError(err error) error {
@@ -73,11 +64,7 @@ func newTaskList(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "list [WORD...]",
 		Short:       "List open tasks: number, priority, due date, text",
-		Long: "List prints the open tasks in the order of the file. With WORDs it prints only those that match all of them: " +
-			"+PROJECT and @CONTEXT by name, other words as part of the text, in any case. The number of a task is its line " +
-			"number.",
-		Example: "  ollim task list +garden @phone\n  ollim task list --due --json | jq -r .due",
-		RunE:    inAnyHome(d, func(_ context.Context, h app.Home, words []string) error { return runTaskList(d, h, words, all, due) }),
+		RunE:        inAnyHome(d, func(_ context.Context, h app.Home, words []string) error { return runTaskList(d, h, words, all, due) }),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&all, "all", false, "include done tasks, with the priority x")
@@ -137,9 +124,6 @@ func newTaskEdit(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "edit TASK TEXT...|-",
 		Short:       "Replace the text of a task",
-		Long: taskNames + "TEXT replaces the whole text, including due: and +PROJECTs; - reads it from standard input. The creation date " +
-			"is kept, and so is the priority unless TEXT begins with another.",
-		Example: "  ollim task edit 3 Call the plumber again +house due:2027-02-01\n  ollim task edit 3 --priority none Call the plumber",
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			priority, err := taskPriority(priority)
 			if err != nil {
@@ -172,10 +156,6 @@ func newTaskAdd(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "add TEXT...|-",
 		Short:       "Add a task and print its number",
-		Long: "Add appends a line with today's date to tasks/todo.txt; - reads the text from standard input. TEXT is in the " +
-			"todo.txt format: (A) at the beginning is a priority; +PROJECT, @CONTEXT and due:YYYY-MM-DD may be anywhere; " +
-			"other key:value pairs are kept.",
-		Example: "  ollim task add Call the plumber +house @phone --due tomorrow\n  ollim task add '(A) Renew the passport due:2027-01-31'",
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.words = args
 			return runTaskAdd(ctx, d, h, o)

@@ -26,13 +26,7 @@ func newTick(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "tick",
 		Short:       "Start due jobs, retry messages and clean up; run it every minute",
-		Long: "Tick starts routines with an unclaimed slot (late ones if catch-up allows it), reminders that are due, and webhooks " +
-			"whose events wait in the inbox. It records missed slots, and reports reminders that are more than a day late in one pending update. It completes " +
-			"runs whose process died, continues runs whose question was answered, ends those whose question has expired, " +
-			"has the agent of an idle interactive fork end it or ask whether to go on, retries undelivered messages, and calls the heartbeat of the settings if all that worked. It does not " +
-			"wait for an engine. Two ticks at once do no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
-		Example: "  * * * * * /usr/local/bin/ollim tick",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, dryRun, wait) },
+		RunE:        func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, dryRun, wait) },
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list what would be started (start), reported as late (collect) or reminded (nudge), "+
 		"and change nothing")

@@ -27,7 +27,6 @@ func newUpdates(d *Deps) *cobra.Command {
 			Annotations: agentOwn("report_updates"),
 			Use:         "add MESSAGE...|-",
 			Short:       "Add a pending update; - reads it from standard input",
-			Example:     `  ollim update add "the backup disk is 91% full"`,
 			RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 				message, err := wordsOrInput(d, args)
 				if err != nil {
@@ -44,11 +43,7 @@ func newUpdates(d *Deps) *cobra.Command {
 			Annotations: agentNever(nested),
 			Use:         "pop [-- COMMAND ARG...]",
 			Short:       "Print pending updates and remove them",
-			Long: "Pop prints what list prints and then removes it, once it has been written. With a COMMAND it pipes the " +
-				"updates into it and removes them only if the command exits 0. The archive keeps everything: ollim update list " +
-				"--all.",
-			Example: "  ollim update pop -- mail -s updates me",
-			Args:    cobra.ArbitraryArgs,
+			Args:        cobra.ArbitraryArgs,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 					return usage("want: ollim update pop [-- COMMAND ARG...]")

@@ -38,15 +38,7 @@ func newWebhook(d *Deps) *cobra.Command {
 			Annotations: agentNever(nested),
 			Use:         "serve",
 			Short:       "Accept events for webhooks over HTTP, until it is stopped",
-			Long: "Serve is a service: it listens at webhook.listen, or on the sockets that systemd passes, and accepts POST /hook/ID. It " +
-				"verifies the signature, selects the data that the webhook file names, writes them to state/inbox, and answers 202 with " +
-				"the id of the run. Each run is a separate process, at most webhook.jobs at once. Runs continue when serve ends; the events " +
-				"that still wait are run by the next serve or tick. Serve has no TLS: put a proxy in front of it.\n\n" +
-				"Standard output has one line for each request: time, status, method, path, size of the body, duration, sender, run, " +
-				"delivery id, and the reason of a refusal. It has no value of a payload. Changed webhook files and secrets take effect at once, " +
-				"changed settings at the next start. On SIGTERM, requests on open connections are still answered, for at most ten seconds. " +
-				"One server serves a data directory; a second one exits 75. The units are contrib/systemd/ollim-webhook@.socket and @.service.",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h) }),
+			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h) }),
 		}, "log one JSON object per line"), newWebhookCall(d))
 }
 
@@ -74,12 +66,6 @@ func newWebhookAdd(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "add [NAME] BODY|-",
 		Short:       "Add a webhook and print its address and its secret",
-		Long: "Add creates webhooks/NAME.md with the given fields. BODY is the prompt, in which {FIELD} stands for a value; - reads " +
-			"it from standard input. Without NAME the file is named after the description, else after the body. Every field of " +
-			"ollim-webhook(5) is a flag. --field adds a property without a type to the schema, in place of --fields.\n\n" +
-			"Add prints the address to enter at the sender and a new secret, which it adds to the secrets file as the line " +
-			"webhook.NAME=… and never prints again. If the file has that line already, its secret is used.",
-		Example: `  ollim webhook add ci --signature github --field branch=/workflow_run/head_branch --field action "A build of {branch}: {action}."`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.words(args)
 			return runWebhookAdd(cmd.Context(), d, o)

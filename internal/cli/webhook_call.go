@@ -44,12 +44,7 @@ func newWebhookCall(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "call JOB [FILE | -]",
 		Short:       "Sign a payload and post it to the webhook server, as a sender would",
-		Long: "Call posts a payload to the server, signed as the webhook file says, with a new delivery id. The payload is FILE, standard " +
-			"input for -, or else {}. Call prints the id of the run, or the reason why the server refuses.\n\n" +
-			"With --curl it prints a curl command for a shell. The command contains the signature; with signature: standard it is " +
-			"valid for five minutes. A bearer token is not printed: the command reads it from the secrets file.",
-		Example: "  ollim webhook call ci payload.json\n  ollim webhook call --curl ci payload.json | sh",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:        cobra.RangeArgs(1, 2),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.hook = args[0]
 			if len(args) == 2 {
