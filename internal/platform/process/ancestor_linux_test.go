@@ -50,13 +50,13 @@ func TestAskInside(*testing.T) {
 }
 
 func TestParent(t *testing.T) {
-	if got := parent(os.Getpid()); got != os.Getppid() {
+	if got := stat(os.Getpid()).parent; got != os.Getppid() {
 		t.Errorf("got %d, want %d", got, os.Getppid())
 	}
-	if got := parent(1); got != 0 {
+	if got := stat(1).parent; got != 0 {
 		t.Errorf("of the first process: %d", got)
 	}
-	if got := parent(-1); got != 0 {
+	if got := stat(-1).parent; got != 0 {
 		t.Errorf("of none: %d", got)
 	}
 }

@@ -11,10 +11,9 @@ import (
 	"syscall"
 )
 
-// UnderCron reports whether an ancestor of this process is a cron daemon. The search ends at an ancestor that has
-// ended. Without /proc it finds nothing.
+// UnderCron reports whether an ancestor of this process is a cron daemon. Without /proc it finds nothing.
 func UnderCron() bool {
-	for pid := os.Getppid(); pid > 0; pid = parent(pid) {
+	for pid := range ancestors {
 		cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err == nil && isCron(cmdline) {
 			return true

@@ -35,7 +35,7 @@ func TestZombie(t *testing.T) {
 	}
 	defer func() { _ = cmd.Wait() }()
 	p := local(cmd.Process.Pid)
-	for state := ""; state != "Z"; state, _ = stat(p.PID) {
+	for state := ""; state != "Z"; state = stat(p.PID).state {
 		time.Sleep(time.Millisecond)
 	}
 	if err := syscall.Kill(p.PID, 0); err != nil {

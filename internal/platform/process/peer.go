@@ -3,8 +3,6 @@ package process
 import (
 	"io"
 	"os/exec"
-	"runtime"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -15,14 +13,14 @@ type Peer struct {
 	Out io.Reader // ends when the program has ended
 
 	cmd  *exec.Cmd
-	said safeTail
-	done chan struct{} // closed when the program has ended
+	said *kept
+	done <-chan struct{}
 }
 
 // Open starts a program as Run does, with pipes for its streams; Stdin, Limit and Grace do not count. The caller calls Close.
 func Open(c Call) (*Peer, error) {
-	p := &Peer{done: make(chan struct{})}
-	cmd, err := c.command(&p.said)
+	p := &Peer{said: &kept{limit: StderrLimit, last: true}}
+	cmd, err := c.command(p.said)
 	if err != nil {
 		return nil, err
 	}
@@ -32,28 +30,14 @@ func Open(c Call) (*Peer, error) {
 	}
 	out, end := io.Pipe()
 	p.Out, cmd.Stdout = out, end // the exec package copies it, so that a process that keeps the pipe open is not waited for
-	started := make(chan error)
-	go func() {
-		if c.Tied && c.Seal == nil { // as in Run
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-		}
-		err := c.launch(cmd)
-		if started <- err; err != nil {
-			return
-		}
-		_ = cmd.Wait() // only the end counts
-		_ = end.Close()
-		close(p.done)
-	}()
-	return p, <-started
+	p.done, err = c.launch(cmd, func() { _ = end.Close() })
+	return p, err
 }
 
 // Stderr returns the last StderrLimit bytes of standard error, and whether there were more before them.
 func (p *Peer) Stderr() (text string, cut bool) {
-	p.said.mu.Lock()
-	defer p.said.mu.Unlock()
-	return string(p.said.data), p.said.cut
+	data, cut := p.said.all()
+	return string(data), cut
 }
 
 // End returns how the program has ended, such as "exit status 1"; "" if it has not ended within the time.
@@ -77,16 +61,4 @@ func (p *Peer) Close(grace time.Duration) {
 	}
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	_ = p.End(deathly)
-}
-
-// safeTail is a tail that is read while it is written.
-type safeTail struct {
-	mu sync.Mutex
-	tail
-}
-
-func (t *safeTail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.tail.Write(p)
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,8 +45,8 @@ func (p ID) Alive() bool {
 	if p.PID <= 0 || p.Foreign() || syscall.Kill(p.PID, 0) == syscall.ESRCH {
 		return false
 	}
-	state, start := stat(p.PID)
-	return state != "Z" && state != "X" && (p.Start == 0 || p.Start == start)
+	now := stat(p.PID)
+	return now.state != "Z" && now.state != "X" && (p.Start == 0 || p.Start == now.start)
 }
 
 // Signal sends a signal to the process, if it is alive.
@@ -57,40 +58,35 @@ func (p ID) Signal(s syscall.Signal) error {
 }
 
 // Name returns the name of the process's program, at most 15 bytes; "" if it has ended.
-func (p ID) Name() string {
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+func (p ID) Name() string { return content(fmt.Sprintf("/proc/%d/comm", p.PID)) }
+
+// status is what /proc/PID/stat says about a process; the zero value if there is none.
+type status struct {
+	state  string
+	parent int
+	start  uint64 // clock ticks after boot
+}
+
+// stat reads fields 3, 4 and 22. The name in brackets before them may contain spaces and brackets.
+func stat(pid int) (s status) {
+	text := content(fmt.Sprintf("/proc/%d/stat", pid))
+	if fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]); len(fields) > 19 {
+		s.state = fields[0]
+		s.parent, _ = strconv.Atoi(fields[1])
+		s.start, _ = strconv.ParseUint(fields[19], 10, 64)
+	}
+	return s
+}
+
+func boot() string { return content("/proc/sys/kernel/random/boot_id") }
+
+// content returns a file of one line; "" if it cannot be read.
+func content(path string) string {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(name))
-}
-
-// stat returns fields 3 and 22 of /proc/PID/stat: the state, and the start in clock ticks after boot. The name in
-// brackets before them may contain spaces and brackets.
-func stat(pid int) (state string, start uint64) {
-	fields := statFields(pid)
-	if len(fields) > 19 {
-		state = fields[0]
-		start, _ = strconv.ParseUint(fields[19], 10, 64)
-	}
-	return state, start
-}
-
-// statFields returns /proc/PID/stat from field 3 on; nil if there is none.
-func statFields(pid int) []string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-}
-
-func boot() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(id))
+	return strings.TrimSpace(string(text))
 }
 
 func namespace() string {
@@ -113,7 +109,7 @@ func Carrying(entry string) (found []ID) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if environ, err := os.ReadFile("/proc/" + p.Name() + "/environ"); err == nil && holds(environ, entry) {
+		if environ, err := os.ReadFile("/proc/" + p.Name() + "/environ"); err == nil && slices.Contains(variables(environ), entry) {
 			found = append(found, local(pid))
 		}
 	}
@@ -136,26 +132,14 @@ func Limited() (found []ID) {
 	return found
 }
 
+// variables splits what /proc/PID/environ holds.
+func variables(environ []byte) []string { return strings.Split(string(environ), "\x00") }
+
 // Of returns the ID of a process that this one has started and not waited for.
-func Of(pid int) ID {
-	_, start := stat(pid)
-	return ID{pid, start, boot(), namespace()}
-}
+func Of(pid int) ID { return ID{pid, stat(pid).start, boot(), namespace()} }
 
 // local returns the ID of the process that has that number here and now.
-func local(pid int) ID {
-	_, start := stat(pid)
-	return ID{PID: pid, Start: start}
-}
-
-func holds(environ []byte, entry string) bool {
-	for e := range bytes.SplitSeq(environ, []byte{0}) {
-		if string(e) == entry {
-			return true
-		}
-	}
-	return false
-}
+func local(pid int) ID { return ID{PID: pid, Start: stat(pid).start} }
 
 // KillAll kills every process that carries the entry.
 func KillAll(entry string) {

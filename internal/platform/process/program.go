@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -68,28 +69,16 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
-	out, end, said := head{limit: c.Limit}, tail{limit: c.Limit}, tail{}
-	kept := io.Writer(&out)
-	if c.Last {
-		kept = &end
+	out, said := &kept{limit: c.Limit, last: c.Last}, &kept{limit: StderrLimit, last: true}
+	cmd, err := c.command(said)
+	if err != nil {
+		return none, err
 	}
-	var cmd *exec.Cmd
-	started, done := make(chan error), make(chan struct{})
-	go func() {
-		if c.Tied && c.Seal == nil { // the kernel ties it to the thread that starts it, which must not end first
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-		}
-		var err error
-		cmd, err = start(c, kept, &said)
-		if started <- err; err != nil {
-			return
-		}
-		// Only the status counts. Wait's error also covers output that another process keeps open.
-		_ = cmd.Wait()
-		close(done)
-	}()
-	if err := <-started; err != nil {
+	if c.Limit > 0 {
+		cmd.Stdout = out
+	}
+	done, err := c.start(cmd)
+	if err != nil {
 		return none, err
 	}
 	stopped := wait(ctx, cmd.Process, done, c.Grace)
@@ -98,10 +87,9 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	default:
 		return none, context.Cause(ctx) // it outlived SIGKILL
 	}
-	if c.Last {
-		out.data, out.cut = end.data, end.cut
-	}
-	r := Result{Out: out.data, Cut: out.cut, Stderr: string(said.data), Status: -1, End: cmd.ProcessState.String()}
+	text, _ := said.all()
+	r := Result{Stderr: string(text), Status: -1, End: cmd.ProcessState.String()}
+	r.Out, r.Cut = out.all()
 	if stopped {
 		return r, context.Cause(ctx)
 	}
@@ -109,14 +97,8 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	return r, nil
 }
 
-func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
-	cmd, err := c.command(said)
-	if err != nil {
-		return nil, err
-	}
-	if c.Limit > 0 {
-		cmd.Stdout = out
-	}
+// start starts a command with the standard input of the call.
+func (c Call) start(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	if len(c.Stdin) > 0 {
 		in, err := nameless(c.Dir, c.Stdin)
 		if err != nil {
@@ -125,7 +107,7 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 		defer func() { _ = in.Close() }()
 		cmd.Stdin = in
 	}
-	return cmd, c.launch(cmd)
+	return c.launch(cmd, func() {})
 }
 
 // command returns the program with everything but its standard input and output.
@@ -153,8 +135,9 @@ func (c Call) command(said io.Writer) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// launch starts a command that inherits no descriptor besides those given.
-func (c Call) launch(cmd *exec.Cmd) error {
+// launch starts a command that inherits no descriptor besides those given, and waits for its end on another goroutine, which
+// then calls ended and closes done.
+func (c Call) launch(cmd *exec.Cmd, ended func()) (<-chan struct{}, error) {
 	start := func() error {
 		keepDescriptors()
 		return cmd.Start()
@@ -162,10 +145,24 @@ func (c Call) launch(cmd *exec.Cmd) error {
 	if c.Seal != nil {
 		start = func() error { return c.Seal.Start(cmd) }
 	}
-	if err := start(); err != nil {
-		return fmt.Errorf("%s: %w", cmd.Path, explain(cmd, c.Seal != nil, err))
+	started, done := make(chan error), make(chan struct{})
+	go func() {
+		if c.Tied && c.Seal == nil { // the kernel ties it to the thread that starts it, which must not end first
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+		}
+		err := start()
+		if started <- err; err != nil {
+			return
+		}
+		_ = cmd.Wait() // only the end counts: the error also covers output that another process keeps open
+		ended()
+		close(done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("%s: %w", cmd.Path, explain(cmd, c.Seal != nil, err))
 	}
-	return nil
+	return done, nil
 }
 
 // nameless returns a new file that holds data, open at its start. It has a name in dir only while it is empty. That
@@ -177,10 +174,7 @@ func nameless(dir string, data []byte) (*os.File, error) {
 	}
 	err = os.Remove(f.Name())
 	if err == nil {
-		_, err = f.Write(data)
-	}
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
+		_, err = f.WriteAt(data, 0)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -297,30 +291,32 @@ func LookPath(name string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w=%s", name, ErrNotFound, list)
 }
 
-// head keeps the beginning of the data written to it.
-type head struct {
+// kept keeps the first or the last bytes of what is written to it.
+type kept struct {
 	limit int
-	data  []byte
-	cut   bool
+	last  bool
+
+	mu   sync.Mutex // it is read while it is written
+	data []byte
+	cut  bool
 }
 
-func (h *head) Write(p []byte) (int, error) {
-	n := min(len(p), h.limit-len(h.data))
-	h.data = append(h.data, p[:n]...)
-	h.cut = h.cut || n < len(p)
+func (k *kept) Write(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	size := len(k.data) + len(p)
+	if k.last {
+		k.data = append(k.data, p...)
+		k.data = k.data[max(0, size-k.limit):]
+	} else {
+		k.data = append(k.data, p[:min(len(p), k.limit-len(k.data))]...)
+	}
+	k.cut = k.cut || size > k.limit
 	return len(p), nil
 }
 
-// tail keeps the end of the data written to it.
-type tail struct {
-	limit int // 0 is StderrLimit
-	data  []byte
-	cut   bool
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.data = append(t.data, p...)
-	over := max(0, len(t.data)-cmp.Or(t.limit, StderrLimit))
-	t.data, t.cut = t.data[over:], t.cut || over > 0
-	return len(p), nil
+func (k *kept) all() (data []byte, cut bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.data, k.cut
 }

@@ -138,7 +138,7 @@ func TestLimit(t *testing.T) {
 
 func TestHeadAndTail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h, e := head{limit: rapid.IntRange(1, 50).Draw(t, "limit")}, tail{}
+		h, e := kept{limit: rapid.IntRange(1, 50).Draw(t, "limit")}, kept{limit: StderrLimit, last: true}
 		var all []byte
 		for _, chunk := range rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 3000)).Draw(t, "chunks") {
 			all = append(all, chunk...)
