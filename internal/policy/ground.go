@@ -50,16 +50,17 @@ func (p Policy) Ground() (Ground, error) {
 		return Ground{}, errors.New("no working directory")
 	}
 	g.named, g.cwd = g.roots[0].named, g.roots[0].real
+	look := remembering() // most protected paths lie in a few directories
 	for _, path := range p.Protected {
 		if !filepath.IsAbs(path) {
 			return Ground{}, errors.New("a protected path of this policy is not absolute")
 		}
 		named := filepath.Clean(path)
-		real, err := Resolve(named)
+		real, err := resolve(named, look)
 		if err != nil {
 			return Ground{}, fmt.Errorf("a protected path cannot be read: %s", filepath.Base(named))
 		}
-		info, _ := os.Stat(real) // nil if there is nothing
+		info, _ := look(real) // nil if there is nothing
 		name := filepath.Base(named)
 		g.guards = append(g.guards, guard{name, strings.ToLower(named), nil}, guard{name, strings.ToLower(real), info})
 	}
@@ -85,52 +86,80 @@ const maxLinks = 40
 
 // Resolve follows the links of an absolute path. What does not exist is taken below its deepest existing directory. A link that
 // leads nowhere is an error: what it will lead to can be made later.
-func Resolve(path string) (string, error) {
-	_, err := os.Lstat(path)
-	real, linkErr := filepath.EvalSymlinks(path)
-	switch dir := filepath.Dir(path); {
-	case errors.Is(err, fs.ErrNotExist) && dir != path:
-		dir, err = Resolve(dir)
-		return filepath.Join(dir, filepath.Base(path)), err
-	case err != nil || linkErr != nil:
+func Resolve(path string) (string, error) { return resolve(path, os.Lstat) }
+
+func resolve(path string, look lookup) (string, error) {
+	real, missing, _, err := follow(path, nil, look)
+	if err != nil {
 		return "", errLink
 	}
-	return real, nil
+	return filepath.Join(append([]string{real}, missing...)...), nil
 }
 
 // Follow follows the links of an absolute path to something that exists. fixed is false if a name that lies in one of the directories,
 // which are without links, leads out of all of them: what may write there decides where to.
 func Follow(path string, writable []string) (real string, fixed bool, err error) {
-	real, fixed, err = follow(path, writable)
+	real, missing, fixed, err := follow(path, writable, os.Lstat)
+	if len(missing) > 0 {
+		err = fs.ErrNotExist
+	}
 	return real, err == nil && (fixed || inside(real, writable)), err
 }
 
-// follow is Follow, except that fixed is false if any name on the way lies in one of the directories.
-func follow(path string, writable []string) (real string, fixed bool, err error) {
+// lookup is os.Lstat, perhaps with a memory.
+type lookup func(path string) (fs.FileInfo, error)
+
+// remembering returns an os.Lstat that looks at a path once.
+func remembering() lookup {
+	type answer struct {
+		info fs.FileInfo
+		err  error
+	}
+	seen := map[string]answer{}
+	return func(path string) (fs.FileInfo, error) {
+		a, known := seen[path]
+		if !known {
+			a.info, a.err = os.Lstat(path)
+			seen[path] = a
+		}
+		return a.info, a.err
+	}
+}
+
+// follow returns the deepest existing directory or file of a path, and the names of the path that are missing below it. fixed is
+// false if any name on the way lies in one of the directories.
+func follow(path string, writable []string, look lookup) (real string, missing []string, fixed bool, err error) {
 	real, fixed = "/", true
 	names := split(path)
+	own := len(names) // of the names that are left, the last ones that are the path's own and not a link's
 	for links := 0; len(names) > 0; {
 		fixed = fixed && !inside(real, writable)
 		next := filepath.Join(real, names[0])
-		names = names[1:]
-		info, err := os.Lstat(next)
-		if err != nil {
-			return "", false, err
+		info, err := look(next)
+		if errors.Is(err, fs.ErrNotExist) && len(names) <= own {
+			return real, names, fixed, nil
 		}
+		if err != nil {
+			return "", nil, false, err
+		}
+		names = names[1:]
+		own = min(own, len(names))
 		if info.Mode()&fs.ModeSymlink == 0 {
-			real = next
+			if real = next; !info.IsDir() && len(names) > 0 {
+				return "", nil, false, errLink
+			}
 			continue
 		}
 		target, err := os.Readlink(next)
 		if links++; err != nil || links > maxLinks {
-			return "", false, errLink
+			return "", nil, false, errLink
 		}
 		if filepath.IsAbs(target) {
 			real = "/"
 		}
 		names = append(split(target), names...)
 	}
-	return real, fixed, nil
+	return real, nil, fixed, nil
 }
 
 // Writable returns the directories in which an agent may write, without links; not those that lie in another one, where a link may
@@ -138,12 +167,12 @@ func follow(path string, writable []string) (real string, fixed bool, err error)
 func Writable(roots []Root) (dirs []string) {
 	var all []string
 	for _, r := range roots {
-		if real, err := filepath.EvalSymlinks(r.Dir); err == nil && r.Writable {
+		if real, _, err := Follow(r.Dir, nil); err == nil && r.Writable {
 			all = append(all, real)
 		}
 	}
 	for _, r := range roots {
-		if real, fixed, err := follow(r.Dir, all); err == nil && fixed && r.Writable {
+		if real, missing, fixed, err := follow(r.Dir, all, os.Lstat); err == nil && len(missing) == 0 && fixed && r.Writable {
 			dirs = append(dirs, real)
 		}
 	}
@@ -157,7 +186,8 @@ func inside(path string, dirs []string) bool {
 
 // within reports whether path is dir or below it. Both are clean.
 func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+	rest, below := strings.CutPrefix(path, dir)
+	return below && (rest == "" || rest[0] == '/') || dir == "/"
 }
 
 // Below is the names that lead from a directory to what is in it, or false. Both are clean and absolute.

@@ -24,10 +24,10 @@ func (l *List) Closed(text string) (list []string) {
 	if err != nil || groundErr != nil {
 		return nil
 	}
-	if regexp.MustCompile(`connect to (system scope )?bus`).MatchString(text) {
+	if mentions(text, "connect to bus", "connect to system scope bus") {
 		text += " " + systemBus
 	}
-	denied := regexp.MustCompile(`(?i)permission denied|EACCES|EPERM|not permitted|read-?only|unable to open`).MatchString(text)
+	denied := mentions(text, "permission denied", "eacces", "eperm", "not permitted", "read-only", "readonly", "unable to open")
 	opened := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(?:^|[\s'"=:(\[])(~?/[^\s'"=:;,()<>|&\]\x60\\]+)`).FindAllStringSubmatch(text, -1) {
 		path := strings.TrimRight(found[1], ".?!")
@@ -40,12 +40,18 @@ func (l *List) Closed(text string) (list []string) {
 	}
 	switch {
 	case len(list) > 0:
-	case !l.run.Network && regexp.MustCompile(`(?i)connect|resolve|network|ENOTFOUND|EAI_AGAIN|unreachable`).MatchString(text):
+	case !l.run.Network && mentions(text, "connect", "resolve", "network", "enotfound", "eai_again", "unreachable"):
 		list = append(list, "network: none closes all connections but those inside the run")
 	case denied:
 		list = append(list, "permission was denied, perhaps by the seal: read and write list what is open")
 	}
 	return list
+}
+
+// mentions reports whether a text has one of the words, given in lower case, in any case.
+func mentions(text string, words ...string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // closed returns why a path is closed, and what dirs has to name; "" if it is open, does not exist, or is never opened. denied says that
