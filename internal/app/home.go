@@ -132,15 +132,11 @@ func (h Home) Models() (model.Table, error) {
 	return t, nil
 }
 
-// limits returns the spending limits. The settings were checked when they were read, so every amount is one.
+// limits returns the spending limits.
 func limits(c config.Config) spend.Limits {
-	usd := func(text string) float64 {
-		n, _ := config.Amount(text)
-		return n
-	}
-	limits := spend.Limits{PerRun: usd(c.Spend.PerRun), PerDay: usd(c.Spend.PerDay), PerMonth: usd(c.Spend.PerMonth), RunsPerDay: math.MaxInt}
-	if n := usd(c.Spend.RunsPerDay); !math.IsInf(n, 1) {
-		limits.RunsPerDay = int(n)
+	limits := spend.Limits{PerRun: c.Spend.PerRun, PerDay: c.Spend.PerDay, PerMonth: c.Spend.PerMonth, RunsPerDay: math.MaxInt}
+	if !math.IsInf(c.Spend.RunsPerDay, 1) {
+		limits.RunsPerDay = int(c.Spend.RunsPerDay)
 	}
 	return limits
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/forecast"
-	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -38,13 +37,9 @@ func runScheduleAudit(d *Deps, name, since string) error {
 	if err != nil {
 		return err
 	}
-	kept, err := config.Days(h.Config.Keep.Runs)
-	if err != nil {
-		return err
-	}
 	now := d.Now()
 	from := now.Add(-back)
-	if oldest := now.AddDate(0, 0, -kept); from.Before(oldest) {
+	if oldest := now.AddDate(0, 0, -h.Config.Keep.Runs); from.Before(oldest) {
 		from = oldest
 	}
 	answers, err := h.Audit(from)

@@ -16,7 +16,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
-	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -42,13 +41,9 @@ func runTick(ctx context.Context, d *Deps, dryRun, wait bool) error {
 	if err != nil {
 		return err
 	}
-	days, err := config.Days(h.Config.Keep.Runs)
-	if err != nil {
-		return err
-	}
 	s := starter{d: d, home: h, wait: wait}
 	m := tick.Minute{
-		Runner: h.Runner(false), Keep: days, Heartbeat: h.Config.Heartbeat,
+		Runner: h.Runner(false), Keep: h.Config.Keep.Runs, Heartbeat: h.Config.Heartbeat,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Entry:     s.entry,

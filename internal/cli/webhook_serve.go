@@ -14,7 +14,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/webhook"
-	"github.com/ollim/ollim/internal/state/config"
 )
 
 func runWebhookServe(ctx context.Context, d *Deps, h app.Home) error {
@@ -45,10 +44,6 @@ const webhookGrace = 10 * time.Second
 // serveWebhooks serves on the listeners that listen returns, and starts the runs of what is accepted.
 func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]net.Listener, error)) error {
 	outlivePipe()
-	limit, err := config.Size(h.Config.Webhook.MaxBody)
-	if err != nil {
-		return err
-	}
 	receiver, err := h.Inbox.Receive()
 	if errors.Is(err, lock.ErrBusy) {
 		return fmt.Errorf("another server accepts events for this data directory: %w", err)
@@ -81,7 +76,7 @@ func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]n
 	notify("READY=1", "STATUS=listening on "+listeners[0].Addr().String())
 	defer context.AfterFunc(ctx, func() { notify("STOPPING=1") })()
 	return webhook.Run(ctx, webhook.Options{
-		Files: files, Inbox: receiver, MaxBody: limit, Now: d.Now, Warn: d.warn, Grace: webhookGrace,
+		Files: files, Inbox: receiver, MaxBody: h.Config.Webhook.MaxBody, Now: d.Now, Warn: d.warn, Grace: webhookGrace,
 		Log: (&accessLog{d: d, zone: h.Config.Zone}).write,
 		Added: func() {
 			select {

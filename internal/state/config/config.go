@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -92,35 +90,23 @@ type Service struct {
 	WebSearch string // SearchAuto, searchOn or SearchOff
 }
 
-// spend holds the spending limits of automatic runs; each is for Amount.
+// spend holds the spending limits of automatic runs; +Inf is none.
 type spend struct {
-	PerRun     string // USD
-	PerDay     string
-	PerMonth   string
-	RunsPerDay string // runs that reach an engine
+	PerRun     float64 // USD
+	PerDay     float64
+	PerMonth   float64
+	RunsPerDay float64 // runs that reach an engine
 }
 
-// keep holds retention times; each is for Days.
+// keep holds retention times.
 type keep struct {
-	Runs string
+	Runs int // days
 }
 
 // Names holds the names of the owner and the agent; "" is unknown.
 type Names struct {
 	User string `json:"user"`
 	Bot  string `json:"bot"`
-}
-
-// Amount parses a limit: a number from 0, or none, which is +Inf.
-func Amount(text string) (float64, error) {
-	if text == "none" {
-		return math.Inf(1), nil
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n >= 0 && n < 1e9) {
-		return 0, fmt.Errorf("%q is not an amount: write a number such as 1.50, or none", text)
-	}
-	return n, nil
 }
 
 // Source is the sources of settings besides the defaults.
@@ -150,43 +136,38 @@ func Load(src Source) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if c.Servers, err = check(doc); err != nil {
+	all := keys(&c)
+	if c.Servers, err = check(all, doc); err != nil {
 		return c, err
 	}
-	v, origins, err := merge(doc, src)
+	v, origins, err := merge(all, doc, src)
 	if err != nil {
 		return c, err
 	}
-	c.fill(v)
+	for _, k := range all {
+		k.fill(v)
+	}
 	c.items = func() (items []Item) {
-		for _, k := range keys() {
-			items = append(items, Item{k.name, k.value(v), origins[k.name]})
+		for _, k := range all {
+			items = append(items, Item{k.name, k.value(v.GetString(k.name)), origins[k.name]})
 		}
 		return append(items, c.Servers.items(doc, src.Path)...)
 	}
 	c.Zone, err = time.LoadLocation(c.Timezone)
 	if err != nil {
-		return c, &Wrong{origins["timezone"], fmt.Sprintf("timezone: unknown zone %q: write one like Europe/Paris", c.Timezone)}
+		return c, &Wrong{origins["timezone"], "timezone: " + unknownZone(c.Timezone).Error()}
 	}
 	return c, nil
 }
 
-// fill sets the fields. check and merge have found every value valid. (Viper's Unmarshal, which uses reflection, took a third of
-// the time of Load, and made the binary 0.1 MB larger.)
-func (c *Config) fill(v *viper.Viper) {
-	c.Timezone, c.Engine = v.GetString("timezone"), v.GetString("engine")
-	c.Heartbeat, c.Seal = v.GetString("heartbeat"), v.GetString("seal")
-	c.Env, c.Models = v.GetStringSlice("env"), v.GetStringSlice("models")
-	c.Chat = Chat{v.GetString("chat.model"), v.GetString("chat.thinking"), v.GetString("chat.permissions"), v.GetString("chat.busy")}
-	c.Channels = Channels{v.GetStringSlice("channels.allowed-tools")}
-	c.Delivery = delivery{v.GetStringSlice("delivery.command"), v.GetDuration("delivery.timeout")}
-	c.Discord = Discord{v.GetString("discord.api"), v.GetString("discord.owner"), v.GetStringSlice("discord.allow"), v.GetStringSlice("transcribe")}
-	c.Webhook = Webhook{v.GetString("webhook.listen"), v.GetString("webhook.url"), v.GetString("webhook.max-body"), v.GetInt("webhook.inbox"), v.GetInt("webhook.jobs")}
-	c.Claude = claudeCode{v.GetString("claude-code.command")}
-	c.Native = Service{v.GetString("native.provider"), v.GetString("native.base-url"), v.GetString("native.model"), v.GetInt("native.max-tokens"), v.GetString("native.web-search")}
-	c.Spend = spend{v.GetString("spend.per-run"), v.GetString("spend.per-day"), v.GetString("spend.per-month"), v.GetString("spend.runs-per-day")}
-	c.Keep = keep{v.GetString("keep.runs")}
-	c.Names = Names{v.GetString("names.user"), v.GetString("names.bot")}
+// fill sets the field of a key. check and merge have found the value valid. (Viper's Unmarshal, which uses reflection, took a third
+// of the time of Load, and made the binary 0.1 MB larger.)
+func (k key) fill(v *viper.Viper) {
+	if at, isList := k.at.(*[]string); isList {
+		*at = v.GetStringSlice(k.name)
+		return
+	}
+	k.store(v.GetString(k.name))
 }
 
 // maxFile is the maximum size of a file of settings, in bytes.
@@ -215,11 +196,10 @@ func (e *Wrong) Error() string {
 }
 
 // merge returns the settings, and where each comes from.
-func merge(doc *yamldoc.Doc, src Source) (v *viper.Viper, origins map[string]string, err error) {
+func merge(all []key, doc *yamldoc.Doc, src Source) (v *viper.Viper, origins map[string]string, err error) {
 	v, origins = viper.New(), map[string]string{}
-	all := keys()
 	for _, k := range all {
-		if k.standard != nil {
+		if k.standard != "" {
 			v.SetDefault(k.name, k.standard)
 		}
 		origins[k.name] = standard
@@ -275,9 +255,17 @@ func Set(path, key string, values []string) error {
 	if err != nil {
 		return err
 	}
-	value, err := k.parse(values)
-	if err != nil {
-		return &Wrong{key, err.Error()}
+	for _, v := range values {
+		if err := k.check(v); err != nil {
+			return &Wrong{key, err.Error()}
+		}
+	}
+	value := any(values)
+	if !k.list() {
+		if len(values) != 1 {
+			return &Wrong{key, fmt.Sprintf("want one value, got %d", len(values))}
+		}
+		value = values[0]
 	}
 	text, err := read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -290,7 +278,7 @@ func Set(path, key string, values []string) error {
 	if doc, err = doc.Set(k.path(), value); err != nil {
 		return err
 	}
-	if _, err := check(doc); err != nil {
+	if _, err := check(keys(new(Config)), doc); err != nil {
 		return err
 	}
 	return store.Replace(path, doc.Text())

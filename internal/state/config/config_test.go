@@ -1,4 +1,4 @@
-package config_test
+package config
 
 import (
 	"errors"
@@ -13,11 +13,10 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/yamldoc"
-	"github.com/ollim/ollim/internal/state/config"
 )
 
 // source is a config.yaml with this text (none if it is empty), and variables as KEY=value.
-func source(t *testing.T, text string, variables ...string) config.Source {
+func source(t *testing.T, text string, variables ...string) Source {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if text != "" {
@@ -31,7 +30,7 @@ func source(t *testing.T, text string, variables ...string) config.Source {
 		}
 		return "", false
 	}
-	return config.Source{Path: path, Lookup: lookup, Zone: func() string { return "Asia/Tokyo" }}
+	return Source{Path: path, Lookup: lookup, Zone: func() string { return "Asia/Tokyo" }}
 }
 
 func write(t *testing.T, path, text string) {
@@ -41,7 +40,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -50,9 +49,9 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func load(t *testing.T, src config.Source) config.Config {
+func load(t *testing.T, src Source) Config {
 	t.Helper()
-	c, err := config.Load(src)
+	c, err := Load(src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +109,7 @@ names.bot  default
 }
 
 // items are all settings, a line each: key, value, origin.
-func items(c config.Config) string {
+func items(c Config) string {
 	var b strings.Builder
 	for _, i := range c.Items() {
 		fmt.Fprintln(&b, i.Key, i.Text(), i.Origin)
@@ -147,7 +146,7 @@ func TestFile(t *testing.T) {
 	if want := []string{"PATH=/bin:/usr/bin", "Case_Kept=Mixed CASE", "EMPTY=", "EQ=a=b"}; !slices.Equal(c.Env, want) {
 		t.Errorf("env %q, want %q", c.Env, want)
 	}
-	if want := (config.Service{Provider: "openai", BaseURL: "http://[::1]:11434/v1", Model: "Qwen/Qwen3:8b", MaxTokens: 16000, WebSearch: "auto"}); c.Native != want {
+	if want := (Service{Provider: "openai", BaseURL: "http://[::1]:11434/v1", Model: "Qwen/Qwen3:8b", MaxTokens: 16000, WebSearch: "auto"}); c.Native != want {
 		t.Errorf("native %+v, want %+v", c.Native, want)
 	}
 	if want := []string{"sonnet-next alias=sonnet window=9", "Qwen/Qwen3:8b in=0 out=0"}; !slices.Equal(c.Models, want) {
@@ -312,7 +311,7 @@ func TestFaults(t *testing.T) {
 		"timezone: x\nengine: y\ncolor: z\n":                       "FILE:1: timezone: unknown zone \"x\": write one like Europe/Paris (and 2 more)",
 	} {
 		src := source(t, text, "OLLIM_TIMEZONE=UTC", "OLLIM_ENGINE=claude-code") // which do not heal the file
-		_, err := config.Load(src)
+		_, err := Load(src)
 		var faults yamldoc.Faults
 		if !errors.As(err, &faults) || strings.ReplaceAll(err.Error(), src.Path, "FILE") != want {
 			t.Errorf("%q\n got %v\nwant %s", text, err, want)
@@ -330,19 +329,19 @@ func TestUnfitFiles(t *testing.T) {
 	}
 	empty := source(t, "")
 	empty.Path = os.DevNull
-	if c, err := config.Load(empty); err != nil || !c.Exists {
+	if c, err := Load(empty); err != nil || !c.Exists {
 		t.Errorf("%s: %v, %v", os.DevNull, c.Exists, err)
 	}
-	if err := config.Set(os.DevNull, "timezone", []string{"UTC"}); err == nil {
+	if err := Set(os.DevNull, "timezone", []string{"UTC"}); err == nil {
 		t.Error("a device was replaced")
 	}
 	for path, reason := range map[string]string{large: "larger than 1048576 bytes", pipe: "not a file"} {
 		src := source(t, "")
 		src.Path = path
-		_, loaded := config.Load(src)
-		_, tools := config.LoadTools(path)
-		_, secrets := config.LoadSecrets(path, false)
-		for what, err := range map[string]error{"Load": loaded, "LoadTools": tools, "LoadSecrets": secrets, "Set": config.Set(path, "timezone", []string{"UTC"})} {
+		_, loaded := Load(src)
+		_, tools := LoadTools(path)
+		_, secrets := LoadSecrets(path, false)
+		for what, err := range map[string]error{"Load": loaded, "LoadTools": tools, "LoadSecrets": secrets, "Set": Set(path, "timezone", []string{"UTC"})} {
 			var faults yamldoc.Faults
 			if !errors.As(err, &faults) || !strings.HasPrefix(err.Error(), path+": ") || !strings.HasSuffix(err.Error(), reason) {
 				t.Errorf("%s: %v, want %s", what, err, reason)
@@ -356,7 +355,7 @@ func TestGoodFiles(t *testing.T) {
 		"# nothing\n", "\n", "---\n", "delivery:\n", "delivery:\n  # timeout: 5s\nspend:\n", "delivery: {}\n", "env: []\n", "\ufefftimezone: UTC\r\nengine: claude-code\r\n",
 		"engine: native\nnative:\n  # model: opus\n", "models: [claude-sonnet-5-5 in=2.5, claude-sonnet-5-5 alias=s]\n", "engine: script:/a b/c#d.yaml\n", "env: [A=1]\ndelivery: {command: [], timeout: 1h}\n",
 	} {
-		c, err := config.Load(source(t, text))
+		c, err := Load(source(t, text))
 		if err != nil || !c.Exists {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -369,30 +368,30 @@ func TestWrongElsewhere(t *testing.T) {
 		{"OLLIM_DELIVERY_TIMEOUT=soon", `OLLIM_DELIVERY_TIMEOUT: "soon" is not a duration: write one like 30s`},
 		{"OLLIM_SPEND_PER_DAY=x", `OLLIM_SPEND_PER_DAY: "x" is not an amount: write a number such as 1.50, or none`},
 	} {
-		_, err := config.Load(source(t, "", tc.variable))
-		var wrong *config.Wrong
+		_, err := Load(source(t, "", tc.variable))
+		var wrong *Wrong
 		if !errors.As(err, &wrong) || err.Error() != tc.want {
 			t.Errorf("%+v: %v", tc, err)
 		}
 	}
 	src := source(t, "")
 	src.Zone = func() string { return "Mars" }
-	var wrong *config.Wrong
-	if _, err := config.Load(src); !errors.As(err, &wrong) || wrong.Origin != "default" {
+	var wrong *Wrong
+	if _, err := Load(src); !errors.As(err, &wrong) || wrong.Origin != "default" {
 		t.Errorf("a system zone that nobody knows: %v", err)
 	}
 	src = source(t, "")
 	if err := os.Mkdir(src.Path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Load(src); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := Load(src); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder: %v", err)
 	}
 }
 
 func TestGetAndKeys(t *testing.T) {
 	c := load(t, source(t, whole))
-	for _, key := range config.Keys() {
+	for _, key := range Keys() {
 		for _, name := range []string{key, strings.ReplaceAll(key, "-", "_")} {
 			if item, err := c.Get(name); err != nil || item.Key != key {
 				t.Errorf("Get(%q): %+v, %v", name, item, err)
@@ -406,7 +405,7 @@ func TestGetAndKeys(t *testing.T) {
 		"":                `unknown key ""`,
 	} {
 		_, err := c.Get(name)
-		var unknown *config.UnknownKey
+		var unknown *UnknownKey
 		if !errors.As(err, &unknown) || err.Error() != want {
 			t.Errorf("Get(%q): %v, want %s", name, err, want)
 		}
@@ -416,8 +415,8 @@ func TestGetAndKeys(t *testing.T) {
 // The name of a server that cannot be one is the fault, not the key.
 func TestSetOfABadServerName(t *testing.T) {
 	for _, name := range []string{"mcp-servers.Docs.url", "mcp-servers.ollim.url"} {
-		err := config.Set(filepath.Join(t.TempDir(), "config.yaml"), name, []string{"https://example.com"})
-		var wrong *config.Wrong
+		err := Set(filepath.Join(t.TempDir(), "config.yaml"), name, []string{"https://example.com"})
+		var wrong *Wrong
 		if !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -428,7 +427,7 @@ func TestAmount(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "1.50": "1.5", "1e3": "1000", "none": "+Inf", "": "", "-1": "", "None": "", "inf": "", "nan": "", "1,5": "", "1e9": "", "$1": "",
 	} {
-		got, err := config.Amount(text)
+		got, err := amount(text)
 		if (err != nil) != (want == "") || err == nil && fmt.Sprint(got) != want {
 			t.Errorf("Amount(%q) = %v, %v, want %q", text, got, err, want)
 		}
@@ -440,7 +439,7 @@ func TestSize(t *testing.T) {
 		"1": 1, "1000": 1000, "1KiB": 1024, "1MiB": 1 << 20, "25MiB": 25 << 20, "25600KiB": 25 << 20,
 		"": 0, "0": 0, "-1": 0, "MiB": 0, "1 MiB": 0, "26MiB": 0, "26214401": 0, "9223372036854775807KiB": 0, "1MB": 0, "1.5MiB": 0,
 	} {
-		if got, err := config.Size(text); got != want || (err == nil) != (want > 0) {
+		if got, err := size(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
 		}
 	}
@@ -448,11 +447,11 @@ func TestSize(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	for _, c := range []struct {
-		webhook config.Webhook
+		webhook Webhook
 		want    string
 	}{
-		{config.Webhook{Listen: "127.0.0.1:8420"}, "http://127.0.0.1:8420/hook/a.b"},
-		{config.Webhook{Listen: "127.0.0.1:8420", URL: "https://hooks.example.org/in/"}, "https://hooks.example.org/in/hook/a.b"},
+		{Webhook{Listen: "127.0.0.1:8420"}, "http://127.0.0.1:8420/hook/a.b"},
+		{Webhook{Listen: "127.0.0.1:8420", URL: "https://hooks.example.org/in/"}, "https://hooks.example.org/in/hook/a.b"},
 	} {
 		if got := c.webhook.Address("a.b"); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.webhook, got, c.want)
@@ -466,7 +465,7 @@ func TestAddSecret(t *testing.T) {
 		name, value string
 		added       bool
 	}{{"webhook.a", "one", true}, {"webhook.ab", "two", true}, {"webhook.a", "three", false}} {
-		if added, err := config.AddSecret(path, c.name, c.value); err != nil || added != c.added {
+		if added, err := AddSecret(path, c.name, c.value); err != nil || added != c.added {
 			t.Errorf("%+v: %v, %v", c, added, err)
 		}
 	}
@@ -480,7 +479,7 @@ func TestAddSecret(t *testing.T) {
 	if err := os.WriteFile(path, []byte("# mine\nengine.K=v"), 0o600); err != nil { // without a line end
 		t.Fatal(err)
 	}
-	if _, err := config.AddSecret(path, "webhook.a", "one"); err != nil {
+	if _, err := AddSecret(path, "webhook.a", "one"); err != nil {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "# mine\nengine.K=v\nwebhook.a=one\n" {
@@ -489,7 +488,7 @@ func TestAddSecret(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.AddSecret(path, "webhook.b", "one"); err == nil {
+	if _, err := AddSecret(path, "webhook.b", "one"); err == nil {
 		t.Error("a file that others can read was written")
 	}
 }

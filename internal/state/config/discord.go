@@ -15,33 +15,6 @@ type Discord struct {
 	Transcribe []string // argv of the command that turns a voice note into text
 }
 
-// discord returns the keys of the messenger.
-func discord() []key {
-	return []key{
-		{
-			name: "discord.api", example: "api: https://discord.com",
-			about: "Address of Discord's API. The bot's token is the line discord.TOKEN=… in ~/.config/ollim/secrets.env. With a token,\n" +
-				"messages also go to your direct messages; no delivery command is needed.",
-			check: checkAPI,
-		},
-		{
-			name: "discord.owner", example: "owner: \"123456789012345678\"",
-			about: "Your user id on Discord (default: the owner of the bot's application).",
-			check: checkSnowflake,
-		},
-		{
-			name: "discord.allow", list: true, example: "allow: [\"123456789012345678\"]",
-			about: "Ids of server channels and users that the bot answers besides you, each in a session of its own; none by default.",
-			check: checkSnowflake,
-		},
-		{
-			name: "transcribe", list: true, example: "transcribe: [/usr/local/bin/transcribe]",
-			about: "Command that transcribes a voice note: it reads the audio (Ogg Opus) on standard input and writes the text on standard output.",
-			check: checkNUL,
-		},
-	}
-}
-
 // checkAPI rejects an address that a token must not be sent to.
 func checkAPI(s string) error {
 	u, err := url.Parse(s)

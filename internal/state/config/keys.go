@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -10,8 +11,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/spf13/viper"
 
 	"github.com/ollim/ollim/internal/platform/httpget"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -23,155 +22,184 @@ import (
 // key is one setting. This table is the only list of them.
 type key struct {
 	name     string
-	list     bool
+	at       any                // a *string, *[]string, *int or *time.Duration of a Config or a Server, or a func that takes the text
 	about    string             // for the commented line in a new config.yaml
-	example  string             // the line itself, default value included
-	standard any                // a string, an int or a duration; nil: "" or no items
+	example  string             // the line itself; "" has the default
+	standard string             // the default
 	check    func(string) error // of the text, or of each item of a list
 }
 
-// keys returns the table, in the order of a new config.yaml.
-func keys() []key {
-	return slices.Concat(general(), chat(), programs(), discord(), webhook(), native(), limits())
+// keys returns the table for a configuration, in the order of a new config.yaml.
+func keys(c *Config) []key {
+	return slices.Concat(c.general(), c.chat(), c.messengers(), c.servers(), c.limits())
 }
 
-func general() []key {
+func (c *Config) general() []key {
 	return []key{
-		{
-			name: "timezone", about: "Time zone of schedules and output.", example: "timezone: Europe/Paris",
-			check: func(s string) error {
-				if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
-					return fmt.Errorf("unknown zone %q: write one like Europe/Paris", s)
-				}
-				return nil
-			},
-		},
-		{
-			name: "engine", example: "engine: claude-code",
-			about: "Engine: claude-code runs the claude command; native needs no other program and calls a model\n" +
-				"service itself; script:FILE plays a file of turns, without a model.",
-			check: CheckEngine,
-		},
-		{
-			name: "seal", example: "seal: auto",
-			about: "The seal: the kernel keeps the programs that agents start from reading secrets and state, and from changing files\n" +
+		{"timezone", &c.Timezone, "Time zone of schedules and output.", "timezone: Europe/Paris", "", func(s string) error {
+			if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
+				return unknownZone(s)
+			}
+			return nil
+		}},
+		{"engine", &c.Engine, "Engine: claude-code runs the claude command; native needs no other program and calls a model\n" +
+			"service itself; script:FILE plays a file of turns, without a model.", "engine: claude-code", "", CheckEngine},
+		{"seal", &c.Seal,
+			"The seal: the kernel keeps the programs that agents start from reading secrets and state, and from changing files\n" +
 				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +
-				"See ollim(7).",
-			standard: sealAuto,
-			check:    oneOf(sealAuto, SealOn, SealOff),
-		},
-		{
-			name: "heartbeat", example: "heartbeat: https://hc-ping.com/ID",
-			about: "URL of an outside monitor, called by every `ollim tick` that worked, so that the monitor notices silence.",
-			check: httpget.CheckURL,
-		},
-		{
-			name: "env", list: true, about: "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited " +
-				"unless set here.",
-			example: "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
-			check: func(s string) error {
+				"See ollim(7).", "", sealAuto, oneOf(sealAuto, SealOn, SealOff)},
+		{"heartbeat", &c.Heartbeat, "URL of an outside monitor, called by every `ollim tick` that worked, so that the monitor notices silence.",
+			"heartbeat: https://hc-ping.com/ID", "", httpget.CheckURL},
+		{"env", &c.Env, "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited unless set here.",
+			"env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]", "", func(s string) error {
 				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {
 					return fmt.Errorf("%q is not KEY=value", s)
 				}
 				return checkNUL(s)
-			},
-		},
-		{
-			name: "models", list: true, about: "Additions and changes to the table of `ollim model list`: windows in tokens, " +
-				"prices in USD per million tokens.",
-			example: "models: [\"qwen3:8b window=32768 in=0 out=0\"]",
-			check: func(s string) error {
+			}},
+		{"models", &c.Models, "Additions and changes to the table of `ollim model list`: windows in tokens, prices in USD per million tokens.",
+			"models: [\"qwen3:8b window=32768 in=0 out=0\"]", "", func(s string) error {
 				_, err := model.Known().With([]string{s})
 				return err
-			},
-		},
+			}},
 	}
 }
 
-func chat() []key {
+func (c *Config) chat() []key {
 	return []key{
-		{
-			name: "chat.model", about: "Model of the main conversation and its interactive forks; the default is the engine's.", example: "model: opus",
-			check: func(s string) error {
+		{"chat.model", &c.Chat.Model,
+			"Model of the main conversation and its interactive forks; the default is the engine's.", "model: opus", "",
+			func(s string) error {
 				if s == "" { // as it was before
 					return nil
 				}
 				return checkModel(s)
-			},
-		},
-		{
-			name: "chat.thinking", about: "Thinking in the main conversation: off, adaptive, true or a number of tokens.", example: "thinking: off",
-			standard: "off",
-			check:    func(s string) error { _, err := model.ParseThinking(s); return err },
-		},
-		{
-			name: "chat.permissions", example: "permissions: dontAsk",
-			about: "Tool uses that no pattern allows: dontAsk refuses them; default asks you, on the terminal of the turn or\n" +
+			}},
+		{"chat.thinking", &c.Chat.Thinking, "Thinking in the main conversation: off, adaptive, true or a number of tokens.", "", "off",
+			func(s string) error { _, err := model.ParseThinking(s); return err }},
+		{"chat.permissions", &c.Chat.Permissions,
+			"Tool uses that no pattern allows: dontAsk refuses them; default asks you, on the terminal of the turn or\n" +
 				"in Discord; acceptEdits does the same, but lets the agent write files of the data directory without asking.",
-			standard: string(policy.DontAsk),
-			check:    policy.CheckMode,
-		},
-		{
-			name: "chat.busy", example: "busy: queue",
-			about:    "A message that arrives during a turn: queue lets it wait; interrupt stops the turn.",
-			standard: busyQueue,
-			check:    oneOf(busyQueue, BusyInterrupt),
-		},
-		{
-			name: "channels.allowed-tools", list: true, example: "allowed-tools: [WebSearch]",
-			about: "Tools of channel turns (`ollim chat --channel`), as in the allowed-tools of jobs. Anyone who writes in a\n" +
-				"channel can have them used.",
-			check: func(s string) error { return policy.Judge(s) },
-		},
+			"", string(policy.DontAsk), policy.CheckMode},
+		{"chat.busy", &c.Chat.Busy,
+			"A message that arrives during a turn: queue lets it wait; interrupt stops the turn.", "", busyQueue, oneOf(busyQueue, BusyInterrupt)},
+		{"channels.allowed-tools", &c.Channels.AllowedTools,
+			"Tools of channel turns (`ollim chat --channel`), as in the allowed-tools of jobs. Anyone who writes in a\n" +
+				"channel can have them used.", "allowed-tools: [WebSearch]", "", func(s string) error { return policy.Judge(s) }},
 	}
 }
 
-func programs() []key {
+func (c *Config) messengers() []key {
 	return []key{
-		{
-			name: "delivery.command", list: true, example: recipes,
-			check: checkNUL,
-		},
-		{
-			name: "delivery.timeout", about: "Time limit of one attempt.", example: "timeout: 30s",
-			standard: 30 * time.Second,
-			check: func(s string) error {
-				if d, err := time.ParseDuration(s); err != nil || d <= 0 {
-					return fmt.Errorf("%q is not a duration: write one like 30s", s)
-				}
-				return nil
-			},
-		},
-		{
-			name: "claude-code.command", about: "Absolute path of the claude command, because cron has a short PATH.", example: "command: /usr/local/bin/claude",
-			check: func(s string) error {
+		{"delivery.command", &c.Delivery.Command, "", recipes, "", checkNUL},
+		{"delivery.timeout", &c.Delivery.Timeout, "Time limit of one attempt.", "", "30s", checkDuration("30s")},
+		{"claude-code.command", &c.Claude.Command,
+			"Absolute path of the claude command, because cron has a short PATH.", "command: /usr/local/bin/claude", "",
+			func(s string) error {
 				if !filepath.IsAbs(s) {
 					return fmt.Errorf("%q is not an absolute path", s)
 				}
 				return nil
-			},
-		},
+			}},
+		{"discord.api", &c.Discord.API,
+			"Address of Discord's API. The bot's token is the line discord.TOKEN=… in ~/.config/ollim/secrets.env. With a token,\n" +
+				"messages also go to your direct messages; no delivery command is needed.", "api: https://discord.com", "", checkAPI},
+		{"discord.owner", &c.Discord.Owner,
+			"Your user id on Discord (default: the owner of the bot's application).", "owner: \"123456789012345678\"", "", checkSnowflake},
+		{"discord.allow", &c.Discord.Allow,
+			"Ids of server channels and users that the bot answers besides you, each in a session of its own; none by default.",
+			"allow: [\"123456789012345678\"]", "", checkSnowflake},
+		{"transcribe", &c.Discord.Transcribe,
+			"Command that transcribes a voice note: it reads the audio (Ogg Opus) on standard input and writes the text on standard output.",
+			"transcribe: [/usr/local/bin/transcribe]", "", checkNUL},
 	}
 }
 
-func limits() []key {
+func (c *Config) servers() []key {
 	return []key{
-		amount("spend.per-run", "Maximum cost of one automatic run in USD; none means no limit.", "1.00"),
-		amount("spend.per-day", "Maximum cost per day; at the limit no automatic run starts until the next day.", "5.00"),
-		amount("spend.per-month", "Maximum cost per month.", "50.00"),
-		amount("spend.runs-per-day", "Maximum number of automatic runs per day that reach an engine.", "500"),
-		{
-			name: "keep.runs", about: "How long run records are kept.", example: "runs: 90d",
-			standard: "90d",
-			check:    func(s string) error { _, err := Days(s); return err },
-		},
-		name("names.user", "Name of the owner.", "user: Ada"),
-		name("names.bot", "Name of the agent.", "bot: Ollim"),
+		{"webhook.listen", &c.Webhook.Listen,
+			"Address of `ollim webhook serve`; a proxy in front of it does TLS.", "", "127.0.0.1:8420", checkListen},
+		{"webhook.url", &c.Webhook.URL,
+			"Address of the server as senders see it (default: http and webhook.listen).",
+			"url: https://hooks.example.org", "", func(s string) error {
+				if CheckURL(s) != nil { // it is not quoted: it may have a password
+					return errors.New("want the address of the server as senders see it, without a password and a query, such as https://hooks.example.org")
+				}
+				return nil
+			}},
+		parsed("webhook.max-body", &c.Webhook.MaxBody, "Maximum size of a payload, up to 25MiB, which is the maximum of GitHub.", "1MiB", size),
+		number("webhook.inbox", &c.Webhook.Inbox, "Maximum number of events that wait for their runs.", 10000, 1000000),
+		number("webhook.jobs", &c.Webhook.Jobs, "Maximum number of runs of webhooks at once.", 4, 1000),
+		{"native.provider", &c.Native.Provider,
+			"API of the service: anthropic, or openai, which many other services and local servers support. The key is the line\n" +
+				"engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.", "", Anthropic, func(s string) error {
+				if s != Anthropic && s != OpenAI {
+					return fmt.Errorf("unknown provider %q: write %s or %s", s, Anthropic, OpenAI)
+				}
+				return nil
+			}},
+		{"native.base-url", &c.Native.BaseURL,
+			"Address of the service (default: the provider's own).", "base-url: http://localhost:11434/v1", "", CheckURL},
+		{"native.model", &c.Native.Model, "Model: an alias or the service's own name.", "", "sonnet", checkModel},
+		{"native.max-tokens", &c.Native.MaxTokens,
+			"Maximum tokens of one answer; 0 means the maximum of the model.", "", "0", func(s string) error {
+				if n, err := strconv.ParseUint(s, 10, 31); err != nil || strconv.FormatUint(n, 10) != s { // 010 would be read as 8
+					return fmt.Errorf("%q is not a number of tokens: write one like 16000", s)
+				}
+				return nil
+			}},
+		{"native.web-search", &c.Native.WebSearch,
+			"The tool WebSearch, by the service's own search: auto offers it with api.anthropic.com and api.openai.com, on with any\n" +
+				"service, off never. A search costs about 0.01 USD besides its tokens.", "", SearchAuto, oneOf(SearchAuto, searchOn, SearchOff)},
 	}
 }
 
-func name(full, about, example string) key {
-	return key{name: full, about: about, example: example, check: CheckName}
+func (c *Config) limits() []key {
+	return []key{
+		parsed("spend.per-run", &c.Spend.PerRun, "Maximum cost of one automatic run in USD; none means no limit.", "1.00", amount),
+		parsed("spend.per-day", &c.Spend.PerDay, "Maximum cost per day; at the limit no automatic run starts until the next day.", "5.00", amount),
+		parsed("spend.per-month", &c.Spend.PerMonth, "Maximum cost per month.", "50.00", amount),
+		parsed("spend.runs-per-day", &c.Spend.RunsPerDay, "Maximum number of automatic runs per day that reach an engine.", "500", amount),
+		parsed("keep.runs", &c.Keep.Runs, "How long run records are kept.", "90d", days),
+		{"names.user", &c.Names.User, "Name of the owner.", "user: Ada", "", CheckName},
+		{"names.bot", &c.Names.Bot, "Name of the agent.", "bot: Ollim", "", CheckName},
+	}
+}
+
+// parsed returns a key whose value parse reads.
+func parsed[T any](name string, at *T, about, standard string, parse func(string) (T, error)) key {
+	return key{
+		name: name, about: about, standard: standard,
+		at:    func(text string) { *at, _ = parse(text) },
+		check: func(text string) error { _, err := parse(text); return err },
+	}
+}
+
+// number returns the key of a whole number from 1.
+func number(name string, at *int, about string, standard, most int) key {
+	k := parsed(name, at, about, strconv.Itoa(standard), func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > most || strconv.Itoa(n) != s { // 010 would be read as 8
+			return 0, fmt.Errorf("%q: want a number from 1 to %d", s, most)
+		}
+		return n, nil
+	})
+	k.at = at // shown as a number
+	return k
+}
+
+func unknownZone(name string) error {
+	return fmt.Errorf("unknown zone %q: write one like Europe/Paris", name)
+}
+
+// checkDuration returns the check of a time limit.
+func checkDuration(example string) func(string) error {
+	return func(s string) error {
+		if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+			return fmt.Errorf("%q is not a duration: write one like %s", s, example)
+		}
+		return nil
+	}
 }
 
 // CheckName rejects an invalid name: names become part of every prompt.
@@ -183,8 +211,8 @@ func CheckName(s string) error {
 	return nil
 }
 
-// Days parses a retention time, such as 90d, in days.
-func Days(s string) (int, error) {
+// days parses a retention time, such as 90d, in days.
+func days(s string) (int, error) {
 	n, err := strconv.ParseUint(strings.TrimSuffix(s, "d"), 10, 16)
 	if err != nil || n == 0 || !strings.HasSuffix(s, "d") {
 		return 0, fmt.Errorf("%q is not a number of days: write one like 90d", s)
@@ -217,14 +245,16 @@ const (
 	Native     = "native"      // the built-in loop
 )
 
-// amount returns the key of a limit.
-func amount(name, about, normal string) key {
-	_, last, _ := strings.Cut(name, ".")
-	return key{
-		name: name, about: about, example: last + ": " + normal,
-		standard: normal,
-		check:    func(s string) error { _, err := Amount(s); return err },
+// amount parses a limit: a number from 0, or none, which is +Inf.
+func amount(text string) (float64, error) {
+	if text == "none" {
+		return math.Inf(1), nil
 	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n < 1e9) {
+		return 0, fmt.Errorf("%q is not an amount: write a number such as 1.50, or none", text)
+	}
+	return n, nil
 }
 
 // CheckEngine returns an error if the name of an engine is invalid.
@@ -241,44 +271,46 @@ func (k key) last() string { return k.name[strings.LastIndexByte(k.name, '.')+1:
 
 // variable returns the environment variable of a key; lists have none, because there is no obvious way to split them.
 func (k key) variable() string {
-	if k.list {
+	if k.list() {
 		return ""
 	}
 	return "OLLIM_" + strings.ToUpper(strings.ReplaceAll(strings.ReplaceAll(k.name, ".", "_"), "-", "_"))
 }
 
-// value is the resolved value of a key, in the type of its default.
-func (k key) value(v *viper.Viper) any {
-	if k.list {
-		return append([]string{}, v.GetStringSlice(k.name)...) // [], never null
-	}
-	switch k.standard.(type) {
-	case int:
-		return v.GetInt(k.name)
-	case time.Duration:
-		return v.GetDuration(k.name).String()
-	}
-	return v.GetString(k.name)
+func (k key) list() bool {
+	_, is := k.at.(*[]string)
+	return is
 }
 
-// parse converts the arguments of `config set` to a value.
-func (k key) parse(values []string) (any, error) {
-	for _, v := range values {
-		if err := k.check(v); err != nil {
-			return nil, err
-		}
+// store sets the field of a key that is no list to a text that was checked.
+func (k key) store(text string) {
+	switch at := k.at.(type) {
+	case *string:
+		*at = text
+	case *int:
+		*at, _ = strconv.Atoi(text)
+	case *time.Duration:
+		*at, _ = time.ParseDuration(text)
+	case func(string):
+		at(text)
 	}
-	if k.list {
-		return values, nil
+}
+
+// value is the resolved value of a key for display; text is what it was made from.
+func (k key) value(text string) any {
+	switch at := k.at.(type) {
+	case *[]string:
+		return append([]string{}, *at...) // [], never null
+	case *int:
+		return *at
+	case *time.Duration:
+		return at.String()
 	}
-	if len(values) != 1 {
-		return nil, fmt.Errorf("want one value, got %d", len(values))
-	}
-	return values[0], nil
+	return text
 }
 
 func lookup(name string) (key, error) {
-	all := keys()
+	all := keys(new(Config))
 	if i := slices.IndexFunc(all, func(k key) bool { return k.name == yamldoc.Kebab(name) }); i >= 0 {
 		return all[i], nil
 	}
@@ -298,7 +330,7 @@ func (e *UnknownKey) Error() string {
 // Keys lists the names of all settings.
 func Keys() []string {
 	var names []string
-	for _, k := range keys() {
+	for _, k := range keys(new(Config)) {
 		names = append(names, k.name)
 	}
 	return names
@@ -318,8 +350,8 @@ func (c Config) Get(name string) (Item, error) {
 }
 
 // check parses a whole file strictly; the error is a yamldoc.Faults.
-func check(doc *yamldoc.Doc) (s Servers, err error) {
-	err = doc.Decode(append(fields(keys()), readServers(doc, &s)))
+func check(all []key, doc *yamldoc.Doc) (s Servers, err error) {
+	err = doc.Decode(append(fields(all), readServers(doc, &s)))
 	return s, err
 }
 
@@ -344,16 +376,19 @@ func fields(keys []key) []yamldoc.Field {
 	return out
 }
 
-func (k key) read(v yamldoc.Value) error {
-	if k.list {
-		_, err := v.Texts(k.check)
+func (k key) read(v yamldoc.Value) (err error) {
+	if at, isList := k.at.(*[]string); isList {
+		*at, err = v.Texts(k.check)
 		return err
 	}
 	text, err := v.Text()
-	if err != nil {
-		return err
+	if err == nil {
+		err = k.check(text)
 	}
-	return k.check(text)
+	if err == nil {
+		k.store(text)
+	}
+	return err
 }
 
 // Check returns an error if a value for Template is invalid: the text of a value, or a list as written in the file.
@@ -362,7 +397,7 @@ func Check(name, text string) error {
 	if err != nil {
 		return err
 	}
-	if !k.list {
+	if !k.list() {
 		return k.check(text)
 	}
 	doc, err := yamldoc.Parse(name, []byte(k.last()+": "+text+"\n"), 1)

@@ -79,34 +79,29 @@ func checkServerName(name string) error {
 }
 
 // serverKeys returns the settings of one server, without the section in their names.
-func serverKeys() []key {
+func (s *Server) keys() []key {
 	return []key{
-		{name: "command", list: true, check: func(s string) error {
+		{name: "command", at: &s.Command, check: func(s string) error {
 			if s == "" {
 				return errors.New("an empty word")
 			}
 			return checkNUL(s)
 		}},
-		{name: "env", list: true, check: func(s string) error {
+		{name: "env", at: &s.Env, check: func(s string) error {
 			if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n$") {
 				return fmt.Errorf("%q is not KEY=value", name)
 			}
 			return errors.Join(checkNUL(s), checkReferences(s))
 		}},
-		{name: "url", check: checkServerURL},
-		{name: "headers", list: true, check: func(s string) error {
+		{name: "url", at: &s.URL, check: checkServerURL},
+		{name: "headers", at: &s.Headers, check: func(s string) error {
 			name, value, found := strings.Cut(s, ":")
 			if !found || name == "" || !plaintext.IsWord(name, "-") || strings.ContainsAny(value, "\r\n\x00") {
 				return fmt.Errorf("%q is not Name: value", name)
 			}
 			return checkReferences(s)
 		}},
-		{name: "timeout", check: func(s string) error {
-			if d, err := time.ParseDuration(s); err != nil || d <= 0 {
-				return fmt.Errorf("%q is not a duration: write one like 60s", s)
-			}
-			return nil
-		}},
+		{name: "timeout", at: &s.Timeout, check: checkDuration("60s")},
 	}
 }
 
@@ -143,13 +138,8 @@ func readServers(doc *yamldoc.Doc, into *Servers) yamldoc.Field {
 
 func (s *Server) read(v yamldoc.Value) error {
 	var list []yamldoc.Field
-	for _, k := range serverKeys() {
-		list = append(list, yamldoc.Field{Key: k.name, Read: func(v yamldoc.Value) error {
-			if err := k.read(v); err != nil {
-				return err
-			}
-			return s.set(k, v)
-		}})
+	for _, k := range s.keys() {
+		list = append(list, yamldoc.Field{Key: k.name, Read: k.read})
 	}
 	if err := v.Decode(list); err != nil {
 		return err
@@ -158,25 +148,6 @@ func (s *Server) read(v yamldoc.Value) error {
 		return v.Wrong(reason)
 	}
 	return nil
-}
-
-// set takes over a value that was checked.
-func (s *Server) set(k key, v yamldoc.Value) (err error) {
-	switch k.name {
-	case "command":
-		s.Command, err = v.Texts()
-	case "env":
-		s.Env, err = v.Texts()
-	case "url":
-		s.URL, err = v.Text()
-	case "headers":
-		s.Headers, err = v.Texts()
-	case "timeout":
-		var text string
-		text, err = v.Text()
-		s.Timeout, _ = time.ParseDuration(text)
-	}
-	return err
 }
 
 // fault says what is wrong with the settings of a server together.
@@ -204,13 +175,10 @@ func loopback(address string) bool {
 // items lists the settings of the servers.
 func (s Servers) items(doc *yamldoc.Doc, file string) (items []Item) {
 	for _, server := range s {
-		for _, k := range serverKeys() {
-			value := map[string]any{
-				"command": server.Command, "env": server.Env, "url": server.URL, "headers": server.Headers, "timeout": server.Timeout.String(),
-			}[k.name]
+		for _, k := range server.keys() {
 			path := []string{serverSection, server.Name, k.name}
 			if line := doc.Line(path...); line > 0 {
-				items = append(items, Item{strings.Join(path, "."), value, fmt.Sprintf("%s:%d", file, line)})
+				items = append(items, Item{strings.Join(path, "."), k.value(server.URL), fmt.Sprintf("%s:%d", file, line)})
 			}
 		}
 	}
@@ -220,7 +188,7 @@ func (s Servers) items(doc *yamldoc.Doc, file string) (items []Item) {
 // lookupServer returns a setting of a server, by its full name. The error is an *UnknownKey, or a *Wrong of the server's name.
 func lookupServer(name string) (key, error) {
 	words := strings.Split(name, ".")
-	for _, k := range serverKeys() {
+	for _, k := range new(Server).keys() {
 		if len(words) != 3 || words[0] != serverSection || k.name != words[2] {
 			continue
 		}

@@ -1,4 +1,4 @@
-package config_test
+package config
 
 import (
 	"os"
@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/state/config"
 )
 
 func TestServers(t *testing.T) {
@@ -36,7 +34,7 @@ func TestServers(t *testing.T) {
 	if _, err := c.Get("mcp-servers.other.url"); err == nil {
 		t.Error("a setting of a server that is not configured has a value")
 	}
-	if err := config.Set(src.Path, "mcp-servers.time.command", []string{"uvx", "server-time"}); err != nil {
+	if err := Set(src.Path, "mcp-servers.time.command", []string{"uvx", "server-time"}); err != nil {
 		t.Fatal(err)
 	}
 	if s, _ := load(t, src).Servers.Find("time"); !slices.Equal(s.Command, []string{"uvx", "server-time"}) {
@@ -66,7 +64,7 @@ func TestServersRefused(t *testing.T) {
 		"a: {url: \"http://127.0.0.1:1/mcp\", headers: [\"A: ${mcp.B}\"]}": "",
 	} {
 		src := source(t, "mcp-servers:\n  "+text+"\n")
-		_, err := config.Load(src)
+		_, err := Load(src)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -81,7 +79,7 @@ func TestExpand(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mcp.TOKEN=abc$def\nengine.KEY=never\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := config.LoadSecrets(path, false)
+	s, err := LoadSecrets(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}

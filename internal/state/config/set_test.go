@@ -1,4 +1,4 @@
-package config_test
+package config
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/yamldoc"
-	"github.com/ollim/ollim/internal/state/config"
 )
 
 func TestSet(t *testing.T) {
@@ -39,10 +38,10 @@ func TestSet(t *testing.T) {
 			if tc.before != "" {
 				write(t, path, tc.before)
 			}
-			if err := config.Set(path, tc.key, tc.values); err != nil {
+			if err := Set(path, tc.key, tc.values); err != nil {
 				t.Fatal(err)
 			}
-			if got := read(t, path); got != tc.after {
+			if got := content(t, path); got != tc.after {
 				t.Errorf("\n got %q\nwant %q", got, tc.after)
 			}
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -76,7 +75,7 @@ func TestSetRefused(t *testing.T) {
 			if tc.before != "" {
 				write(t, path, tc.before)
 			}
-			err := config.Set(path, tc.key, tc.values)
+			err := Set(path, tc.key, tc.values)
 			if err == nil || strings.ReplaceAll(err.Error(), path, "FILE") != tc.want {
 				t.Errorf("%v, want %s", err, tc.want)
 			}
@@ -86,7 +85,7 @@ func TestSetRefused(t *testing.T) {
 				}
 				return
 			}
-			if got := read(t, path); got != tc.before {
+			if got := content(t, path); got != tc.before {
 				t.Errorf("the file changed to %q", got)
 			}
 		})
@@ -118,7 +117,7 @@ func isList(key string) bool {
 }
 
 func TestTemplate(t *testing.T) {
-	src := source(t, config.Template(nil))
+	src := source(t, Template(nil))
 	if got, want := items(load(t, src)), items(load(t, source(t, ""))); got != want {
 		t.Errorf("as it is, it sets something:\n%s", got)
 	}
@@ -127,18 +126,18 @@ func TestTemplate(t *testing.T) {
 		if set[key] = value[0]; isList(key) {
 			set[key] = raw(value)
 		}
-		if err := config.Check(key, set[key]); err != nil {
+		if err := Check(key, set[key]); err != nil {
 			t.Errorf("Check(%s): %v", key, err)
 		}
 	}
-	write(t, src.Path, config.Template(set))
+	write(t, src.Path, Template(set))
 	c := load(t, src)
-	for _, key := range config.Keys() {
+	for _, key := range Keys() {
 		item, err := c.Get(key)
 		if err != nil || item.Text() != strings.Join(values()[key], " ") || item.Origin == "default" {
 			t.Errorf("%s is %q from %s, %v", key, item.Text(), item.Origin, err)
 		}
-		one := source(t, config.Template(map[string]string{key: set[key]}))
+		one := source(t, Template(map[string]string{key: set[key]}))
 		if item, err := load(t, one).Get(key); err != nil || item.Text() != strings.Join(values()[key], " ") {
 			t.Errorf("%s alone is %q, %v", key, item.Text(), err)
 		}
@@ -148,7 +147,7 @@ func TestTemplate(t *testing.T) {
 // Whoever takes the # away from a line of the template has a file that works, whichever line, and also if they do so for
 // every key.
 func TestTemplateUncommented(t *testing.T) {
-	text := config.Template(nil)
+	text := Template(nil)
 	lines := strings.Split(text, "\n")
 	examples := map[string][]int{} // by key, where its examples stand
 	section := ""
@@ -161,7 +160,7 @@ func TestTemplateUncommented(t *testing.T) {
 			examples[key] = append(examples[key], i)
 		}
 	}
-	keys := config.Keys()
+	keys := Keys()
 	for _, name := range []string{"github", "docs"} { // whose settings are on one line
 		at := examples["mcp-servers."+name]
 		delete(examples, "mcp-servers."+name)
@@ -173,7 +172,7 @@ func TestTemplateUncommented(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(examples)); !slices.Equal(got, slices.Sorted(slices.Values(keys))) {
 		t.Fatalf("it shows %q, want every key", got)
 	}
-	without := func(at ...int) config.Config {
+	without := func(at ...int) Config {
 		some := slices.Clone(lines)
 		for _, i := range at {
 			some[i] = strings.Replace(some[i], "# ", "", 1)
@@ -202,25 +201,25 @@ func TestTemplateUncommented(t *testing.T) {
 
 // Setting every key of a new file, one after the other, keeps each of its lines.
 func TestSetInTemplate(t *testing.T) {
-	text := config.Template(nil)
+	text := Template(nil)
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, path, text)
-	for _, key := range config.Keys() {
+	for _, key := range Keys() {
 		for range 2 {
-			if err := config.Set(path, key, values()[key]); err != nil {
+			if err := Set(path, key, values()[key]); err != nil {
 				t.Fatalf("%s: %v", key, err)
 			}
 		}
 	}
-	rest := read(t, path)
+	rest := content(t, path)
 	for line := range strings.Lines(text) {
 		before, after, found := strings.Cut(rest, line)
 		if !found || strings.Contains(before, "\n#") {
-			t.Fatalf("%q is gone, or out of order:\n%s", line, read(t, path))
+			t.Fatalf("%q is gone, or out of order:\n%s", line, content(t, path))
 		}
 		rest = after
 	}
-	src := source(t, read(t, path))
+	src := source(t, content(t, path))
 	c := load(t, src)
 	for key, value := range values() {
 		if item, err := c.Get(key); err != nil || item.Text() != strings.Join(value, " ") {
@@ -240,7 +239,7 @@ func TestCheck(t *testing.T) {
 		{"delivery.command", "[sh, -c, 'a'", "delivery.command:1: not valid YAML: did not find expected ',' or ']'"},
 		{"delivery.command", "[a]\nmore: b", "delivery.command:2: more: unknown key"},
 	} {
-		err := config.Check(tc.key, tc.text)
+		err := Check(tc.key, tc.text)
 		if got := map[bool]string{true: ""}[err == nil]; err != nil && err.Error() != tc.want || err == nil && got != tc.want {
 			t.Errorf("Check(%q, %q): %v, want %q", tc.key, tc.text, err, tc.want)
 		}
@@ -249,12 +248,12 @@ func TestCheck(t *testing.T) {
 
 func TestSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secrets.env")
-	s, err := config.LoadSecrets(path, false)
+	s, err := LoadSecrets(path, false)
 	if got := s.For("engine"); got != nil || err != nil {
 		t.Errorf("no file: %q, %v", got, err)
 	}
 	write(t, path, "# mine\n\nengine.KEY=a=b c\r\ndelivery.TOKEN=\n  engine.Other=x # y\n")
-	s, err = config.LoadSecrets(path, false)
+	s, err = LoadSecrets(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +268,7 @@ func TestSecrets(t *testing.T) {
 	}
 	for _, line := range []string{"KEY=topsecret", "engine.KEY", ".KEY=topsecret", "engine.=topsecret", "export engine.KEY=topsecret", "engine.A B=topsecret", "topsecret"} {
 		write(t, path, "# mine\n"+line+"\n")
-		_, err := config.LoadSecrets(path, false)
+		_, err := LoadSecrets(path, false)
 		if err == nil || !strings.HasPrefix(err.Error(), path+":2: want PART.KEY=value") || strings.Contains(err.Error(), "topsecret") {
 			t.Errorf("%q: %v", line, err)
 		}
@@ -279,7 +278,7 @@ func TestSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		var faults yamldoc.Faults
-		if _, err := config.LoadSecrets(path, false); !errors.As(err, &faults) || !strings.Contains(err.Error(), "others can read it") {
+		if _, err := LoadSecrets(path, false); !errors.As(err, &faults) || !strings.Contains(err.Error(), "others can read it") {
 			t.Errorf("%v: %v", mode, err)
 		}
 	}

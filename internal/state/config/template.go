@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,7 @@ func Template(set map[string]string) string {
 	var b strings.Builder
 	b.WriteString("# Settings of ollim, see `ollim config list`. Flags take precedence over OLLIM_<KEY>, which takes precedence over this file.\n")
 	section := ""
-	for _, k := range keys() {
+	for _, k := range keys(new(Config)) {
 		indent := ""
 		if s, _, nested := strings.Cut(k.name, "."); nested {
 			indent = "  "
@@ -47,11 +48,11 @@ func (k key) write(b *strings.Builder, indent string, set map[string]string) {
 	comment(k.about)
 	value, ok := set[k.name]
 	if !ok {
-		comment(k.example)
+		comment(cmp.Or(k.example, k.last()+": "+k.standard))
 		return
 	}
 	line := fmt.Sprintf("%s: %s\n", k.last(), value)
-	if quoted, err := yamldoc.Encode([]yamldoc.Pair{{Key: k.last(), Value: value}}); !k.list && err == nil {
+	if quoted, err := yamldoc.Encode([]yamldoc.Pair{{Key: k.last(), Value: value}}); !k.list() && err == nil {
 		line = string(quoted)
 	}
 	b.WriteString(indent + line)

@@ -1,4 +1,4 @@
-package config_test
+package config
 
 import (
 	"os"
@@ -6,13 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/ollim/ollim/internal/state/config"
 )
 
 func TestLoadTools(t *testing.T) {
 	same := func(a, b []string) bool { return slices.Equal(a, b) && (a == nil) == (b == nil) }
-	for text, want := range map[string]config.Tools{
+	for text, want := range map[string]Tools{
 		"":                              {},
 		"# nothing\n":                   {},
 		"main:\nbackground:\n":          {},
@@ -25,7 +23,7 @@ func TestLoadTools(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "tool-policy.yaml")
 		write(t, path, text)
-		got, err := config.LoadTools(path)
+		got, err := LoadTools(path)
 		if err != nil || !slices.Equal(got.Main, want.Main) || !slices.Equal(got.Background, want.Background) || !same(got.Override, want.Override) {
 			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
 		}
@@ -52,7 +50,7 @@ func TestLoadToolsRefused(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "tool-policy.yaml")
 		write(t, path, text)
-		if _, err := config.LoadTools(path); err == nil || !strings.HasPrefix(err.Error(), path+want) {
+		if _, err := LoadTools(path); err == nil || !strings.HasPrefix(err.Error(), path+want) {
 			t.Errorf("%q\n got %v\nwant %s", text, err, want)
 		}
 	}
@@ -60,10 +58,10 @@ func TestLoadToolsRefused(t *testing.T) {
 
 func TestLoadToolsUnreadable(t *testing.T) {
 	dir := t.TempDir()
-	if got, err := config.LoadTools(filepath.Join(dir, "none.yaml")); err != nil || got.Main != nil || got.Background != nil || got.Override != nil {
+	if got, err := LoadTools(filepath.Join(dir, "none.yaml")); err != nil || got.Main != nil || got.Background != nil || got.Override != nil {
 		t.Errorf("a file that is not there: %+v, %v", got, err)
 	}
-	if _, err := config.LoadTools(dir); err == nil {
+	if _, err := LoadTools(dir); err == nil {
 		t.Error("a folder was read")
 	}
 	// what cannot be followed must not pass for a file that is not there, which would widen what an override has narrowed
@@ -71,7 +69,7 @@ func TestLoadToolsUnreadable(t *testing.T) {
 	if err := os.Symlink("loop.yaml", loop); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.LoadTools(loop); err == nil {
+	if _, err := LoadTools(loop); err == nil {
 		t.Error("a link to itself was read")
 	}
 }
@@ -82,14 +80,14 @@ func TestNamesAndDays(t *testing.T) {
 		"": false, " ": false, " Ada": false, "Ada ": false, "A\nda": false, "A\tda": false, "A\x1bda": false, "A\u202eda": false, "A\u200bda": false,
 		strings.Repeat("é", 61): false, "\xff": false,
 	} {
-		if err := config.CheckName(name); (err == nil) != good {
+		if err := CheckName(name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for text, want := range map[string]int{
 		"1d": 1, "90d": 90, "65535d": 65535, "": 0, "d": 0, "0d": 0, "90": 0, "90D": 0, "-1d": 0, "+1d": 0, "1.5d": 0, "1dd": 0, "65536d": 0, "1 d": 0, "3w": 0, "１d": 0,
 	} {
-		if got, err := config.Days(text); got != want || (err == nil) != (want > 0) {
+		if got, err := days(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}
 	}
