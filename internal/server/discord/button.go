@@ -27,8 +27,8 @@ const (
 	buttonClose      = "close"
 )
 
-// ForkButtons returns the buttons of a message about an interactive fork: its ways to end.
-func ForkButtons(f session.Fork) []outbox.Button {
+// forkButtons returns the buttons of a message about an interactive fork: its ways to end.
+func forkButtons(f session.Fork) []outbox.Button {
 	list := []outbox.Button{
 		{Label: "Report", ID: outbox.ButtonID(buttonForkReport, f.ID), Style: "primary"},
 		{Label: "Exit", ID: outbox.ButtonID(buttonForkExit, f.ID), Style: "danger"},

@@ -1,4 +1,4 @@
-package discord_test
+package discord
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -189,8 +188,8 @@ func bare(text string) string {
 }
 
 // talk is a turn that says random things, and returns what its answer must say.
-func talk(r *rand.Rand, a *discord.Answer) (want string) {
-	see, arriving := a.Observer(), ""
+func talk(r *rand.Rand, a *answer) (want string) {
+	see, arriving := a.observer(), ""
 	for range 1 + r.IntN(60) {
 		switch n := r.IntN(20); {
 		case n < 14:
@@ -207,7 +206,7 @@ func talk(r *rand.Rand, a *discord.Answer) (want string) {
 			see.Event(runlog.Event{Type: runlog.Retry, Text: "overloaded"})
 			arriving = ""
 		case n == 18:
-			a.Note("note")
+			a.note("note")
 			want, arriving = want+arriving+"-# note", ""
 		}
 		if r.IntN(3) == 0 {
@@ -234,13 +233,13 @@ func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChaos(t, 1)
 		c.fast = true
-		_, err := discord.Stream{API: c, Now: time.Now}.Show(t.Context(), discord.Source{Channel: "c"}, func(a *discord.Answer) (runlog.Record, error) {
+		_, err := stream{API: c, Now: time.Now}.show(t.Context(), source{Channel: "c"}, func(a *answer) (runlog.Record, error) {
 			for i := range 6 {
 				wait(1200 * time.Millisecond)
-				a.Observer().Event(runlog.Event{Type: runlog.ToolUse, Tool: fmt.Sprint("Tool", i)})
+				a.observer().Event(runlog.Event{Type: runlog.ToolUse, Tool: fmt.Sprint("Tool", i)})
 			}
 			synctest.Wait()
-			a.Observer().Text(strings.Repeat("x", 40))
+			a.observer().Text(strings.Repeat("x", 40))
 			wait(time.Second)
 			if c.messages["1"].Text[0] != 'x' {
 				t.Errorf("the answer is %q", c.messages["1"].Text)
@@ -261,12 +260,12 @@ func chat(t *testing.T, r *rand.Rand) {
 	c := newChaos(t, r.Uint64())
 	c.faults = []float64{0, 0, 0.1, 0.4}[r.IntN(4)]
 	var left []api.Outgoing
-	stream := discord.Stream{API: c, Now: time.Now, Left: func(_ context.Context, o api.Outgoing) error {
+	stream := stream{API: c, Now: time.Now, Left: func(_ context.Context, o api.Outgoing) error {
 		left = append(left, o)
 		return nil
 	}}
 	want := ""
-	shown, err := stream.Show(t.Context(), discord.Source{Channel: "c", Message: "m"}, func(a *discord.Answer) (runlog.Record, error) {
+	shown, err := stream.show(t.Context(), source{Channel: "c", Message: "m"}, func(a *answer) (runlog.Record, error) {
 		want = talk(r, a)
 		return runlog.Record{ID: "r", Outcome: runlog.Failed, Error: "cut"}, errors.New("cut")
 	})

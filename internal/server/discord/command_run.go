@@ -243,13 +243,13 @@ func (x *Interactions) fork(ctx context.Context, r *runner.Runner, c call) (repl
 		return reply{text: said}, err
 	case open && c.args["topic"] == "":
 		shown, err := output("fork", "status")(x, ctx, c)
-		shown.buttons = ForkButtons(f)
+		shown.buttons = forkButtons(f)
 		return shown, err
 	}
 	if f, err = r.OpenFork(ctx, c.args["topic"]); err != nil {
 		return reply{}, err
 	}
-	return reply{"A fork is open: your next message is its first turn.", ForkButtons(f)}, nil
+	return reply{"A fork is open: your next message is its first turn.", forkButtons(f)}, nil
 }
 
 // endFork ends the fork of an id, and returns what became of it.

@@ -1,4 +1,4 @@
-package discord_test
+package discord
 
 import (
 	"context"
@@ -9,16 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
 
 // streaming says something for a while.
-func streaming(a *discord.Answer) (runlog.Record, error) {
+func streaming(a *answer) (runlog.Record, error) {
 	for range 100 {
-		a.Observer().Text("word ")
+		a.observer().Text("word ")
 		time.Sleep(100 * time.Millisecond)
 	}
 	return done()
@@ -45,7 +44,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(s *scene) {
 				s.Fail(faults...)
-				shown, err := s.stream.Show(s.Context(), discord.Source{Channel: discordapi.DM, Message: s.asked}, streaming)
+				shown, err := s.stream.show(s.Context(), source{Channel: discordapi.DM, Message: s.asked}, streaming)
 				if err != nil || shown.Left {
 					t.Error(shown, err)
 				}
@@ -63,13 +62,13 @@ func TestFaults(t *testing.T) {
 // TestDropped: an edit that is limited is not made later; the next one has the text of its own time.
 func TestDropped(t *testing.T) {
 	play(t, func(s *scene) {
-		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-			a.Observer().Text("one, which is as long as the first text is")
+		s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+			a.observer().Text("one, which is as long as the first text is")
 			wait(2 * time.Second)
 			s.Fail(discordapi.Fault{Method: "PATCH", Status: http.StatusTooManyRequests, After: 8 * time.Second})
-			a.Observer().Text(" two")
+			a.observer().Text(" two")
 			wait(2 * time.Second)
-			a.Observer().Text(" three")
+			a.observer().Text(" three")
 			wait(5900 * time.Millisecond)
 			s.said("one, which is as long as the first text is")
 			wait(time.Second)
@@ -85,8 +84,8 @@ func TestDropped(t *testing.T) {
 // TestLostEdit: a message that perhaps shows what a lost edit said is made to show the answer.
 func TestLostEdit(t *testing.T) {
 	play(t, func(s *scene) {
-		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-			a.Observer().Text("It is done.")
+		s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+			a.observer().Text("It is done.")
 			wait(2 * time.Second)
 			s.said("It is done.")
 			s.Fail(discordapi.Fault{Method: "PATCH", Status: 0, Applied: true})
@@ -107,15 +106,15 @@ func TestCutAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(s *scene) {
 				began := time.Now()
-				shown, err := s.stream.Show(s.Context(), discord.Source{Channel: discordapi.DM, Message: s.asked}, func(a *discord.Answer) (runlog.Record, error) {
-					a.Observer().Text("It begins")
+				shown, err := s.stream.show(s.Context(), source{Channel: discordapi.DM, Message: s.asked}, func(a *answer) (runlog.Record, error) {
+					a.observer().Text("It begins")
 					wait(2 * time.Second)
 					s.Cut()
 					go func() {
 						time.Sleep(tc.away)
 						s.Restore()
 					}()
-					a.Observer().Text(" and ends.")
+					a.observer().Text(" and ends.")
 					return done()
 				})
 				if err != nil || shown.Left != tc.left || len(shown.Messages) != 1 {
@@ -143,8 +142,8 @@ func TestStopped(t *testing.T) {
 	play(t, func(s *scene) {
 		ctx, cancel := context.WithCancel(s.Context())
 		var stopped time.Time
-		shown, err := s.stream.Show(ctx, discord.Source{Channel: discordapi.DM, Message: s.asked}, func(a *discord.Answer) (runlog.Record, error) {
-			a.Observer().Text("It begins")
+		shown, err := s.stream.show(ctx, source{Channel: discordapi.DM, Message: s.asked}, func(a *answer) (runlog.Record, error) {
+			a.observer().Text("It begins")
 			wait(2 * time.Second)
 			s.Cut()
 			cancel()
@@ -161,8 +160,8 @@ func TestStopped(t *testing.T) {
 	})
 	play(t, func(s *scene) {
 		ctx, cancel := context.WithCancel(s.Context())
-		shown := s.show(ctx, func(a *discord.Answer) (runlog.Record, error) {
-			a.Observer().Text("It begins")
+		shown := s.show(ctx, func(a *answer) (runlog.Record, error) {
+			a.observer().Text("It begins")
 			wait(2 * time.Second)
 			cancel()
 			return runlog.Record{ID: "r", Outcome: runlog.Interrupted, Error: "stopped by a signal"}, context.Canceled
@@ -183,7 +182,7 @@ func TestClosed(t *testing.T) {
 			_ = keep(ctx, o)
 			return left
 		}
-		shown, err := s.stream.Show(s.Context(), discord.Source{Channel: discordapi.DM, Message: s.asked}, streaming)
+		shown, err := s.stream.show(s.Context(), source{Channel: discordapi.DM, Message: s.asked}, streaming)
 		if !errors.Is(err, left) || !shown.Left || len(shown.Messages) != 0 || len(s.left) != 1 {
 			t.Errorf("%+v, %v, left %v", shown, err, s.left)
 		}

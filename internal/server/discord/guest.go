@@ -90,18 +90,18 @@ func (p *places) get(id string) (place, bool) {
 // mayBeAllowed reports whether a guest's message is in a channel where guests are heard: direct messages, a channel that
 // discord.allow lists, or a thread of one. It makes no request: about a thread that is not known it reports true only if the owner or a
 // user on the list has spoken.
-func (l *Listener) mayBeAllowed(h Home, m *discordgo.Message) bool {
+func (l *listener) mayBeAllowed(h Home, m *discordgo.Message) bool {
 	if m.GuildID == "" || slices.Contains(h.Allow, m.ChannelID) {
 		return true
 	}
 	if at, known := l.places.get(m.ChannelID); known {
 		return at.parent != "" && slices.Contains(h.Allow, at.parent)
 	}
-	return l.Owns(h, m.Author.ID) || slices.Contains(h.Allow, m.Author.ID)
+	return l.owns(h, m.Author.ID) || slices.Contains(h.Allow, m.Author.ID)
 }
 
 // allowed is mayBeAllowed; about a thread that is not known it asks Discord.
-func (l *Listener) allowed(ctx context.Context, h Home, m *discordgo.Message) bool {
+func (l *listener) allowed(ctx context.Context, h Home, m *discordgo.Message) bool {
 	if !l.mayBeAllowed(h, m) {
 		return false
 	}
@@ -113,7 +113,7 @@ func (l *Listener) allowed(ctx context.Context, h Home, m *discordgo.Message) bo
 }
 
 // guestTurn is a turn of a channel's session with what a guest says. It runs in the channel's lane.
-func (l *Listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) {
+func (l *listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) {
 	name, err := channel.NewName("discord", m.ChannelID)
 	if err != nil {
 		l.warn(err)
@@ -131,15 +131,15 @@ func (l *Listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 		}
 	}
 	unshown := false
-	stream := Stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(m.ID), Left: func(context.Context, api.Outgoing) error {
+	stream := stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(m.ID), Left: func(context.Context, api.Outgoing) error {
 		unshown = true // the outbox is the owner's
 		return nil
 	}}
-	_, err = stream.Show(l.turns, Source{m.ChannelID, m.ID}, func(a *Answer) (runlog.Record, error) {
+	_, err = stream.show(l.turns, source{m.ChannelID, m.ID}, func(a *answer) (runlog.Record, error) {
 		for _, note := range said.notes {
-			a.Note(note)
+			a.note(note)
 		}
-		return h.Runner.ChatChannel(l.turns, name, said.Message, runner.Options{Observe: a.Observer()})
+		return h.Runner.ChatChannel(l.turns, name, said.Message, runner.Options{Observe: a.observer()})
 	})
 	l.warn(err)
 	if unshown { // until it is shown, here or after the next start
@@ -155,6 +155,6 @@ func mentions(text, user string) bool {
 }
 
 // withoutMention returns a text without the mention of the bot.
-func (l *Listener) withoutMention(text string) string {
+func (l *listener) withoutMention(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("<@"+l.self+">", "", "<@!"+l.self+">", "").Replace(text))
 }

@@ -21,7 +21,7 @@ const pageSize = 100
 
 // catchUp has the lanes handle what was said in the known channels since the last handled message, before anything newer. At the
 // start it also shows answers that an earlier process could not show.
-func (l *Listener) catchUp(ctx context.Context, start bool) {
+func (l *listener) catchUp(ctx context.Context, start bool) {
 	if start {
 		open := l.handled.open()
 		for _, id := range slices.SortedFunc(maps.Keys(open), compareIDs) {
@@ -41,7 +41,7 @@ func (l *Listener) catchUp(ctx context.Context, start bool) {
 }
 
 // readHistory handles the messages of a channel since the last handled one. It runs in the channel's lane.
-func (l *Listener) readHistory(ctx context.Context, channel string) error {
+func (l *listener) readHistory(ctx context.Context, channel string) error {
 	after := l.handled.upTo(channel)
 	if after == "" { // the first start
 		list, err := l.Client.History(ctx, channel, "", 1)
@@ -87,7 +87,7 @@ func (l *Listener) readHistory(ctx context.Context, channel string) error {
 const slack = time.Hour
 
 // earlier returns the ids of messages that an earlier process has put into the queue, or whose runs it has begun.
-func (l *Listener) earlier(h Home) map[string]bool {
+func (l *listener) earlier(h Home) map[string]bool {
 	known := map[string]bool{}
 	waiting, err := h.Runner.Queue.Contents()
 	l.warn(err)
@@ -114,7 +114,7 @@ func (l *Listener) earlier(h Home) map[string]bool {
 
 // recover completes what a process that was killed has left of a message: it removes the reaction, and shows the answer or says why
 // there is none.
-func (l *Listener) recover(ctx context.Context, channel, id string) {
+func (l *listener) recover(ctx context.Context, channel, id string) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -153,7 +153,7 @@ var errDelivered = errors.New("the answer was delivered by way of the outbox")
 
 // unshown returns what is to be shown for a message whose answer was not shown; done says that nothing more is to come. A message
 // that waits in the queue is answered by way of the outbox.
-func (l *Listener) unshown(h Home, channel, id string) (text string, done bool, err error) {
+func (l *listener) unshown(h Home, channel, id string) (text string, done bool, err error) {
 	record, found, err := l.answering(h, id)
 	if err != nil {
 		return "", false, err
@@ -198,7 +198,7 @@ func answerOf(h Home, record runlog.Record) (string, error) {
 	return c.text(), nil
 }
 
-func (l *Listener) answering(h Home, id string) (runlog.Record, bool, error) {
+func (l *listener) answering(h Home, id string) (runlog.Record, bool, error) {
 	for r, err := range h.Runner.Runs.Since(h.Disk.Now().Add(-runner.ForkIdle * 6 * 24)) {
 		if err != nil {
 			return runlog.Record{}, false, err
@@ -213,7 +213,7 @@ func (l *Listener) answering(h Home, id string) (runlog.Record, bool, error) {
 // showMissing makes the bot's messages about a message say a text: it sends the parts that are not there, in order, and deletes what
 // else the process that was killed has shown. The answer of a turn that was cut off is all that there will be of it, so it is sent
 // again.
-func (l *Listener) showMissing(ctx context.Context, channel, after, text string) error {
+func (l *listener) showMissing(ctx context.Context, channel, after, text string) error {
 	var list []*discordgo.Message
 	err := l.insist(ctx, func() (err error) {
 		list, err = l.Client.History(ctx, channel, after, pageSize)
@@ -256,7 +256,7 @@ func says(m *discordgo.Message, part api.Outgoing) bool {
 
 // answerTo returns the messages of list that show a part of the answer to a message: those that are noted, and the first one also if
 // the process was killed before it noted that, because it is a reply.
-func (l *Listener) answerTo(list []*discordgo.Message, to string) (answer []*discordgo.Message) {
+func (l *listener) answerTo(list []*discordgo.Message, to string) (answer []*discordgo.Message) {
 	noted := l.handled.unfinished(to)
 	for _, m := range list {
 		reply := m.MessageReference != nil && m.MessageReference.MessageID == to

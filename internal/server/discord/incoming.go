@@ -37,7 +37,7 @@ type said struct {
 }
 
 // read returns what a message says, with its files. A file that cannot be downloaded is named, with the reason.
-func (l *Listener) read(ctx context.Context, h Home, m *discordgo.Message) (s said) {
+func (l *listener) read(ctx context.Context, h Home, m *discordgo.Message) (s said) {
 	texts := []string{strings.ToValidUTF8(m.Content, "\ufffd")}
 	for _, shot := range m.MessageSnapshots {
 		if shot.Message != nil {
@@ -109,7 +109,7 @@ func quoteAny(m *discordgo.Message) string {
 }
 
 // download returns the content of an attachment. It is tried for a while.
-func (l *Listener) download(ctx context.Context, a *discordgo.MessageAttachment) (data []byte, err error) {
+func (l *listener) download(ctx context.Context, a *discordgo.MessageAttachment) (data []byte, err error) {
 	if a.Size > maxAttachment {
 		return nil, fmt.Errorf("it has %d MiB, and the limit is %d MiB", a.Size>>20, maxAttachment>>20)
 	}
@@ -151,7 +151,7 @@ func transcribe(ctx context.Context, h Home, audio []byte) (string, error) {
 
 // keep stores a file in downloads/. A file that the model can see, or a text that fits a prompt, is attached; any other one is named
 // in the text.
-func (*Listener) keep(h Home, a *discordgo.MessageAttachment, data []byte) (attached engine.Attachment, text string, err error) {
+func (*listener) keep(h Home, a *discordgo.MessageAttachment, data []byte) (attached engine.Attachment, text string, err error) {
 	name := a.ID + "-" + safeName(a.Filename)
 	if snowflake(a.ID) == 0 {
 		return attached, "", errors.New("its id is not one of Discord's")

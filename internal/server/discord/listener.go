@@ -45,7 +45,7 @@ type Home struct {
 	Interrupt  bool     // a message stops the turn in progress
 }
 
-// Options are what a Listener works with.
+// Options are what a listener works with.
 type Options struct {
 	Client   *api.Client
 	Gateway  gateway.Options        // Token and Now; the rest is the listener's
@@ -56,8 +56,8 @@ type Options struct {
 	Grace    time.Duration          // for turns in progress when the listener is ended; 0 ends them at once
 }
 
-// Listener is one bot that listens. Use New.
-type Listener struct {
+// listener is one bot that listens.
+type listener struct {
 	Options
 
 	handled *handled
@@ -80,7 +80,7 @@ type latest struct {
 }
 
 // now returns the settings as they are now. While they cannot be read it warns once, and returns the latest ones that could.
-func (l *Listener) now() Home {
+func (l *listener) now() Home {
 	h, err := l.Home()
 	l.latest.mu.Lock()
 	defer l.latest.mu.Unlock()
@@ -122,14 +122,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer held.Release()
-	l := &Listener{Options: o, latest: latest{home: h}}
+	l := &listener{Options: o, latest: latest{home: h}}
 	if l.handled, err = loadHandled(h.Dir, h.Disk); err != nil {
 		return err
 	}
 	return l.run(ctx, h)
 }
 
-func (l *Listener) run(ctx context.Context, h Home) error {
+func (l *listener) run(ctx context.Context, h Home) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	l.Notify("STATUS=connecting to Discord")
@@ -177,7 +177,7 @@ const intents = 1<<12 | 1<<13 | 1<<9 | 1<<0
 
 // introduce asks who owns the bot, and opens the channel of the owner's direct messages. It repeats that until it succeeds, or fails
 // for good, or ctx ends.
-func (l *Listener) introduce(ctx context.Context, h Home) error {
+func (l *listener) introduce(ctx context.Context, h Home) error {
 	return l.insist(ctx, func() (err error) {
 		if l.app, err = l.Client.Application(ctx); err != nil {
 			return err
@@ -205,7 +205,7 @@ func (l *Listener) introduce(ctx context.Context, h Home) error {
 }
 
 // insist repeats do until it succeeds, or fails for good, or ctx ends, which is no error.
-func (l *Listener) insist(ctx context.Context, do func() error) error {
+func (l *listener) insist(ctx context.Context, do func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		err := do()
 		if ctx.Err() != nil {
@@ -222,7 +222,7 @@ func (l *Listener) insist(ctx context.Context, do func() error) error {
 }
 
 // keepChannels loads the sessions of channels, and saves what turns could not save, until ctx ends.
-func (l *Listener) keepChannels(ctx context.Context, h Home) {
+func (l *listener) keepChannels(ctx context.Context, h Home) {
 	loaded, err := h.Runner.Channels.Load(ctx)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) {
 		l.warn(err)
@@ -235,7 +235,7 @@ func (l *Listener) keepChannels(ctx context.Context, h Home) {
 }
 
 // doChores sends what waits in the outbox, and answers messages whose process has ended before, until ctx ends.
-func (l *Listener) doChores(ctx context.Context) {
+func (l *listener) doChores(ctx context.Context) {
 	for {
 		h := l.now()
 		if _, err := h.Runner.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
@@ -248,7 +248,7 @@ func (l *Listener) doChores(ctx context.Context) {
 	}
 }
 
-func (l *Listener) warn(err error) {
+func (l *listener) warn(err error) {
 	if err != nil {
 		l.Warn("discord: " + err.Error())
 	}

@@ -28,7 +28,7 @@ type posted struct {
 	hold   time.Time   // no request before, after a failure
 	last   []time.Time // of the latest requests
 
-	unnoted error // of Stream.Showing
+	unnoted error // of stream.Showing
 }
 
 // message is a message as it is.
@@ -95,7 +95,7 @@ func (p *posted) differing(texts []string) int {
 }
 
 // post keeps the messages up to date until live ends. There is one request at a time, with what is to be shown by then.
-func (a *Answer) post(live, request context.Context) {
+func (a *answer) post(live, request context.Context) {
 	wait := a.step(request)
 	close(a.placed)
 	for {
@@ -114,7 +114,7 @@ func (a *Answer) post(live, request context.Context) {
 }
 
 // step makes the next request, if one is due. It returns how long there is none, unless the answer changes.
-func (a *Answer) step(ctx context.Context) time.Duration {
+func (a *answer) step(ctx context.Context) time.Duration {
 	now, p := a.stream.Now(), &a.posted
 	a.mu.Lock()
 	due := a.content.open(now)
@@ -164,7 +164,7 @@ func (p *posted) failed(i int, err error, now time.Time) {
 	}
 }
 
-func (a *Answer) edit(ctx context.Context, i int, o api.Outgoing) error {
+func (a *answer) edit(ctx context.Context, i int, o api.Outgoing) error {
 	m := &a.posted.list[i]
 	m.text = "" // not known before the answer
 	_, err := a.stream.API.Edit(ctx, a.at.Channel, m.id, o)
@@ -175,7 +175,7 @@ func (a *Answer) edit(ctx context.Context, i int, o api.Outgoing) error {
 }
 
 // send adds a message. If an earlier request perhaps created it, that one is found by its nonce, and its text is not known.
-func (a *Answer) send(ctx context.Context, o api.Outgoing) error {
+func (a *answer) send(ctx context.Context, o api.Outgoing) error {
 	p := &a.posted
 	if p.nonce == "" {
 		p.nonce = rand.Text()[:24]
@@ -199,7 +199,7 @@ func (a *Answer) send(ctx context.Context, o api.Outgoing) error {
 }
 
 // complete makes the messages show the whole answer. What they cannot show is left.
-func (a *Answer) complete(ctx context.Context, whole api.Outgoing) (rest api.Outgoing, left bool) {
+func (a *answer) complete(ctx context.Context, whole api.Outgoing) (rest api.Outgoing, left bool) {
 	p := &a.posted
 	p.hold = time.Time{} // the client knows how long Discord asks to wait
 	parts := api.Parts(rand.Text(), whole)
@@ -222,7 +222,7 @@ func (a *Answer) complete(ctx context.Context, whole api.Outgoing) (rest api.Out
 }
 
 // find adds the message that perhaps exists, or a new one, to those that show the answer.
-func (a *Answer) find(ctx context.Context, o api.Outgoing) {
+func (a *answer) find(ctx context.Context, o api.Outgoing) {
 	_ = insist(ctx, func() error { // otherwise settle fails too
 		return a.send(ctx, api.Outgoing{Text: o.Text, ReplyTo: o.ReplyTo})
 	})
@@ -242,7 +242,7 @@ func remaining(whole api.Outgoing, parts []api.Outgoing, i int) api.Outgoing {
 }
 
 // settle makes the i-th message show o: by an edit, or by a new message if anew is set or nothing can be edited.
-func (a *Answer) settle(ctx context.Context, i int, o api.Outgoing, anew bool) error {
+func (a *answer) settle(ctx context.Context, i int, o api.Outgoing, anew bool) error {
 	p := &a.posted
 	if i < len(p.list) && p.list[i].id != "" && !anew {
 		if p.list[i].text == o.Text && len(o.Components) == 0 {
@@ -257,7 +257,7 @@ func (a *Answer) settle(ctx context.Context, i int, o api.Outgoing, anew bool) e
 }
 
 // editSoon edits a message as soon as the rate allows.
-func (a *Answer) editSoon(ctx context.Context, i int, o api.Outgoing) error {
+func (a *answer) editSoon(ctx context.Context, i int, o api.Outgoing) error {
 	now := a.stream.Now()
 	if at := a.posted.slot(now, false); at.After(now) && process.Sleep(ctx, at.Sub(now)) != nil {
 		return ctx.Err()
@@ -267,7 +267,7 @@ func (a *Answer) editSoon(ctx context.Context, i int, o api.Outgoing) error {
 }
 
 // replace sends a new message in the place of the i-th, if there is one.
-func (a *Answer) replace(ctx context.Context, i int, o api.Outgoing) error {
+func (a *answer) replace(ctx context.Context, i int, o api.Outgoing) error {
 	var id string
 	err := insist(ctx, func() error {
 		m, err := a.stream.API.Send(ctx, a.at.Channel, o)
@@ -291,7 +291,7 @@ func (a *Answer) replace(ctx context.Context, i int, o api.Outgoing) error {
 }
 
 // remove deletes a message of an earlier state of the answer.
-func (a *Answer) remove(ctx context.Context, id string) {
+func (a *answer) remove(ctx context.Context, id string) {
 	if id != "" {
 		_ = insist(ctx, func() error { return a.stream.API.Delete(ctx, a.at.Channel, id) }) // at worst it says the same twice
 	}

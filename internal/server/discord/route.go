@@ -20,23 +20,23 @@ const (
 )
 
 // owners returns the user ids of the owner, or of the owners.
-func (l *Listener) owners(h Home) []string {
+func (l *listener) owners(h Home) []string {
 	if h.Owner != "" {
 		return []string{h.Owner}
 	}
 	return l.app.Owners
 }
 
-// Owns reports whether a user is the owner.
-func (l *Listener) Owns(h Home, user string) bool {
+// owns reports whether a user is the owner.
+func (l *listener) owns(h Home, user string) bool {
 	return snowflake(user) != 0 && slices.Contains(l.owners(h), user)
 }
 
-// ownsNow is Owns with the settings as they are now.
-func (l *Listener) ownsNow(user string) bool { return l.Owns(l.now(), user) }
+// ownsNow is owns with the settings as they are now.
+func (l *listener) ownsNow(user string) bool { return l.owns(l.now(), user) }
 
 // party returns who speaks with a message, as far as the message tells: whether a guest's channel is allowed is not decided here.
-func (l *Listener) party(h Home, m *discordgo.Message) party {
+func (l *listener) party(h Home, m *discordgo.Message) party {
 	switch {
 	case m.Author == nil, m.Author.Bot, m.WebhookID != "", snowflake(m.ID) == 0, snowflake(m.ChannelID) == 0, snowflake(m.Author.ID) == 0:
 		return nobody
@@ -44,7 +44,7 @@ func (l *Listener) party(h Home, m *discordgo.Message) party {
 		return nobody
 	}
 	switch {
-	case m.GuildID == "" && l.Owns(h, m.Author.ID):
+	case m.GuildID == "" && l.owns(h, m.Author.ID):
 		return owner
 	case m.GuildID == "" && slices.Contains(h.Allow, m.Author.ID), m.GuildID != "" && len(h.Allow) > 0 && l.addressed(m):
 		return guest
@@ -53,7 +53,7 @@ func (l *Listener) party(h Home, m *discordgo.Message) party {
 }
 
 // addressed reports whether a message in a server is for the bot: it mentions the bot, or replies to the bot and can be read.
-func (l *Listener) addressed(m *discordgo.Message) bool {
+func (l *listener) addressed(m *discordgo.Message) bool {
 	if slices.ContainsFunc(m.Mentions, func(u *discordgo.User) bool { return u != nil && u.ID == l.self }) || mentions(m.Content, l.self) {
 		return true
 	}
@@ -61,7 +61,7 @@ func (l *Listener) addressed(m *discordgo.Message) bool {
 }
 
 // hear handles an event of the gateway. It returns soon: what takes time is done by lanes.
-func (l *Listener) hear(ctx context.Context, e gateway.Event) {
+func (l *listener) hear(ctx context.Context, e gateway.Event) {
 	switch e.Type {
 	case "READY":
 		l.Notify("READY=1", "WATCHDOG=1", "STATUS=connected")
@@ -88,7 +88,7 @@ func (l *Listener) hear(ctx context.Context, e gateway.Event) {
 }
 
 // message handles a message, which may be one that was handled before.
-func (l *Listener) message(ctx context.Context, m *discordgo.Message) {
+func (l *listener) message(ctx context.Context, m *discordgo.Message) {
 	h := l.now()
 	if by := l.party(h, m); by == owner || by == guest && l.mayBeAllowed(h, m) {
 		l.lanes.do(m.ChannelID, func() { l.take(ctx, m) })
@@ -96,7 +96,7 @@ func (l *Listener) message(ctx context.Context, m *discordgo.Message) {
 }
 
 // take handles a message in the lane of its channel, unless it was handled before. It is left for the next start when ctx has ended.
-func (l *Listener) take(ctx context.Context, m *discordgo.Message) {
+func (l *listener) take(ctx context.Context, m *discordgo.Message) {
 	if ctx.Err() != nil || l.handled.has(m.ChannelID, m.ID) {
 		return
 	}

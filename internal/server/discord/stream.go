@@ -16,8 +16,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Messenger is the part of api.Client that shows answers.
-type Messenger interface {
+// messenger is the part of api.Client that shows answers.
+type messenger interface {
 	Send(ctx context.Context, channel string, o api.Outgoing) (*discordgo.Message, error)
 	Edit(ctx context.Context, channel, id string, o api.Outgoing) (*discordgo.Message, error)
 	Delete(ctx context.Context, channel, id string) error
@@ -26,20 +26,20 @@ type Messenger interface {
 	Typing(ctx context.Context, channel string) error
 }
 
-// Stream shows the answers of turns while they arrive.
+// stream shows the answers of turns while they arrive.
 //
 // The owner's message gets a reaction, and a reply with a line about what the agent does. The reply is edited as the answer
 // arrives, and goes on in further messages. When the turn has ended, the messages are made to say the whole answer, with a line
 // about anything that went wrong, and the reaction is removed.
-type Stream struct {
-	API Messenger
+type stream struct {
+	API messenger
 	Now func() time.Time
 
 	// Left receives the part of an answer that could not be shown, for the outbox.
 	Left func(ctx context.Context, o api.Outgoing) error
 
 	// Showing is called with the ids of the messages that show the answer, whenever there is another one; may be nil. What it
-	// returns is passed on by Show.
+	// returns is passed on by show.
 	Showing func(messages []string) error
 
 	Patience time.Duration // how long showing the end of an answer is tried; 0 is five minutes
@@ -57,22 +57,22 @@ const (
 // working is the reaction to a message that is being answered.
 const working = "👀"
 
-// Source is the message that a turn answers.
-type Source struct {
+// source is the message that a turn answers.
+type source struct {
 	Channel string
 	Message string // its id; "" if the turn answers no message
 }
 
-// Shown is what became of an answer.
-type Shown struct {
+// shown is what became of an answer.
+type shown struct {
 	Messages []string // ids of the messages that show it, in order
-	Left     bool     // the rest was given to Stream.Left
+	Left     bool     // the rest was given to stream.Left
 }
 
-// Show shows the answer of turn, which it calls once. It returns when the answer is shown or given to Left, which failed if there is
+// show shows the answer of turn, which it calls once. It returns when the answer is shown or given to Left, which failed if there is
 // an error. If turn panics, the answer ends with a line about that first. The end of ctx means that the process is stopped: turn
 // must return soon, and the end of the answer is shown in a few seconds or not at all.
-func (s Stream) Show(ctx context.Context, at Source, turn func(*Answer) (runlog.Record, error)) (shown Shown, err error) {
+func (s stream) show(ctx context.Context, at source, turn func(*answer) (runlog.Record, error)) (shown shown, err error) {
 	a := s.begin(ctx, at)
 	record, failed := runlog.Record{}, errInternal
 	defer func() { shown, err = a.end(ctx, record, failed) }()
@@ -82,10 +82,10 @@ func (s Stream) Show(ctx context.Context, at Source, turn func(*Answer) (runlog.
 
 var errInternal = errors.New("an internal error: see the log of ollim")
 
-// Answer is the answer of one turn while it is shown.
-type Answer struct {
-	stream Stream
-	at     Source
+// answer is the answer of one turn while it is shown.
+type answer struct {
+	stream stream
+	at     source
 
 	mu      sync.Mutex
 	content content
@@ -100,10 +100,10 @@ type Answer struct {
 	cancel  func() // ends the requests that are under way then
 }
 
-func (s Stream) begin(ctx context.Context, at Source) *Answer {
+func (s stream) begin(ctx context.Context, at source) *answer {
 	request, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	live, stop := context.WithCancel(request)
-	a := &Answer{
+	a := &answer{
 		stream: s, at: at, content: newContent(s.Now()), changed: make(chan struct{}, 1), placed: make(chan struct{}),
 		stop: stop, cancel: cancel,
 	}
@@ -113,8 +113,8 @@ func (s Stream) begin(ctx context.Context, at Source) *Answer {
 	return a
 }
 
-// Observer returns functions that show what they are given.
-func (a *Answer) Observer() runner.Observer {
+// observer returns functions that show what they are given.
+func (a *answer) observer() runner.Observer {
 	return runner.Observer{
 		Event: func(e runlog.Event) { a.change(func(c *content) { c.hear(e, a.stream.Now()) }) },
 		Text: func(text string) error {
@@ -124,22 +124,22 @@ func (a *Answer) Observer() runner.Observer {
 	}
 }
 
-// Queued shows that other messages are answered first.
-func (a *Answer) Queued(p queue.Place) {
+// queued shows that other messages are answered first.
+func (a *answer) queued(p queue.Place) {
 	a.change(func(c *content) { c.wait(p.String(), a.stream.Now()) })
 }
 
-// Note adds a line about the turn to the answer. Nothing in it is formatted.
-func (a *Answer) Note(line string) { a.change(func(c *content) { c.note(line) }) }
+// note adds a line about the turn to the answer. Nothing in it is formatted.
+func (a *answer) note(line string) { a.change(func(c *content) { c.note(line) }) }
 
-// Buttons sets the components of the last message. They appear when the answer is complete.
-func (a *Answer) Buttons(list []discordgo.MessageComponent) {
+// setButtons sets the components of the last message. They appear when the answer is complete.
+func (a *answer) setButtons(list []discordgo.MessageComponent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.buttons = list
 }
 
-func (a *Answer) change(what func(*content)) {
+func (a *answer) change(what func(*content)) {
 	a.mu.Lock()
 	what(&a.content)
 	a.mu.Unlock()
@@ -149,13 +149,13 @@ func (a *Answer) change(what func(*content)) {
 	}
 }
 
-func (a *Answer) acknowledge(ctx context.Context) {
+func (a *answer) acknowledge(ctx context.Context) {
 	if a.at.Message != "" {
 		_ = a.stream.API.React(ctx, a.at.Channel, a.at.Message, working) // the reply says the same
 	}
 }
 
-func (a *Answer) typing(ctx context.Context) {
+func (a *answer) typing(ctx context.Context) {
 	select {
 	case <-a.placed: // Discord ends it at a new message
 	case <-ctx.Done():
@@ -182,7 +182,7 @@ func (a *Answer) typing(ctx context.Context) {
 }
 
 // end completes what is shown and removes what shows that the agent works.
-func (a *Answer) end(ctx context.Context, record runlog.Record, failed error) (Shown, error) {
+func (a *answer) end(ctx context.Context, record runlog.Record, failed error) (shown, error) {
 	a.stop()
 	impatient := time.AfterFunc(grace, a.cancel)
 	a.running.Wait()
@@ -196,7 +196,7 @@ func (a *Answer) end(ctx context.Context, record runlog.Record, failed error) (S
 	whole := api.Outgoing{Text: a.content.text(), ReplyTo: a.at.Message, Components: a.buttons}
 	a.mu.Unlock()
 	rest, left := a.complete(last, whole)
-	shown := Shown{Messages: a.posted.ids(), Left: left}
+	shown := shown{Messages: a.posted.ids(), Left: left}
 	err := a.posted.unnoted
 	if left {
 		err = errors.Join(err, a.stream.Left(context.WithoutCancel(ctx), rest))
@@ -205,14 +205,14 @@ func (a *Answer) end(ctx context.Context, record runlog.Record, failed error) (S
 	return shown, err
 }
 
-// showing calls Stream.Showing. more are messages that are about to be deleted.
-func (a *Answer) showing(more ...string) {
+// showing calls stream.Showing. more are messages that are about to be deleted.
+func (a *answer) showing(more ...string) {
 	if a.stream.Showing != nil {
 		a.posted.unnoted = errors.Join(a.posted.unnoted, a.stream.Showing(append(a.posted.ids(), more...)))
 	}
 }
 
-func (a *Answer) withdraw(ctx context.Context) {
+func (a *answer) withdraw(ctx context.Context) {
 	if a.at.Message == "" {
 		return
 	}

@@ -1,4 +1,4 @@
-package discord_test
+package discord
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -22,7 +21,7 @@ import (
 type scene struct {
 	*testing.T
 	*discordapi.Server
-	stream discord.Stream
+	stream stream
 	asked  string // the owner's message
 	left   []api.Outgoing
 }
@@ -43,7 +42,7 @@ func play(t *testing.T, test func(*scene)) {
 				}
 			},
 		})
-		s.stream = discord.Stream{API: client, Now: time.Now, Left: func(_ context.Context, o api.Outgoing) error {
+		s.stream = stream{API: client, Now: time.Now, Left: func(_ context.Context, o api.Outgoing) error {
 			s.left = append(s.left, o)
 			return nil
 		}}
@@ -57,9 +56,9 @@ func done(texts ...string) (runlog.Record, error) {
 }
 
 // show shows the answer of a turn and checks what holds in every case.
-func (s *scene) show(ctx context.Context, turn func(*discord.Answer) (runlog.Record, error)) discord.Shown {
+func (s *scene) show(ctx context.Context, turn func(*answer) (runlog.Record, error)) shown {
 	s.Helper()
-	shown, err := s.stream.Show(ctx, discord.Source{Channel: discordapi.DM, Message: s.asked}, turn)
+	shown, err := s.stream.show(ctx, source{Channel: discordapi.DM, Message: s.asked}, turn)
 	if err != nil {
 		s.Error(err)
 	}
@@ -68,7 +67,7 @@ func (s *scene) show(ctx context.Context, turn func(*discord.Answer) (runlog.Rec
 }
 
 // ended checks that nothing says any more that the agent works, now and later, and that the ids are those of the messages.
-func (s *scene) ended(shown discord.Shown) {
+func (s *scene) ended(shown shown) {
 	s.Helper()
 	calls := len(s.Calls("", ""))
 	time.Sleep(time.Minute)
@@ -124,7 +123,7 @@ func wait(d time.Duration) {
 // TestAnswer: the reaction, the reply and typing come at once; the text comes when there is enough of it.
 func TestAnswer(t *testing.T) {
 	play(t, func(s *scene) {
-		shown := s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
+		shown := s.show(s.Context(), func(a *answer) (runlog.Record, error) {
 			synctest.Wait()
 			if m := s.answer(); len(m) != 1 || m[0].Content != "-# working…" || m[0].Reference.Message != s.asked || m[0].Flags != 0 {
 				t.Errorf("at first the bot said %+v", m)
@@ -132,7 +131,7 @@ func TestAnswer(t *testing.T) {
 			if s.Message(s.asked).Reactions["👀"] == nil || s.Typed(discordapi.DM) != 1 {
 				t.Errorf("reactions %v, typed %d times", s.Message(s.asked).Reactions, s.Typed(discordapi.DM))
 			}
-			see := a.Observer()
+			see := a.observer()
 			see.Text("Hello")
 			synctest.Wait()
 			s.said("-# working…")
@@ -157,10 +156,10 @@ func TestAnswer(t *testing.T) {
 // TestFirstText: forty characters are shown at once, in spite of an edit just before.
 func TestFirstText(t *testing.T) {
 	play(t, func(s *scene) {
-		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
+		s.show(s.Context(), func(a *answer) (runlog.Record, error) {
 			wait(10 * time.Second)
 			s.said("-# working… 10 s")
-			see := a.Observer()
+			see := a.observer()
 			see.Text(strings.Repeat("x", 40))
 			synctest.Wait()
 			s.said(strings.Repeat("x", 40))
@@ -176,9 +175,9 @@ func TestFirstText(t *testing.T) {
 // TestLines: what the agent does is one line that is replaced; what happened to the conversation stays.
 func TestLines(t *testing.T) {
 	play(t, func(s *scene) {
-		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-			see := a.Observer()
-			a.Queued(queue.Place{Ahead: 2})
+		s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+			see := a.observer()
+			a.queued(queue.Place{Ahead: 2})
 			wait(20 * time.Second)
 			s.said("-# queued: 2 messages are before it")
 			see.Event(runlog.Event{Type: runlog.UpdatesPopped, Count: 2})
@@ -227,8 +226,8 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(s *scene) {
-				s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-					a.Observer().Text(tc.text)
+				s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+					a.observer().Text(tc.text)
 					wait(time.Second)
 					return tc.record, tc.err
 				})
@@ -247,13 +246,13 @@ func TestPanic(t *testing.T) {
 					t.Error("the panic was lost")
 				}
 			}()
-			s.stream.Show(s.Context(), discord.Source{Channel: discordapi.DM, Message: s.asked}, func(a *discord.Answer) (runlog.Record, error) {
-				a.Observer().Text("I was about to")
+			s.stream.show(s.Context(), source{Channel: discordapi.DM, Message: s.asked}, func(a *answer) (runlog.Record, error) {
+				a.observer().Text("I was about to")
 				wait(time.Second)
 				panic("a fault")
 			})
 		}()
-		s.ended(discord.Shown{Messages: []string{s.answer()[0].ID}})
+		s.ended(shown{Messages: []string{s.answer()[0].ID}})
 		s.said("I was about to\n\n-# The turn failed: an internal error: see the log of ollim")
 	})
 }
@@ -261,8 +260,8 @@ func TestPanic(t *testing.T) {
 // TestRetry: what an answer said that its engine begins anew is gone.
 func TestRetry(t *testing.T) {
 	play(t, func(s *scene) {
-		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-			see := a.Observer()
+		s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+			see := a.observer()
 			see.Text("one two three")
 			wait(time.Second)
 			see.Event(runlog.Event{Type: runlog.Retry, Text: "overloaded"})
@@ -279,8 +278,8 @@ func TestRetry(t *testing.T) {
 // TestTenMinutes: a stream of ten minutes is never limited, and its end notifies.
 func TestTenMinutes(t *testing.T) {
 	play(t, func(s *scene) {
-		shown := s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-			see := a.Observer()
+		shown := s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+			see := a.observer()
 			for i := range 6000 {
 				text := ""
 				if i%4 == 0 && i%100 < 50 {
@@ -324,10 +323,10 @@ func (s *scene) paced() {
 // TestLongTurn: the end of an answer that took longer than a minute is a new message, and the old one is gone.
 func TestLongTurn(t *testing.T) {
 	play(t, func(s *scene) {
-		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-			a.Observer().Text("The answer ")
+		s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+			a.observer().Text("The answer ")
 			wait(61 * time.Second)
-			a.Observer().Text("is 42.")
+			a.observer().Text("is 42.")
 			return done()
 		})
 		s.said("The answer is 42.")
@@ -342,14 +341,14 @@ func TestBlocks(t *testing.T) {
 	play(t, func(s *scene) {
 		line := strings.Repeat("x := 1 ", 9) + "\n"
 		text := "```go\n" + strings.Repeat(line, 50) + "```\nend"
-		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-			a.Observer().Text(text[:3000])
+		s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+			a.observer().Text(text[:3000])
 			wait(5 * time.Second)
 			list := s.Said(discordapi.DM)
 			if len(list) != 2 || !strings.HasSuffix(list[0], "\n```") || !strings.HasPrefix(list[1], "```go\n") || !strings.Contains(list[1][4:], "\n```\n-# working…") {
 				t.Errorf("the bot said %q", list)
 			}
-			a.Observer().Event(runlog.Event{Type: runlog.Text, Text: text})
+			a.observer().Event(runlog.Event{Type: runlog.Text, Text: text})
 			return done()
 		})
 		list := s.Said(discordapi.DM)
@@ -359,8 +358,8 @@ func TestBlocks(t *testing.T) {
 	})
 	play(t, func(s *scene) {
 		text := strings.Repeat("All work and no play makes a long answer. ", 300)
-		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
-			a.Observer().Text(text)
+		s.show(s.Context(), func(a *answer) (runlog.Record, error) {
+			a.observer().Text(text)
 			wait(20 * time.Second)
 			return done()
 		})

@@ -36,7 +36,7 @@ type talks struct {
 
 // conversation is the owner's messages in one channel that wait for their turn, and the turn in progress.
 type conversation struct {
-	listener *Listener
+	listener *listener
 	channel  string
 	waiting  []spoken
 	busy     bool
@@ -59,7 +59,7 @@ type spoken struct {
 }
 
 // talk handles a message of the owner's. It runs in the channel's lane.
-func (l *Listener) talk(ctx context.Context, h Home, m *discordgo.Message) {
+func (l *listener) talk(ctx context.Context, h Home, m *discordgo.Message) {
 	said := l.read(ctx, h, m)
 	if ctx.Err() != nil {
 		return
@@ -80,12 +80,12 @@ func (l *Listener) talk(ctx context.Context, h Home, m *discordgo.Message) {
 }
 
 // say puts something that the owner has said without a message, such as with a button, into the conversation in a channel.
-func (l *Listener) say(ctx context.Context, channel string, m runner.Message) error {
+func (l *listener) say(ctx context.Context, channel string, m runner.Message) error {
 	return l.enqueue(ctx, l.now(), channel, "", said{Message: m})
 }
 
 // enqueue puts what the owner has said into the queue, notes the message as handled, and lets its turn come.
-func (l *Listener) enqueue(ctx context.Context, h Home, channel, id string, s said) error {
+func (l *listener) enqueue(ctx context.Context, h Home, channel, id string, s said) error {
 	s.Group, s.Source, s.First = "discord_"+channel, id, h.Interrupt
 	ticket, place, err := h.Runner.Enqueue(ctx, s.Message, runner.Options{Owner: true})
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *Listener) enqueue(ctx context.Context, h Home, channel, id string, s sa
 
 // address finds out whom a reply is for. It reports whether the message was the answer to a question, which is passed on; else it
 // completes what is said.
-func (l *Listener) address(ctx context.Context, h Home, m *discordgo.Message, s *said) (answered bool, err error) {
+func (l *listener) address(ctx context.Context, h Home, m *discordgo.Message, s *said) (answered bool, err error) {
 	to := m.MessageReference
 	if m.Type != discordgo.MessageTypeReply || to == nil || to.MessageID == "" {
 		return false, nil
@@ -144,7 +144,7 @@ func (l *Listener) address(ctx context.Context, h Home, m *discordgo.Message, s 
 }
 
 // answeredBefore reports whether a text is the answer that an earlier process has taken to the question of a message.
-func (*Listener) answeredBefore(ctx context.Context, h Home, message, text string) (bool, error) {
+func (*listener) answeredBefore(ctx context.Context, h Home, message, text string) (bool, error) {
 	m, _, err := h.Runner.Sessions.ByMessage(ctx, message)
 	if err != nil || m.MessageID == "" {
 		return false, err
@@ -174,11 +174,11 @@ func quoteOf(m *discordgo.Message) string {
 	return e.Text()
 }
 
-func (l *Listener) agree(ctx context.Context, m *discordgo.Message) {
+func (l *listener) agree(ctx context.Context, m *discordgo.Message) {
 	go func() { _ = l.Client.React(ctx, m.ChannelID, m.ID, "✅") }()
 }
 
-func (l *Listener) tell(ctx context.Context, m *discordgo.Message, text string) {
+func (l *listener) tell(ctx context.Context, m *discordgo.Message, text string) {
 	_, err := l.Client.Send(ctx, m.ChannelID, api.Outgoing{Text: text, ReplyTo: m.ID, Nonce: api.Nonce("tell-"+m.ID, 0)})
 	l.warn(err)
 }
@@ -187,7 +187,7 @@ func (l *Listener) tell(ctx context.Context, m *discordgo.Message, text string) 
 func plain(err error) string { return escapeMarkdown(brief(err.Error())) }
 
 // add adds a message to the conversation of its channel, and begins a turn if none is in progress.
-func (t *talks) add(l *Listener, channel string, s spoken) {
+func (t *talks) add(l *listener, channel string, s spoken) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopping {
@@ -254,12 +254,12 @@ func (c *conversation) unmark(marked []mark) {
 // turn takes the turn of the first of own, and returns the messages that it has not answered.
 func (c *conversation) turn(own []spoken) (left []spoken) {
 	l, h, first, run := c.listener, c.listener.now(), own[0], ""
-	stream := Stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(first.id), Left: func(ctx context.Context, o api.Outgoing) error {
+	stream := stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(first.id), Left: func(ctx context.Context, o api.Outgoing) error {
 		id := "discord-" + cmp.Or(run, first.id, rand.Text()) // no run has begun, and a button has no message
 		_, err := h.Runner.Outbox.Send(ctx, outbox.Message{ID: id, Run: run, Kind: outbox.Text, Text: o.Text})
 		return err
 	}}
-	_, err := stream.Show(l.turns, Source{c.channel, first.id}, func(a *Answer) (record runlog.Record, err error) {
+	_, err := stream.show(l.turns, source{c.channel, first.id}, func(a *answer) (record runlog.Record, err error) {
 		record, left, err = c.converse(h, own, a)
 		run = record.ID
 		return record, err
@@ -278,23 +278,23 @@ func (c *conversation) turn(own []spoken) (left []spoken) {
 }
 
 // converse lets the agent answer the first of own, with as many others as wait with it, and returns the messages that are left.
-func (c *conversation) converse(h Home, own []spoken, a *Answer) (record runlog.Record, left []spoken, err error) {
+func (c *conversation) converse(h Home, own []spoken, a *answer) (record runlog.Record, left []spoken, err error) {
 	l := c.listener
 	var tickets []*queue.Ticket
 	for _, s := range own {
 		tickets = append(tickets, s.Ticket)
 		for _, note := range s.notes {
-			a.Note(note)
+			a.note(note)
 		}
 	}
 	if first := own[0].place; first.Ahead > 0 {
-		a.Queued(first)
+		a.queued(first)
 	}
-	observe := a.Observer()
+	observe := a.observer()
 	observe.Permit = l.Interact.Permit(c.channel)
 	record, rest, err := h.Runner.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
 	if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {
-		a.Buttons(api.Buttons(ForkButtons(f)...))
+		a.setButtons(api.Buttons(forkButtons(f)...))
 	}
 	for _, s := range own {
 		if slices.Contains(rest, s.Ticket) {
@@ -325,7 +325,7 @@ func (t *talks) stop() {
 func (t *talks) wait() { t.running.Wait() }
 
 // abandoned answers the messages whose senders have died, beside everything else.
-func (t *talks) abandoned(l *Listener, h Home) {
+func (t *talks) abandoned(l *listener, h Home) {
 	ok, err := h.Runner.Queue.Abandoned(l.turns)
 	l.warn(err)
 	t.mu.Lock()
