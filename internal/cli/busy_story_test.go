@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 // TestBusyAtThePing: whether the owner is in mid-conversation is judged when a run pings, not when it begins.
@@ -24,7 +24,7 @@ func TestBusyAtThePing(t *testing.T) {
 			var turn *lock.Guard
 			begin := func() {
 				var err error
-				if turn, err = lock.TryGuard(paths.Dir(w.dir).ConversationLock(conversation.MainKey)); err != nil {
+				if turn, err = lock.TryGuard(paths.Dir(w.dir).ConversationLock(session.MainKey)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -8,12 +8,13 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Channel is the session of a chat in a channel. Its messages are the context of a turn on every engine; no engine keeps a session.
 type Channel struct {
+	unkept // the engine's session ends with the turn
+
 	Book channel.Book
 	Name channel.Name
 	Zone *time.Location // of the times that the agent reads
@@ -36,15 +37,6 @@ func (c *Channel) Open(context.Context) (h History, err error) {
 	h.Messages = c.messages(c.turn.Messages())
 	return h, nil
 }
-
-// Save does nothing: the engine's session ends with the turn.
-func (*Channel) Save(context.Context, string) error { return nil }
-
-// Updates shows none.
-func (*Channel) Updates() UpdatePolicy { return UpdatePolicy{} }
-
-// Event returns "": the session is not in the history.
-func (*Channel) Event() session.Kind { return "" }
 
 // Hear stores what the user says.
 func (c *Channel) Hear(ctx context.Context, in prompt.Input) {

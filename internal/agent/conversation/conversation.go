@@ -67,30 +67,25 @@ type History struct {
 	Messages []transcript.Message // the conversation so far, oldest first, instead of a session
 	Follow   bool                 // Session is continued where a compaction took it
 	Discard  bool                 // nothing of the session is kept
-	Missing  Missing
-	Opening  Opening // of the prompt of this turn
-	Name     string  // of the session that the history comes from, for ollim session clear; "" if it has none
+	Missing  missing
+	Tag      string // of a message of this turn that has none; "": none
+	Preface  string // stands before the message of this turn
+	Name     string // of the session that the history comes from, for ollim session clear; "" if it has none
 }
 
-// Opening is what a conversation puts in front of a turn's message.
-type Opening struct {
-	Tag  string // of a message that has none; "": none
-	Text string // stands before the message
-}
-
-// Missing is what a turn does if its engine no longer has the session.
-type Missing int
+// missing is what a turn does if its engine no longer has the session.
+type missing int
 
 // What can be done about a missing session.
 const (
-	startAfresh Missing = iota // with a new session; the prompt says that the old one is gone
+	startAfresh missing = iota // with a new session; the prompt says that the old one is gone
 	startNew                   // with a new session, because the old one has never begun
 	fail                       // the turn fails
 )
 
 // UpdatePolicy says which pending updates a turn is shown.
 type UpdatePolicy struct {
-	Show  Show
+	Show  show
 	Since time.Time             // later ones only
 	Skip  func(run string) bool // reports whether the updates of a run are left out; nil: none are
 
@@ -98,12 +93,12 @@ type UpdatePolicy struct {
 	Shown func(ctx context.Context, until time.Time) error
 }
 
-// Show is how pending updates are used.
-type Show int
+// show is how pending updates are used.
+type show int
 
 // How pending updates are used.
 const (
-	none Show = iota
+	none show = iota
 	Peek      // they stay pending
 	pop       // they are used up
 )

@@ -43,18 +43,12 @@ func (c *Fork) Open(ctx context.Context) (h History, err error) {
 	if now.Run == "" && c.Busy() { // main's first turn
 		h.Missing = startNew
 	}
-	h.Opening = Opening{Tag: "fork-started", Text: prompt.ForkStarted(prompt.Fork{
-		Topic: now.Topic, Quote: now.Quote, Resumed: now.Run != "", Running: now.Running, Age: c.age(),
-	})}
-	return h, nil
-}
-
-// age returns the age of the message that the owner replied to; 0 if it is not known.
-func (c *Fork) age() time.Duration {
-	if c.now.Sent.IsZero() {
-		return 0
+	begun := prompt.Fork{Topic: now.Topic, Quote: now.Quote, Resumed: now.Run != "", Running: now.Running}
+	if !now.Sent.IsZero() {
+		begun.Age = c.Sessions.Disk.Now().Sub(now.Sent)
 	}
-	return c.Sessions.Disk.Now().Sub(c.now.Sent)
+	h.Tag, h.Preface = "fork-started", prompt.ForkStarted(begun)
+	return h, nil
 }
 
 // Save makes id the fork's session.

@@ -29,7 +29,7 @@ type Book struct {
 }
 
 // Busy reports whether the main conversation is in a turn.
-func (b Book) Busy() bool { return !lock.Free(b.Home.ConversationLock(MainKey)) }
+func (b Book) Busy() bool { return !lock.Free(b.Home.ConversationLock(session.MainKey)) }
 
 // Parts are what a turn works with.
 type Parts struct {
@@ -126,7 +126,10 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 		return engine.Result{}, err
 	}
 	in.Updates = prompt.Updates{List: updates, Kept: t.claim == nil}
-	in = t.history.Opening.open(in)
+	in.Task.Tag = cmp.Or(in.Task.Tag, t.history.Tag)
+	if t.history.Preface != "" {
+		in.Task.Body = strings.TrimSpace(t.history.Preface + "\n\n" + in.Task.Body)
+	}
 	if keeper, ok := t.conv.(keeper); ok {
 		t.keeper = keeper
 		keeper.Hear(ctx, in)
@@ -145,16 +148,6 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 		err = fmt.Errorf("%w; use that engine, or start a new session: ollim session clear %s", err, t.history.Name)
 	}
 	return result, errors.Join(err, t.settleUpdates(ctx))
-}
-
-// open puts the Opening before a message.
-func (o Opening) open(in prompt.Input) prompt.Input {
-	if o == (Opening{}) {
-		return in
-	}
-	in.Task.Tag = cmp.Or(in.Task.Tag, o.Tag)
-	in.Task.Body = strings.TrimSpace(o.Text + "\n\n" + in.Task.Body)
-	return in
 }
 
 func (t *Turn) say(ctx context.Context, in prompt.Input, r engine.Request) (engine.Result, error) {

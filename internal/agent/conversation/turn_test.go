@@ -102,7 +102,7 @@ func named(id string) []runlog.Event {
 // TestMissingSession: each kind of history says what its turn does if the engine does not have the session.
 func TestMissingSession(t *testing.T) {
 	for name, tc := range map[string]struct {
-		missing Missing
+		missing missing
 		asked   int
 		note    bool // the prompt says that the session is gone
 		lost    bool // the record does

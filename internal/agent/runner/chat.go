@@ -90,7 +90,7 @@ func (r *Runner) CompactSession(ctx context.Context, routine, instructions strin
 func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
 	own, _, err := r.patterns(false)
 	return Spec{
-		Identity:     Identity{Kind: kind, ID: conversation.MainKey, Path: conversation.MainKey},
+		Identity:     Identity{Kind: kind, ID: session.MainKey, Path: session.MainKey},
 		Input:        prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Conversation: &conversation.Main{Sessions: r.Sessions},
 		Engine:       Choice{Name: o.Engine, Model: o.Model, Thinking: "true"},
