@@ -15,20 +15,16 @@ func readClock(w []string) (seconds int, err error) {
 	if len(w) == 2 && (w[1] == "am" || w[1] == "pm") {
 		w = []string{w[0] + w[1]}
 	}
-	ok := false
-	if len(w) == 1 {
-		seconds, ok = clock24(w[0])
-		if !ok {
-			seconds, ok = clock12(w[0])
+	for _, read := range []func(string) (int, bool){clock24, clock12} {
+		if seconds, ok := read(w[0]); ok && len(w) == 1 {
+			return seconds, nil
 		}
 	}
 	switch {
-	case ok:
-		return seconds, nil
 	case len(w) == 1 && isNumber(w[0], 1, len(w[0])):
-		return 0, &Unreadable{Reason: "a number alone is not enough"}
+		return 0, wrong("a number alone is not enough")
 	case strings.Contains(all, "/"):
-		return 0, &Unreadable{Reason: "day or month first?"}
+		return 0, wrong("day or month first?")
 	}
 	return 0, cannot(all)
 }
@@ -73,25 +69,6 @@ func clock12(s string) (seconds int, ok bool) {
 		h += 12
 	}
 	return h*3600 + m*60, true
-}
-
-// cutOffset takes z, +01:00 or -08:00 off a time of day. No zone is further than 14 hours from UTC.
-func cutOffset(s string) (clock string, offset int, ok bool) {
-	if rest, utc := strings.CutSuffix(s, "z"); utc {
-		return rest, 0, true
-	}
-	at := len(s) - len("+01:00")
-	if at < 0 || s[at] != '+' && s[at] != '-' {
-		return s, 0, false
-	}
-	hour, minute, _ := strings.Cut(s[at+1:], ":")
-	h, okHour := number(hour, 2, 14)
-	m, okMinute := number(minute, 2, 59)
-	offset = h*3600 + m*60
-	if s[at] == '-' {
-		offset = -offset
-	}
-	return s[:at], offset, okHour && okMinute
 }
 
 // number reads one or two digits, at least so many, up to a highest value.

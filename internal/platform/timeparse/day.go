@@ -29,7 +29,10 @@ func readDays(w []string, today time.Time) (days []time.Time, rest []string, err
 	case w[0] == "tomorrow":
 		return []time.Time{today.AddDate(0, 0, 1)}, w[1:], nil
 	case isISO(w[0]):
-		d, err := isoDate(w[0])
+		d, err := time.Parse(time.DateOnly, w[0])
+		if err != nil {
+			err = wrong("no such date")
+		}
 		return []time.Time{d}, w[1:], err
 	}
 	return readNamed(w, today)
@@ -72,7 +75,7 @@ func readNamed(w []string, today time.Time) (days []time.Time, rest []string, er
 		}
 	}
 	if len(days) == 0 {
-		return nil, w, noSuchDate()
+		return nil, w, wrong("no such date")
 	}
 	return days, rest, nil
 }
@@ -86,35 +89,19 @@ func splitISO(w []string) []string {
 	return w
 }
 
-// readInstant reads a date and a time of day with an offset, if that is what the words are.
-func readInstant(w []string) (at time.Time, ok bool, err error) {
+// readInstant reads a date and a time of day with an offset, if that is what the words are. No zone is further than 14 hours from UTC.
+func readInstant(w []string) (at time.Time, ok bool) {
 	if len(w) != 2 || !isISO(w[0]) {
-		return time.Time{}, false, nil
+		return time.Time{}, false
 	}
-	clock, offset, ok := cutOffset(w[1])
-	seconds, okClock := clock24(clock)
-	if !ok || !okClock {
-		return time.Time{}, false, nil
-	}
-	d, err := isoDate(w[0])
-	return d.Add(time.Duration(seconds-offset) * time.Second), true, err
+	at, floating, ok := ISO(strings.ToUpper(w[0] + "T" + w[1]))
+	return at.Truncate(time.Second), ok && !floating && max(offset(at), -offset(at)) <= 14*3600
 }
 
 func isISO(s string) bool {
 	const form = "2026-03-07"
 	return len(s) == len(form) && s[4] == '-' && s[7] == '-' && isNumber(s[:4]+s[5:7]+s[8:], 8, 8)
 }
-
-// isoDate reads what isISO has approved.
-func isoDate(s string) (time.Time, error) {
-	d, err := time.Parse(time.DateOnly, s)
-	if err != nil {
-		return time.Time{}, noSuchDate()
-	}
-	return d, nil
-}
-
-func noSuchDate() *Unreadable { return &Unreadable{Reason: "no such date"} }
 
 // named finds the day of the week or month, from first to last, that a text names: by its whole name or the first three letters.
 func named[T interface {

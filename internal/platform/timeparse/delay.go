@@ -15,7 +15,7 @@ const (
 func sum(w []string) (total time.Duration, err error) {
 	rest := strings.Join(w, " ")
 	if rest == "" {
-		return 0, &Unreadable{Reason: "empty"}
+		return 0, wrong("empty")
 	}
 	smallest := time.Duration(0)
 	for rest != "" {
@@ -24,11 +24,11 @@ func sum(w []string) (total time.Duration, err error) {
 		u := unit(name)
 		switch {
 		case count == rest: // and not empty
-			return 0, &Unreadable{Reason: "a number alone is not enough"}
+			return 0, wrong("a number alone is not enough")
 		case count == "", u == 0:
 			return 0, cannot(rest)
 		case smallest != 0 && u >= smallest:
-			return 0, &Unreadable{Reason: "the largest unit comes first, each only once"}
+			return 0, wrong("the largest unit comes first, each only once")
 		}
 		if n, err := strconv.ParseInt(count, 10, 64); err != nil || n > int64(maxDelay/u) {
 			total = maxDelay + 1 // what follows must still be readable
@@ -40,9 +40,9 @@ func sum(w []string) (total time.Duration, err error) {
 	}
 	switch {
 	case total == 0:
-		return 0, &Unreadable{Reason: "that is now"}
+		return 0, wrong("that is now")
 	case total > maxDelay:
-		return 0, ErrFar
+		return 0, errFar
 	}
 	return total, nil
 }

@@ -4,31 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // What is understood and refused all the same.
 var (
-	ErrPast = errors.New("in the past")
-	ErrFar  = errors.New("more than ten years ahead")
+	errPast = errors.New("in the past")
+	errFar  = errors.New("more than ten years ahead")
 )
 
-// Unreadable is a text that is no time or delay, or could be two.
-type Unreadable struct {
-	Text   string
-	Reason string // what is wrong with it; may be empty
-	Forms  string // what can be written, in one line
+// unreadable is the error of a text that is no time or delay, or could be two.
+type unreadable struct {
+	text   string
+	reason string
+	forms  string // what can be written, in one line
 }
 
-// Error is one line.
-func (e *Unreadable) Error() string {
-	reason := e.Reason
-	if reason == "" {
-		reason = "not understood"
-	}
-	return fmt.Sprintf("%s: %s (write %s)", quote(e.Text), reason, e.Forms)
+func (e *unreadable) Error() string {
+	return fmt.Sprintf("%s: %s (write %s)", quote(e.text), e.reason, e.forms)
 }
 
 const (
@@ -37,27 +31,22 @@ const (
 	eitherForms = "45m, 1h30m, 3d, 17:30, tomorrow 9am, monday 9:00, 7 march 9am or 2026-03-07T09:00"
 )
 
-// explain completes an Unreadable; other errors stay as they are.
+// wrong is an error that explain completes.
+func wrong(reason string) error { return &unreadable{reason: reason} }
+
+// cannot names the words that made no sense.
+func cannot(words string) error { return wrong("cannot read " + quote(words)) }
+
+// explain adds the text to an error.
 func explain(err error, text, forms string) error {
-	var e *Unreadable
-	if errors.As(err, &e) {
-		return &Unreadable{text, e.Reason, forms}
+	switch e := (*unreadable)(nil); {
+	case errors.As(err, &e):
+		return &unreadable{text, e.reason, forms}
+	case err == errFar:
+		return fmt.Errorf("%s is %w", quote(text), errFar)
 	}
 	return err
 }
 
-// cannot names the words that made no sense.
-func cannot(w string) *Unreadable {
-	return &Unreadable{Reason: "cannot read " + quote(w)}
-}
-
-func past(text string, at time.Time) error {
-	return fmt.Errorf("%s is %s, %w", quote(text), at.Format("2006-01-02 15:04:05 MST"), ErrPast)
-}
-
-func far(text string) error { return fmt.Errorf("%s is %w", quote(text), ErrFar) }
-
 // quote shows a text in a message: without control characters, and not all of a long one.
-func quote(text string) string {
-	return strconv.Quote(plaintext.Short(text, 40))
-}
+func quote(text string) string { return strconv.Quote(plaintext.Short(text, 40)) }

@@ -1,4 +1,4 @@
-package timeparse_test
+package timeparse
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
-	"github.com/ollim/ollim/internal/platform/timeparse"
 	"pgregory.net/rapid"
 )
 
@@ -40,7 +39,7 @@ func TestAgreesWithCron(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, _ := s.Next(now, zone)
-		got, err := timeparse.Parse(text, now, zone)
+		got, err := Parse(text, now, zone)
 		if err != nil || !got.Equal(want) {
 			if again(got) && got.Before(want) {
 				return // the second showing of a time whose first is over: cron skips it
@@ -74,9 +73,9 @@ func FuzzEither(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, unix int64, n uint8) {
 		zone := loaded[int(n)%len(loaded)]
 		now := time.Unix(1e9+(unix&0x7fffffff), unix&0xffff)
-		at, errTime := timeparse.Parse(text, now, zone)
-		d, errDelay := timeparse.Delay(text)
-		both, errBoth := timeparse.Either(text, now, zone)
+		at, errTime := Parse(text, now, zone)
+		d, errDelay := Delay(text)
+		both, errBoth := Either(text, now, zone)
 		if errTime == nil && errDelay == nil {
 			t.Fatalf("%q is %v and %v", text, at, d)
 		}
@@ -93,7 +92,7 @@ func FuzzEither(f *testing.F) {
 		if !both.After(now) || both.After(now.AddDate(10, 0, 0)) || both.Nanosecond() != 0 || both.Location() != zone {
 			t.Fatalf("%q at %v is %v", text, now, both)
 		}
-		if again, err := timeparse.Parse(both.Format(time.RFC3339), now, time.UTC); err != nil || !again.Equal(both) {
+		if again, err := Parse(both.Format(time.RFC3339), now, time.UTC); err != nil || !again.Equal(both) {
 			t.Fatalf("%q is %v, which is read as %v, %v", text, both, again, err)
 		}
 	})
@@ -101,8 +100,8 @@ func FuzzEither(f *testing.F) {
 
 func checkError(t *testing.T, text string, err error) {
 	t.Helper()
-	var unreadable *timeparse.Unreadable
-	if !errors.As(err, &unreadable) && !errors.Is(err, timeparse.ErrPast) && !errors.Is(err, timeparse.ErrFar) {
+	var refused *unreadable
+	if !errors.As(err, &refused) && !errors.Is(err, errPast) && !errors.Is(err, errFar) {
 		t.Fatalf("%q: %v", text, err)
 	}
 	for _, r := range err.Error() {

@@ -34,7 +34,7 @@
 package timeparse
 
 import (
-	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -45,27 +45,24 @@ const (
 	maxDelay = maxYears * 365 * day
 )
 
-// Parse reads a time; the result is in zone, which is also the zone of a text without an offset. Errors are *Unreadable or
-// wrap ErrPast or ErrFar. It panics if zone is nil.
+// Parse reads a time; the result is in zone, which is also the zone of a text without an offset. It
+// panics if zone is nil.
 func Parse(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	at, err := read(words(text), now.In(zone))
 	switch {
 	case err != nil:
 		return time.Time{}, explain(err, text, timeForms)
 	case !at.After(now):
-		return time.Time{}, past(text, at)
+		return time.Time{}, fmt.Errorf("%s is %s, %w", quote(text), at.Format("2006-01-02 15:04:05 MST"), errPast)
 	case at.After(now.AddDate(maxYears, 0, 0)):
-		return time.Time{}, far(text)
+		return time.Time{}, explain(errFar, text, timeForms)
 	}
 	return at, nil
 }
 
-// Delay reads a delay of at least a second. Errors are *Unreadable or wrap ErrFar.
+// Delay reads a delay of at least a second.
 func Delay(text string) (time.Duration, error) {
 	d, err := sum(words(text))
-	if errors.Is(err, ErrFar) {
-		return 0, far(text)
-	}
 	return d, explain(err, text, delayForms)
 }
 
@@ -79,10 +76,10 @@ func Either(text string, now time.Time, zone *time.Location) (time.Time, error) 
 	if err == nil {
 		return now.Add(d).Truncate(time.Second).In(zone), nil
 	}
-	if errors.Is(err, ErrFar) {
-		return time.Time{}, far(text)
+	at := time.Time{}
+	if err != errFar {
+		at, err = Parse(text, now, zone)
 	}
-	at, err := Parse(text, now, zone)
 	return at, explain(err, text, eitherForms)
 }
 
@@ -102,11 +99,11 @@ const nine = 9 * 3600
 // read finds the instant that the words name; it may be over. now is in the zone of the clock on the wall.
 func read(w []string, now time.Time) (time.Time, error) {
 	if len(w) == 0 {
-		return time.Time{}, &Unreadable{Reason: "empty"}
+		return time.Time{}, wrong("empty")
 	}
 	w = splitISO(w)
-	if at, ok, err := readInstant(w); ok {
-		return at.In(now.Location()), err
+	if at, ok := readInstant(w); ok {
+		return at.In(now.Location()), nil
 	}
 	year, month, date := now.Date()
 	today := time.Date(year, month, date, 0, 0, 0, 0, time.UTC)
@@ -119,12 +116,12 @@ func read(w []string, now time.Time) (time.Time, error) {
 	case len(days) == 0:
 		days = []time.Time{today, today.AddDate(0, 0, 1)}
 	case len(rest) > 0 && rest[len(rest)-1] == "midnight":
-		return time.Time{}, &Unreadable{Reason: "midnight is ambiguous: 00:00 is the beginning of the day"}
-	case len(rest) == 0:
-		return firstAhead(days, seconds, now), nil
+		return time.Time{}, wrong("midnight is ambiguous: 00:00 is the beginning of the day")
 	}
-	if seconds, err = readClock(rest); err != nil {
-		return time.Time{}, err
+	if len(rest) > 0 {
+		if seconds, err = readClock(rest); err != nil {
+			return time.Time{}, err
+		}
 	}
 	return firstAhead(days, seconds, now), nil
 }

@@ -1,4 +1,4 @@
-package timeparse_test
+package timeparse
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/platform/timeparse"
 )
 
 func load(t testing.TB, name string) *time.Location {
@@ -42,15 +40,15 @@ func check(t *testing.T, zoneName, now string, cases []want) {
 	zone := load(t, zoneName)
 	start := instant(t, now, zone)
 	for _, c := range cases {
-		at, err := timeparse.Parse(c.text, start.UTC(), zone)
-		var unreadable *timeparse.Unreadable
+		at, err := Parse(c.text, start.UTC(), zone)
+		var refused *unreadable
 		switch {
 		case err == nil:
 			if got := at.Format("2006-01-02 15:04:05 MST"); got != c.want || at.Location() != zone {
 				t.Errorf("%s, %s: %q is %s, want %s", zoneName, now, c.text, got, c.want)
 			}
-		case c.want == "past" && errors.Is(err, timeparse.ErrPast), c.want == "far" && errors.Is(err, timeparse.ErrFar):
-		case errors.As(err, &unreadable) && strings.HasPrefix(c.want, "?") && strings.Contains(err.Error(), c.want[1:]):
+		case c.want == "past" && errors.Is(err, errPast), c.want == "far" && errors.Is(err, errFar):
+		case errors.As(err, &refused) && strings.HasPrefix(c.want, "?") && strings.Contains(err.Error(), c.want[1:]):
 		default:
 			t.Errorf("%s, %s: %q: %v, want %s", zoneName, now, c.text, err, c.want)
 		}
@@ -237,7 +235,7 @@ func TestDelay(t *testing.T) {
 		"1 day": day, "2 weeks": 14 * day, "1 hr": time.Hour, "10mins": 10 * time.Minute, "1 sec": time.Second, "1w2d3h4m5s": 9*day + 3*time.Hour + 4*time.Minute + 5*time.Second,
 		"0h5m": 5 * time.Minute, "1h90m": 150 * time.Minute, "3650d": 3650 * day, "007m": 7 * time.Minute,
 	} {
-		if d, err := timeparse.Delay(text); d != want || err != nil {
+		if d, err := Delay(text); d != want || err != nil {
 			t.Errorf("%q: %v, %v, want %v", text, d, err, want)
 		}
 	}
@@ -257,14 +255,14 @@ func TestDelay(t *testing.T) {
 		"in 5m": "cannot read", "9am": "cannot read", "5µs": "cannot read", "5ms": "cannot read", "tomorrow": "cannot read",
 		"1s99999999999999999999": "a number alone", "99999999999999999999h 5x": "cannot read",
 	} {
-		d, err := timeparse.Delay(text)
-		var unreadable *timeparse.Unreadable
-		if d != 0 || !errors.As(err, &unreadable) || !strings.Contains(err.Error(), want) || unreadable.Text != text {
+		d, err := Delay(text)
+		var refused *unreadable
+		if d != 0 || !errors.As(err, &refused) || !strings.Contains(err.Error(), want) || refused.text != text {
 			t.Errorf("%q: %v, %v, want %s", text, d, err, want)
 		}
 	}
 	for _, text := range []string{"3651d", "3650d1s", "999999999w", "99999999999999999999m", "522w", "18446744074s", "99999999999999999999w1s"} {
-		if d, err := timeparse.Delay(text); d != 0 || !errors.Is(err, timeparse.ErrFar) {
+		if d, err := Delay(text); d != 0 || !errors.Is(err, errFar) {
 			t.Errorf("%q: %v, %v", text, d, err)
 		}
 	}
@@ -276,7 +274,7 @@ func TestEither(t *testing.T) {
 	for text, want := range map[string]string{
 		"45m": "03:15:00 EDT", "in 1h30m": "04:00:00 EDT", "IN 1 second": "01:30:01 EST", "17:30": "17:30:00 EDT", "today 5pm": "17:00:00 EDT",
 	} {
-		at, err := timeparse.Either(text, now, zone)
+		at, err := Either(text, now, zone)
 		if err != nil || at.Format("15:04:05 MST") != want || at.Nanosecond() != 0 {
 			t.Errorf("%q: %v, %v, want %s", text, at, err, want)
 		}
@@ -286,7 +284,7 @@ func TestEither(t *testing.T) {
 		"0m": "(write 45m", "in 9999w": "is more than ten years ahead", "2099-01-01": "is more than ten years ahead",
 		"today 1am": `"today 1am" is 2026-03-08 01:00:00 EST, in the past`,
 	} {
-		at, err := timeparse.Either(text, now, zone)
+		at, err := Either(text, now, zone)
 		if !at.IsZero() || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v, want %s", text, at, err, want)
 		}
@@ -308,9 +306,9 @@ func TestEveryDocumentedForm(t *testing.T) {
 			t.Errorf("%d forms in the comment, want %d: %q", len(found), want, found)
 		}
 		for _, f := range found {
-			_, errTime := timeparse.Parse(f[1], now, time.UTC)
-			_, errDelay := timeparse.Delay(f[1])
-			_, errEither := timeparse.Either(f[1], now, time.UTC)
+			_, errTime := Parse(f[1], now, time.UTC)
+			_, errDelay := Delay(f[1])
+			_, errEither := Either(f[1], now, time.UTC)
 			if (errTime == nil) != (i == 0) || (errDelay == nil) != (i == 1) || errEither != nil {
 				t.Errorf("%q: %v; %v; %v", f[1], errTime, errDelay, errEither)
 			}
@@ -321,16 +319,16 @@ func TestEveryDocumentedForm(t *testing.T) {
 // What an error says can be written can be.
 func TestFormsInErrors(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	_, errTime := timeparse.Parse("?", now, time.UTC)
-	_, errDelay := timeparse.Delay("?")
-	_, errEither := timeparse.Either("?", now, time.UTC)
+	_, errTime := Parse("?", now, time.UTC)
+	_, errDelay := Delay("?")
+	_, errEither := Either("?", now, time.UTC)
 	for _, err := range []error{errTime, errDelay, errEither} {
-		var unreadable *timeparse.Unreadable
-		if !errors.As(err, &unreadable) {
+		var refused *unreadable
+		if !errors.As(err, &refused) {
 			t.Fatal(err)
 		}
-		for _, form := range regexp.MustCompile(`, | or `).Split(unreadable.Forms, -1) {
-			if _, err := timeparse.Either(form, now, time.UTC); err != nil {
+		for _, form := range regexp.MustCompile(`, | or `).Split(refused.forms, -1) {
+			if _, err := Either(form, now, time.UTC); err != nil {
 				t.Error(err)
 			}
 		}

@@ -58,7 +58,7 @@ func ISO(text string) (at time.Time, floating, ok bool) {
 	for _, layout := range []string{
 		time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
 	} {
-		if at, err := time.Parse(layout, text); err == nil {
+		if at, err := time.Parse(layout, text); err == nil && !strings.HasSuffix(text, ":60") { // which it takes for an offset's minutes
 			return at, !strings.Contains(layout, "Z"), true
 		}
 	}
