@@ -70,26 +70,24 @@ func (r *Runner) nextTurn(ctx context.Context, own []*queue.Ticket) (*queue.Turn
 func (r *Runner) take(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
 	o, fill := r.said(turn, o)
 	record, err := r.speak(ctx, o, fill)
-	how := queue.Answered
 	if record.Outcome == runlog.Interrupted || record.ID == "" && ctx.Err() != nil {
-		how = r.interrupted(ctx, record)
+		return record, errors.Join(err, r.interrupted(ctx, turn, record))
 	}
-	return record, errors.Join(err, turn.End(ctx, how, record.Error))
+	return record, errors.Join(err, turn.End(ctx, ""))
 }
 
-// interrupted returns what becomes of the messages of a turn that was stopped. If the owner withdrew them or stopped the run, they
-// count as answered. If another message stopped the turn before the agent said anything, the next turn reports them, because the
-// session does not contain them.
-func (r *Runner) interrupted(ctx context.Context, record runlog.Record) queue.End {
+// interrupted ends a turn that was stopped. If the owner withdrew its messages or stopped the run, they count as answered. If another
+// message stopped the turn before the agent said anything, the next turn reports them, because the session does not contain them.
+func (r *Runner) interrupted(ctx context.Context, turn *queue.Turn, record runlog.Record) error {
 	switch {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrWithdrawn):
-		return queue.Released
+		return turn.Release(ctx)
 	case ctx.Err() == nil && record.Error == stoppedByMessage:
 		if standing, err := r.Runs.Standing(record.ID); err != nil || !standing.Started {
-			return queue.Failed
+			return turn.End(ctx, record.Error)
 		}
 	}
-	return queue.Answered
+	return turn.End(ctx, "")
 }
 
 // stoppedByMessage is the reason in the record of a turn that was stopped by a message that goes first.
@@ -121,27 +119,24 @@ func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) error
 		key = session.ForkKey
 	}
 	if left := r.Runs.Leftover(r.Home.ConversationLock(key)); left != nil {
-		return errors.Join(left, turn.End(ctx, queue.Released, ""))
+		return errors.Join(left, turn.Release(ctx))
 	}
 	o, fill := r.said(turn, Options{Engine: o.Engine})
 	record, err := r.speak(ctx, o, func(s *Spec) {
 		fill(s)
 		s.Sender, s.Policy.Awaited, s.Policy.Deliver = sender, false, true
 	})
-	how := queue.Failed
 	switch {
 	case record.Outcome == runlog.OK:
-		how = queue.Answered
+		return errors.Join(err, turn.End(ctx, ""))
 	case record.Outcome == runlog.Interrupted && ctx.Err() == nil: // by ollim stop, or by a message: the next turn reports it
-		how, err = queue.Released, nil
+		return turn.Release(ctx)
 	case record.ID == "", record.Outcome == runlog.Interrupted, errors.Is(err, lock.ErrBusy):
-		how = queue.Released
-	default:
-		r.notify(ctx, record, fmt.Sprintf("Your message could not be answered (%s); the next turn of the conversation reports it to the agent: %s",
-			record.Error, turn.Tickets[0].Text))
-		err = nil
+		return errors.Join(err, turn.Release(ctx))
 	}
-	return errors.Join(err, turn.End(ctx, how, record.Error))
+	r.notify(ctx, record, fmt.Sprintf("Your message could not be answered (%s); the next turn of the conversation reports it to the agent: %s",
+		record.Error, turn.Tickets[0].Text))
+	return turn.End(ctx, cmp.Or(record.Error, string(record.Outcome)))
 }
 
 // AnswerAbandoned answers the messages that wait although their senders have died, if no other process does.

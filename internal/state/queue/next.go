@@ -223,18 +223,23 @@ func (t *Turn) leave(own []*Ticket) {
 	}
 }
 
-// End says what becomes of the messages of a turn that has ended.
-type End int
+// End ends the turn. Its messages are removed, also if a person was told why there is no answer; with a reason, the next turn reports
+// them with that. The messages whose cut-off turns it has reported are removed if the agent read the report.
+func (t *Turn) End(ctx context.Context, why string) error {
+	return t.end(ctx, func(ticket *Ticket) error {
+		if why == "" {
+			return ticket.Remove()
+		}
+		return ticket.fail(why)
+	})
+}
 
-// The ends of a turn.
-const (
-	Answered End = iota // its messages are removed; also if a person was told why there is no answer
-	Failed              // the next turn reports them, with the reason
-	Released            // they are judged by their run, as those of a process that died
-)
+// Release ends the turn, too. Its messages are judged by their run, as those of a process that died.
+func (t *Turn) Release(ctx context.Context) error {
+	return t.end(ctx, func(ticket *Ticket) error { ticket.Leave(); return nil })
+}
 
-// End ends the turn. The messages whose cut-off turns it has reported are removed if the agent read the report.
-func (t *Turn) End(ctx context.Context, how End, why string) error {
+func (t *Turn) end(ctx context.Context, settle func(*Ticket) error) error {
 	held, err := t.book.Disk.Lock(context.WithoutCancel(ctx), t.book.Home.Lock("queue"))
 	if err == nil {
 		defer held.Release()
@@ -245,14 +250,7 @@ func (t *Turn) End(ctx context.Context, how End, why string) error {
 		}
 	}
 	for _, ticket := range t.Tickets {
-		switch how {
-		case Answered:
-			err = errors.Join(err, ticket.Remove())
-		case Failed:
-			err = errors.Join(err, ticket.fail(why))
-		case Released:
-			ticket.Leave()
-		}
+		err = errors.Join(err, settle(ticket))
 	}
 	return err
 }

@@ -95,19 +95,19 @@ func TestGroupsAreJoined(t *testing.T) {
 	a, b, c, d := l.add("g:a"), l.add("g:b"), l.add("c"), l.add("g:d")
 	turn := l.next(a, b, d)
 	l.want(turn, true, "g:a", "g:b")
-	if err := turn.End(t.Context(), Answered, ""); err != nil {
+	if err := turn.End(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
 	next := make(chan *Turn)
 	go func() { next <- l.next(d) }() // it waits for c
 	turn = l.next(c)
 	l.want(turn, true, "c")
-	if err := turn.End(t.Context(), Answered, ""); err != nil {
+	if err := turn.End(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
 	turn = <-next
 	l.want(turn, true, "g:d")
-	if err := turn.End(t.Context(), Answered, ""); err != nil {
+	if err := turn.End(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
 	l.isEmpty()
@@ -141,7 +141,7 @@ func TestDeadSenders(t *testing.T) {
 			turn := l.next(own)
 			if tc.waits {
 				l.want(turn, false, "dead")
-				if err := turn.End(t.Context(), Answered, ""); err != nil {
+				if err := turn.End(t.Context(), ""); err != nil {
 					t.Error(err)
 				}
 				turn = l.next(own)
@@ -151,7 +151,7 @@ func TestDeadSenders(t *testing.T) {
 				t.Errorf("reports %+v", turn.CutOff)
 			}
 			l.fates[turn.Tickets[0].Run] = Fate{Begun: true, Answered: true}
-			if err := turn.End(t.Context(), Answered, ""); err != nil {
+			if err := turn.End(t.Context(), ""); err != nil {
 				t.Error(err)
 			}
 			l.isEmpty()
@@ -172,7 +172,7 @@ func TestReportIsReadOnce(t *testing.T) {
 		if len(turn.CutOff) != 1 {
 			t.Fatalf("reports %+v", turn.CutOff)
 		}
-		if err := turn.End(t.Context(), Answered, ""); err != nil {
+		if err := turn.End(t.Context(), ""); err != nil {
 			t.Error(err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestReportIsReadOnce(t *testing.T) {
 		t.Errorf("reports %+v", turn.CutOff)
 	}
 	l.fates[turn.Tickets[0].Run] = Fate{Begun: true, Answered: true, Done: true, OK: true}
-	if err := turn.End(t.Context(), Answered, ""); err != nil {
+	if err := turn.End(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
 	l.isEmpty()
@@ -231,12 +231,12 @@ func TestFirstGoesFirst(t *testing.T) {
 				return
 			}
 			order <- ticket.Text
-			if err := turn.End(t.Context(), Answered, ""); err != nil {
+			if err := turn.End(t.Context(), ""); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	if err := running.End(t.Context(), Answered, ""); err != nil {
+	if err := running.End(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
 	all.Wait()
@@ -280,7 +280,7 @@ func TestFailedTurn(t *testing.T) {
 	if other := l.next(); other != nil {
 		t.Errorf("two answer it: %+v", other)
 	}
-	if err := turn.End(t.Context(), Failed, "no money"); err != nil {
+	if err := turn.End(t.Context(), "no money"); err != nil {
 		t.Error(err)
 	}
 	if turn := l.next(); turn != nil {
