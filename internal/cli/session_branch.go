@@ -10,7 +10,6 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/native"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/pi"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -52,19 +51,23 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	if c.File.Form == engine.ClaudeCode {
 		return d.branchOfClaude(h, c, after, header)
 	}
+	source, entries := c.File, []transcript.Entry(nil)
 	if after > 0 {
-		entries, err := d.load(h, c.File)
-		if err != nil {
-			return err
-		}
-		if after > len(entries) {
-			return usage("--after %d: %s has %d messages", after, c.ID, len(entries))
-		}
+		entries, err = d.load(h, source)
+	} else {
+		source, entries, err = h.Transcripts().Complete(source)
 	}
-	if after == 0 {
-		after = -1 // all complete turns
+	if err != nil {
+		return err
 	}
-	t, err := h.Transcripts().Branch(c.File, after, header)
+	if after > len(entries) {
+		return usage("--after %d: %s has %d messages", after, c.ID, len(entries))
+	}
+	if after > 0 {
+		entries = entries[:after]
+	}
+	header.ParentID, header.Compacted, header.MidTurn = source.ID, false, false
+	t, err := h.Transcripts().Create(header, entries...)
 	return d.answer(t.ID, err)
 }
 
@@ -90,10 +93,7 @@ func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int, header 
 		entries[i].Message = entries[i].Message.Unthought()
 	}
 	header.ParentID, header.Provider = c.ID, config.Anthropic
-	t, err := h.Transcripts().Create(header)
-	if err == nil {
-		err = t.Append(store.Synced, entries...)
-	}
+	t, err := h.Transcripts().Create(header, entries...)
 	return d.answer(t.ID, err)
 }
 

@@ -381,7 +381,11 @@ func TestForkOfACompactedTurn(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				made, err := s.Sessions.Branch(next, -1, transcript.Header{ID: "n-fork", Cwd: "/work", Timestamp: s.Now()})
+				from, entries, err := s.Sessions.Complete(next)
+				if err != nil {
+					t.Error(err)
+				}
+				made, err := s.Sessions.Create(transcript.Header{ID: "n-fork", Cwd: "/work", Timestamp: s.Now(), ParentID: from.ID}, entries...)
 				if err != nil {
 					t.Error(err)
 				}

@@ -32,7 +32,7 @@ func enter(ctx context.Context, c conversation, h history, follow bool) (*conver
 	c.start = -1
 	err := c.move(ctx, h)
 	for follow && err == nil {
-		next, none := c.history.Successor()
+		next, none := c.history.successor()
 		if errors.Is(none, transcript.ErrUnknown) {
 			break
 		}
@@ -41,7 +41,7 @@ func enter(ctx context.Context, c conversation, h history, follow bool) (*conver
 		}
 	}
 	if err == nil {
-		c.entries, err = c.history.Load()
+		c.entries, err = c.history.load()
 	}
 	if err != nil {
 		c.leave()
@@ -51,7 +51,7 @@ func enter(ctx context.Context, c conversation, h history, follow bool) (*conver
 
 // move locks a history and continues in it. Its entries are not loaded.
 func (c *conversation) move(ctx context.Context, h history) error {
-	guard, err := h.Lock(ctx)
+	guard, err := h.lock(ctx)
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
@@ -75,7 +75,7 @@ func (c *conversation) files() (files []*os.File) {
 }
 
 // id is the session's.
-func (c *conversation) id() string { return c.history.Info().ID }
+func (c *conversation) id() string { return c.history.ID }
 
 // say adds the prompt, with files in front of its text. It is not added again if the run has said it before, when the service was overloaded.
 func (c *conversation) say(prompt string, files []transcript.Block) error {
@@ -89,7 +89,7 @@ func (c *conversation) say(prompt string, files []transcript.Block) error {
 		n--
 		old = c.entries[n]
 	}
-	c.entries = c.history.Info().Settled(c.entries[:n])
+	c.entries = c.history.Settled(c.entries[:n])
 	c.start = len(c.entries)
 	if again {
 		c.entries = append(c.entries, old)
@@ -114,7 +114,7 @@ func (c *conversation) add(d store.Durability, entry transcript.Entry) error {
 }
 
 func (c *conversation) store(d store.Durability, entry transcript.Entry) error {
-	if err := c.history.Append(d, entry); err != nil {
+	if err := c.history.append(d, entry); err != nil {
 		return err
 	}
 	c.entries, c.full = append(c.entries, entry), 0
@@ -132,27 +132,27 @@ func (c *conversation) noteFull() error {
 // compact begins the history that continues this one with a summary and the entries from an index on, without moving to it. In
 // the middle of a turn the prompt is kept whole, with its files, unless it has more than most tokens.
 func (c *conversation) compact(summary string, entries []transcript.Entry, from, most int, h transcript.Header) (history, error) {
-	old, kept := c.history.Info(), entries[from:]
+	old, kept := c.history.Header, entries[from:]
 	h.Cwd, h.ParentID, h.MidTurn = old.Cwd, old.ID, c.start >= 0 && (c.mid || c.prompt(kept) < 0)
 	if at := c.prompt(entries); at >= 0 && at < from && bytesOf(entries[at].Message)/engine.BytesPerToken <= most {
 		kept = append([]transcript.Entry{entries[at]}, kept...)
 	}
-	return c.history.Compact("Summary of the conversation so far:\n\n"+summary, kept, h)
+	return c.history.compact("Summary of the conversation so far:\n\n"+summary, kept, h)
 }
 
 // replace continues in the history that compact began.
 func (c *conversation) replace(ctx context.Context, next history) error {
 	err := c.move(ctx, next)
 	if err == nil {
-		c.entries, err = next.Load()
+		c.entries, err = next.load()
 	}
 	if err != nil {
 		return err
 	}
 	if at := c.prompt(c.entries); at >= 0 {
-		c.entries = append(next.Info().Settled(c.entries[:at]), c.entries[at:]...)
+		c.entries = append(next.Settled(c.entries[:at]), c.entries[at:]...)
 	}
-	c.start, c.mid = min(c.start, 0), next.Info().MidTurn
+	c.start, c.mid = min(c.start, 0), next.MidTurn
 	return nil
 }
 

@@ -37,12 +37,12 @@ func (t *turn) shown() ([]transcript.Block, error) {
 }
 
 // put keeps the files of an entry that are new.
-func (f file) put(ctx context.Context, e transcript.Entry) error {
-	for _, b := range e.Message.Content {
-		if b.Source == nil || b.Source.SHA256 != "" || b.Source.Content == nil || f.e.Objects == nil {
+func (e *Engine) put(said transcript.Entry) error {
+	for _, b := range said.Message.Content {
+		if b.Source == nil || b.Source.SHA256 != "" || b.Source.Content == nil || e.Objects == nil {
 			continue
 		}
-		hash, err := f.e.Objects.Put(ctx, b.Source.Content)
+		hash, err := e.Objects.Put(context.Background(), b.Source.Content)
 		if err != nil {
 			return err
 		}

@@ -120,7 +120,7 @@ func TestReadWhileWriting(t *testing.T) {
 		last = len(list)
 		h := header("b-" + strings.Repeat("x", last%150))
 		h.Timestamp = noon.AddDate(0, 0, last)
-		b, err := transcript.Dir(sessions).Branch(f, -1, h)
+		b, err := branch(sessions, f, -1, h)
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
@@ -165,7 +165,7 @@ func TestLineBreakMissing(t *testing.T) {
 		t.Errorf("found %d times", found)
 	}
 	for after, want := range map[int]int{-1: 2, 3: 3, 2: 2, 4: 3} {
-		b, err := transcript.Dir(dir).Branch(f, after, header(fmt.Sprintf("n-b%d", after+1)))
+		b, err := branch(dir, f, after, header(fmt.Sprintf("n-b%d", after+1)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -208,7 +208,7 @@ func BenchmarkBranch(b *testing.B) {
 	f := corpus(b, "work", 20<<20)
 	sessions := b.TempDir()
 	for i := 0; b.Loop(); i++ {
-		made, err := transcript.Dir(sessions).Branch(f, -1, header(fmt.Sprintf("n-%d", i)))
+		made, err := branch(sessions, f, -1, header(fmt.Sprintf("n-%d", i)))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func TestBranch(t *testing.T) {
 	for after, want := range map[int]string{-1: "one two", 0: "", 1: "one", 2: "one two", 3: "one two three", 9: "one two three"} {
 		h := header(fmt.Sprint("b", after))
 		h.Cwd, h.ParentID, h.Compacted = "/elsewhere", "n-0", true // as the header of a compaction has it
-		b, err := transcript.Dir(sessions).Branch(source, after, h)
+		b, err := branch(sessions, source, after, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,17 +47,17 @@ func TestBranch(t *testing.T) {
 		if after == 3 && !strings.HasSuffix(read(t, b.Path), "three\"}}\n") {
 			t.Errorf("%q", read(t, b.Path))
 		}
-		if _, err := transcript.Dir(sessions).Branch(source, after, h); !errors.Is(err, os.ErrExist) {
+		if _, err := branch(sessions, source, after, h); !errors.Is(err, os.ErrExist) {
 			t.Errorf("again: %v", err)
 		}
 	}
 	if read(t, source.Path) != torn {
 		t.Error("the source was changed")
 	}
-	if _, err := transcript.Dir(sessions).Branch(source, -1, header("../x")); !errors.Is(err, transcript.ErrID) {
+	if _, err := branch(sessions, source, -1, header("../x")); !errors.Is(err, transcript.ErrID) {
 		t.Errorf("%v", err)
 	}
-	if _, err := transcript.Dir(sessions).Branch(transcript.Transcript{Path: filepath.Join(sessions, "none")}, -1, header("x")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := branch(sessions, transcript.Transcript{Path: filepath.Join(sessions, "none")}, -1, header("x")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }

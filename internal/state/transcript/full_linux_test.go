@@ -39,7 +39,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, make := range map[string]func() (transcript.Transcript, error){
-		"branch": func() (transcript.Transcript, error) { return transcript.Dir(dir).Branch(f, -1, header("n-2")) },
+		"branch": func() (transcript.Transcript, error) { return branch(dir, f, -1, header("n-2")) },
 		"compaction": func() (transcript.Transcript, error) {
 			return compact(dir, f, strings.Repeat("z", 50_000), 0, header("n-3"))
 		},

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { testkit.Main(m, map[string]func([]string) error{"b
 func branchAll(args []string) error {
 	source, err := transcript.Open(args[1])
 	for i := 0; err == nil; i++ {
-		_, err = transcript.Dir(args[0]).Branch(source, -1, header(fmt.Sprintf("n-%d-%d", os.Getpid(), i)))
+		_, err = branch(args[0], source, -1, header(fmt.Sprintf("n-%d-%d", os.Getpid(), i)))
 		if i == 0 {
 			fmt.Println("ready")
 		}
@@ -176,10 +176,34 @@ func compact(sessions string, source transcript.Transcript, summary string, keep
 		return transcript.Transcript{}, err
 	}
 	h.ParentID = source.ID
-	return transcript.Dir(sessions).Summed(summary, entries[transcript.Cut(entries, keep):], h)
+	return summed(sessions, summary, entries[transcript.Cut(entries, keep):], h)
 }
 
 // folder returns the directory of the transcripts about cwd.
 func folder(sessions, cwd string) string {
 	return filepath.Dir(transcript.Dir(sessions).Place(transcript.Header{Cwd: cwd}))
+}
+
+func summed(sessions, summary string, kept []transcript.Entry, h transcript.Header) (transcript.Transcript, error) {
+	entries, err := transcript.Summarized(summary, kept, h.Timestamp)
+	if err != nil {
+		return transcript.Transcript{}, err
+	}
+	h.Compacted = true
+	return transcript.Dir(sessions).Create(h, entries...)
+}
+
+// branch begins a transcript with the first messages of another, or with its complete turns for a negative number.
+func branch(sessions string, source transcript.Transcript, after int, h transcript.Header) (transcript.Transcript, error) {
+	from, entries, err := transcript.Dir(sessions).Complete(source)
+	if after >= 0 && err == nil {
+		from = source
+		entries, err = source.Load(nil)
+		entries = entries[:min(after, len(entries))]
+	}
+	if err != nil {
+		return transcript.Transcript{}, err
+	}
+	h.ParentID, h.Compacted, h.MidTurn = from.ID, false, false
+	return transcript.Dir(sessions).Create(h, entries...)
 }

@@ -109,12 +109,6 @@ func (d Dir) Place(h Header) string {
 // clean returns a directory as headers store it: JSON allows only UTF-8.
 func clean(cwd string) string { return string([]rune(filepath.Clean(cwd))) }
 
-// Create creates a transcript and its directory. The error wraps ErrID or fs.ErrExist, or is a *store.NotWritten. The
-// file reaches the disk with the first synced append.
-func (d Dir) Create(h Header) (Transcript, error) {
-	return d.create(h, store.Buffered, nil)
-}
-
 // Open reads the header of the transcript at path, which may be a link. The error wraps ErrForeign, or is the operating
 // system's.
 func Open(path string) (Transcript, error) {

@@ -121,15 +121,9 @@ func unanswered(entries []Entry) (results []Block) {
 	return results
 }
 
-// Complete returns the entries that Branch copies: all complete turns of a conversation.
-func (d Dir) Complete(source Transcript) ([]Entry, error) {
-	_, entries, err := d.complete(source)
-	return entries, err
-}
-
-// complete is Complete; it also returns the transcript that holds the last complete turn: source, or its parent if source
-// was compacted in the middle of the turn after it.
-func (d Dir) complete(source Transcript) (t Transcript, entries []Entry, err error) {
+// Complete returns all complete turns of a conversation, and the transcript that holds the last of them: source, or its
+// parent if source was compacted in the middle of the turn after it.
+func (d Dir) Complete(source Transcript) (t Transcript, entries []Entry, err error) {
 	line := []Transcript{source}
 	if source.MidTurn {
 		if line, err = d.Lineage(source); err != nil {

@@ -107,7 +107,7 @@ func TestBranchAtATurn(t *testing.T) {
 		if err := source.Append(store.Buffered, all[:n]...); err != nil {
 			t.Fatal(err)
 		}
-		made, err := transcript.Dir(sessions).Branch(source, -1, header("n-2"))
+		made, err := branch(sessions, source, -1, header("n-2"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestBranchOfACompaction(t *testing.T) {
 				h := header(id)
 				h.ParentID, h.MidTurn, h.Timestamp = source.ID, tc.midTurn, noon.Add(time.Duration(i+1)*time.Hour)
 				var err error
-				if source, err = transcript.Dir(sessions).Summed("S", list[3:], h); err != nil {
+				if source, err = summed(sessions, "S", list[3:], h); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -154,7 +154,7 @@ func TestBranchOfACompaction(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			made, err := transcript.Dir(sessions).Branch(source, -1, header("n-4"))
+			made, err := branch(sessions, source, -1, header("n-4"))
 			if err != nil {
 				t.Fatal(err)
 			}
