@@ -116,28 +116,14 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	noPDF := ""
-	if u, err := url.Parse(c.BaseURL); err == nil && c.Provider == config.OpenAI && !provider.TakesDocuments(c.BaseURL) {
-		noPDF = u.Host
-	}
 	return &native.Engine{
 		Sessions: h.Transcripts(), Objects: h.Objects,
-		Service: native.Service{Provider: service, Name: c.Provider, Local: isLocal(c.BaseURL), NoPDF: noPDF, Searcher: searcher(c, service)},
-		Model:   c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
+		Service: service, Model: c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
 		Tools:   func(r engine.Request) native.BuiltIns { return h.builtIns(r) },
 		Servers: func(r engine.Request) native.Servers { return h.servers(r) },
 		Agents:  h.agents,
 		Now:     h.app.Now, Locks: h.Disk.Locks, Sleep: h.app.Sleep, Random: h.app.Random,
 	}, nil
-}
-
-// searcher returns the service's search of the web, nil if it has none or the owner wants none.
-func searcher(c config.Service, service provider.Provider) provider.Searcher {
-	s, ok := service.(provider.Searcher)
-	if !ok || c.WebSearch == config.SearchOff || c.WebSearch == config.SearchAuto && !provider.HasSearch(c.BaseURL) {
-		return nil
-	}
-	return s
 }
 
 // agents returns the subagents of agents/. One with a fault is left out.
@@ -165,18 +151,23 @@ func (a *App) address(c config.Service, keys credentials) (string, error) {
 }
 
 // service returns the API that the native engine talks to. Only a service on this machine needs no key.
-func (a *App) service(c config.Service, keys credentials) (provider.Provider, error) {
+func (a *App) service(c config.Service, keys credentials) (s native.Service, err error) {
 	name := keyName(c.Provider)
 	key := keys.get(name)
 	if key == "" && !isLocal(c.BaseURL) {
 		err := fmt.Errorf("%w: no key for %s: %s", engine.ErrUnavailable, cmp.Or(c.BaseURL, c.Provider), keys.sought(a, name))
-		return nil, a.keyHint(err, name)
+		return s, a.keyHint(err, name)
 	}
 	o := provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: keys.place(a, name)}
+	s = native.Service{Provider: provider.NewAnthropic(o), Name: c.Provider, Local: isLocal(c.BaseURL)}
+	s.Searches = c.WebSearch != config.SearchOff && (c.WebSearch != config.SearchAuto || o.HasSearch())
 	if c.Provider == config.OpenAI {
-		return provider.NewOpenAI(o), nil
+		s.Provider = provider.NewOpenAI(o)
+		if u, err := url.Parse(o.BaseURL); err == nil && !o.TakesDocuments() {
+			s.NoPDF = u.Host
+		}
 	}
-	return provider.NewAnthropic(o), nil
+	return s, nil
 }
 
 // isLocal reports whether a service runs on this machine.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -34,12 +33,12 @@ type cached struct {
 }
 
 // book counts what an answer used.
-func (b *bill) book(u runlog.Usage, stop provider.Stop) error {
+func (b *bill) book(u runlog.Usage, stop string) error {
 	cost, priced := b.model.Cost(model.Tokens(u))
 	b.usage, b.cached = b.usage.Add(u), cached{u.CacheRead + u.CacheWrite, b.now()}
 	took := b.asking.Milliseconds()
 	b.asking = 0
-	return b.record(runlog.Event{Usage: &u, Cost: cost, Unpriced: !priced && !b.local, Stop: string(stop), APIMillis: took})
+	return b.record(runlog.Event{Usage: &u, Cost: cost, Unpriced: !priced && !b.local, Stop: stop, APIMillis: took})
 }
 
 // bookPart counts what is known of an answer that broke off.

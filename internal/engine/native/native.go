@@ -51,7 +51,7 @@ type Service struct {
 	Local bool   // it runs on this machine and costs nothing
 	NoPDF string // its host, if it takes no PDF files
 
-	Searcher provider.Searcher // its search of the web; nil if it has none
+	Searches bool // with its search of the web, which the owner allows
 }
 
 // anthropic is the name of the service whose API is Anthropic's.

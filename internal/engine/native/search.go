@@ -44,7 +44,7 @@ func (t *turn) search(ctx context.Context, input json.RawMessage) (engine.ToolRe
 	if err := t.bill.affordSearch(ctx); err != nil {
 		return engine.ToolResult{}, err
 	}
-	found, err := t.e.Service.Searcher.Search(ctx, q)
+	found, err := t.e.Service.Search(ctx, q)
 	if billErr := t.bill.bookSearch(found); billErr != nil {
 		return engine.ToolResult{}, billErr
 	}

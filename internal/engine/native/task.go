@@ -33,7 +33,7 @@ func (e *Engine) inner(r engine.Request) (list []engine.Tool) {
 			`"description":{"type":"string"},"prompt":{"type":"string","minLength":1},"subagent_type":{"type":"string"}},` +
 			`"required":["prompt"],"additionalProperties":false}`)})
 	}
-	if slices.Contains(r.Scope.BuiltIns, searchTool) && e.Service.Searcher != nil {
+	if slices.Contains(r.Scope.BuiltIns, searchTool) && e.Service.Searches {
 		list = append(list, webSearch())
 	}
 	return list

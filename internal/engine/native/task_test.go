@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -147,7 +146,7 @@ func TestWebSearch(t *testing.T) {
 	if got := s.api.Requests()[0].ToolNames(); slices.Contains(got, "WebSearch") {
 		t.Errorf("a service without a search offers %q", got)
 	}
-	s.Service.Searcher = s.Service.Provider.(provider.Searcher)
+	s.Service.Searches = true
 	use := anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: "w", Name: "WebSearch", Input: map[string]any{"query": "rain", "blocked_domains": []string{"a.example"}}}}, Usage: anthropicapi.Usage{In: 1}}
 	found := anthropicapi.Reply{Found: []anthropicapi.Page{{Title: "Weather", URL: "https://example.com/w", Age: "today"}}, Text: "It rains.", Usage: anthropicapi.Usage{In: 5000, Out: 100}}
 	s.api.Reply(use, found, anthropicapi.Reply{Text: "done", Usage: anthropicapi.Usage{In: 1}})

@@ -68,7 +68,7 @@ func TestParallelToolUse(t *testing.T) {
 
 func TestStops(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
-		for said, want := range map[string]map[string]Stop{
+		for said, want := range map[string]map[string]string{
 			"anthropic": {"end_turn": EndTurn, "stop_sequence": EndTurn, "max_tokens": MaxTokens, "refusal": Refusal, "pause_turn": Pause,
 				"tool_use": EndTurn, "new": EndTurn},
 			"openai": {"stop": EndTurn, "length": MaxTokens, "content_filter": Refusal, "tool_calls": EndTurn, "new": EndTurn},

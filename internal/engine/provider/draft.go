@@ -15,7 +15,7 @@ import (
 type draft struct {
 	delta func(text string) error
 	parts []*part
-	stop  Stop
+	stop  string
 	usage runlog.Usage
 	whole bool // its end has come
 }
@@ -154,8 +154,8 @@ func legal(name string) string {
 }
 
 // stopOf is the reason under any name that a service has for it.
-func stopOf(name string) Stop {
-	switch stop := Stop(name); stop {
+func stopOf(name string) string {
+	switch name {
 	case "length", MaxTokens:
 		return MaxTokens
 	case "content_filter", Refusal:
@@ -163,7 +163,7 @@ func stopOf(name string) Stop {
 	case "tool_calls", "function_call", toolUse:
 		return toolUse
 	case fullWindow, Pause:
-		return stop
+		return name
 	}
 	return EndTurn
 }

@@ -195,7 +195,7 @@ func (d *chunks) call(bit callBit) {
 	p.grown.WriteString(string(bit.Function.Arguments))
 }
 
-func (d *chunks) finish(stop Stop) {
+func (d *chunks) finish(stop string) {
 	d.finished = true
 	if d.stop != Refusal {
 		d.stop = stop

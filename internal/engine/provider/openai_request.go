@@ -182,8 +182,8 @@ func files(m transcript.Message, host string) (parts []chatPart) {
 	return parts
 }
 
-// TakesDocuments reports whether a service that speaks OpenAI's chat completions takes PDF files. "" is OpenAI's own address.
-func TakesDocuments(baseURL string) bool { return baseURL == "" || takesDocuments(hostOf(baseURL)) }
+// TakesDocuments reports whether a service that speaks OpenAI's chat completions takes PDF files.
+func (o Options) TakesDocuments() bool { return o.BaseURL == "" || takesDocuments(hostOf(o.BaseURL)) }
 
 // takesDocuments reports whether the service of a host takes PDF files. Ollama, llama.cpp, vLLM, DeepSeek, Groq and others refuse
 // the field.

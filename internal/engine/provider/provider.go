@@ -21,6 +21,10 @@ type Provider interface {
 	// The error wraps engine.ErrUnavailable (ErrUnreached, the key was refused, no such model), is an
 	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking, ErrRejected or ErrGarbled.
 	Ask(ctx context.Context, r Request, delta func(text string) error) (Answer, error)
+
+	// Search asks the service's own search tool, see [Options.HasSearch]. The errors are those of Ask. With an error the result holds
+	// what is known to have been used.
+	Search(ctx context.Context, q SearchRequest) (Found, error)
 }
 
 // Errors that a caller acts on.
@@ -64,20 +68,17 @@ type Request struct {
 // Answer is what the model said.
 type Answer struct {
 	Message transcript.Message // role assistant; its tool uses have ids, and inputs that are objects (see Unread)
-	Stop    Stop
-	Usage   runlog.Usage // In does not hold what was read from or written to the cache
+	Stop    string             // why the model stopped, as follows
+	Usage   runlog.Usage       // In does not hold what was read from or written to the cache
 }
 
-// Stop is why the model stopped.
-type Stop string
-
-// The reasons.
+// Reasons to stop.
 const (
-	EndTurn   Stop = "end_turn"
-	toolUse   Stop = "tool_use"
-	MaxTokens Stop = "max_tokens"
-	Refusal   Stop = "refusal"
-	Pause     Stop = "pause_turn" // ask again with the answer as it is, to go on
+	EndTurn   = "end_turn"
+	toolUse   = "tool_use"
+	MaxTokens = "max_tokens"
+	Refusal   = "refusal"
+	Pause     = "pause_turn" // ask again with the answer as it is, to go on
 
-	fullWindow Stop = "model_context_window_exceeded" // becomes ErrTooLong
+	fullWindow = "model_context_window_exceeded" // becomes ErrTooLong
 )

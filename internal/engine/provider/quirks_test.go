@@ -26,7 +26,7 @@ func outline(a Answer) string {
 	for _, c := range a.Message.Content {
 		fmt.Fprintf(&b, "%s(%s%s%s%s%s) ", c.Type, c.Text, c.Thinking, c.ID, c.Name, c.Input)
 	}
-	return b.String() + string(a.Stop)
+	return b.String() + a.Stop
 }
 
 // How servers of OpenAI's kind depart from it.

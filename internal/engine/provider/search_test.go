@@ -19,9 +19,9 @@ func TestSearchAnthropic(t *testing.T) {
 		Found: []anthropicapi.Page{{Title: "Paris", URL: "https://example.com/p", Age: "2 days ago"}, {Title: "Twice", URL: "https://example.com/p"}},
 		Text:  "Rain.", Usage: anthropicapi.Usage{In: 9000, Out: 20},
 	}, anthropicapi.Reply{SearchFail: "max_uses_exceeded"}, anthropicapi.Reply{Status: 529})
-	s := NewAnthropic(Options{BaseURL: api.URL(), Key: "k"}).(Searcher)
+	s := NewAnthropic(Options{BaseURL: api.URL(), Key: "k"})
 	found, err := s.Search(t.Context(), query)
-	want := Found{Text: "Rain.", Pages: []Page{{"Paris", "https://example.com/p", "2 days ago"}}, Searches: 1, Usage: runlog.Usage{In: 9000, Out: 20}}
+	want := Found{Text: "Rain.", Pages: []page{{"Paris", "https://example.com/p", "2 days ago"}}, Searches: 1, Usage: runlog.Usage{In: 9000, Out: 20}}
 	if err != nil || !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v, %v", found, err)
 	}
@@ -43,10 +43,10 @@ func TestSearchOpenAI(t *testing.T) {
 		Found: []openaiapi.Page{{URL: "https://example.com/other"}, {Title: "Paris", URL: "https://example.com/p"}},
 		Text:  "Rain.", Usage: openaiapi.Usage{In: 9000, Out: 20, Cached: 1000},
 	}, openaiapi.Reply{Status: 400, Message: "Hosted tool 'web_search' is not supported with this model."})
-	s := NewOpenAI(Options{BaseURL: api.URL(), Key: "k"}).(Searcher)
+	s := NewOpenAI(Options{BaseURL: api.URL(), Key: "k"})
 	found, err := s.Search(t.Context(), query)
 	want := Found{
-		Text: "Rain.", Pages: []Page{{Title: "Paris", URL: "https://example.com/p"}, {URL: "https://example.com/other"}}, Searches: 1,
+		Text: "Rain.", Pages: []page{{Title: "Paris", URL: "https://example.com/p"}, {URL: "https://example.com/other"}}, Searches: 1,
 		Usage: runlog.Usage{In: 8000, Out: 20, CacheRead: 1000},
 	}
 	if err != nil || !reflect.DeepEqual(found, want) {
@@ -68,7 +68,7 @@ func TestHasSearch(t *testing.T) {
 		"": true, "https://api.anthropic.com": true, "https://api.openai.com/v1": true, "http://localhost:11434/v1": false,
 		"https://api.deepseek.com": false, "https://api.openai.com.example.org/v1": false,
 	} {
-		if got := HasSearch(address); got != want {
+		if got := (Options{BaseURL: address}).HasSearch(); got != want {
 			t.Errorf("%q: %v", address, got)
 		}
 	}

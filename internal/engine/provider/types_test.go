@@ -53,7 +53,7 @@ func sent(t *testing.T, open func(Options) Provider, baseURL string, r Request) 
 func searched(t *testing.T, open func(Options) Provider, q SearchRequest) []byte {
 	t.Helper()
 	return bodyOf(t, func(o Options) error {
-		_, err := open(o).(Searcher).Search(t.Context(), q)
+		_, err := open(o).Search(t.Context(), q)
 		return err
 	})
 }
