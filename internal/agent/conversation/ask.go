@@ -17,14 +17,14 @@ import (
 )
 
 // ask runs the engine. While the service is overloaded and nothing with effects has happened, it tries again until ctx ends.
-func (t *Turn) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
+func (t *Turn) ask(ctx context.Context, r engine.Request) error {
 	wait := backoff.NewExponentialBackOff()
 	waited := time.Duration(0)
 	r.Run.Locks, r.Session.Follow, r.Session.Discard, r.Session.Messages = t.locks(r), t.history.Follow, t.history.Discard, t.history.Messages
 	for {
 		r.Session.ID, r.Session.Fork, r.Limits.Spent = t.current.session, false, t.spent
 		if err := r.Limits.Affordable(0); err != nil {
-			return engine.Result{}, err
+			return err
 		}
 		if t.current.session == "" && t.current.parent != "" {
 			r.Session.ID, r.Session.Fork = t.current.parent, true
@@ -33,19 +33,19 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 		var overloaded *engine.Overloaded
 		if !errors.As(err, &overloaded) {
 			t.hear(r.Input.Prompt, result)
-			return result, err
+			return err
 		}
 		standing, standErr := t.Run.Standing()
 		if standErr != nil || standing.Effects {
-			return result, errors.Join(err, standErr)
+			return errors.Join(err, standErr)
 		}
 		pause := max(overloaded.After, wait.NextBackOff())
 		if waited += pause; r.Limits.Patience > 0 && waited > r.Limits.Patience {
-			return result, err
+			return err
 		}
 		retry := runlog.Event{Type: runlog.Retry, Text: overloaded.Error()}
 		if err := errors.Join(t.sink(ctx)(retry), t.book.Sleep(ctx, pause)); err != nil {
-			return result, err
+			return err
 		}
 		if t.keeper != nil {
 			t.keeper.Restart()

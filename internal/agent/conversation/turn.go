@@ -43,6 +43,8 @@ type Parts struct {
 type Turn struct {
 	Parts
 
+	Request engine.Request // what the engine is asked, set before it is; without prompt and session
+
 	book    Book
 	conv    Conversation
 	history History
@@ -120,10 +122,10 @@ func (t *Turn) Close() {
 
 // Say sends the agent a message and lets it answer. It adds the pending updates to the prompt and stores the prompt in the record.
 // Updates that were popped are pending again if the agent never began to answer.
-func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engine.Result, error) {
+func (t *Turn) Say(ctx context.Context, in prompt.Input) error {
 	updates, err := t.takeUpdates(ctx)
 	if err != nil {
-		return engine.Result{}, err
+		return err
 	}
 	in.Updates = prompt.Updates{List: updates, Kept: t.claim == nil}
 	in.Task.Tag = cmp.Or(in.Task.Tag, t.history.Tag)
@@ -134,26 +136,27 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 		t.keeper = keeper
 		keeper.Hear(ctx, in)
 	}
-	result, err := t.say(ctx, in, r)
+	err = t.say(ctx, in)
 	for errors.Is(err, engine.ErrSessionUnknown) && t.history.Missing != fail && t.current.session+t.current.parent != "" {
 		if err := t.forget(ctx); err != nil {
-			return result, err
+			return err
 		}
 		if t.history.Missing == startAfresh && t.current.parent == "" {
 			in.Session = prompt.Lost
 		}
-		result, err = t.say(ctx, in, r)
+		err = t.say(ctx, in)
 	}
 	if errors.Is(err, engine.ErrForeignSession) && t.history.Name != "" {
 		err = fmt.Errorf("%w; use that engine, or start a new session: ollim session clear %s", err, t.history.Name)
 	}
-	return result, errors.Join(err, t.settleUpdates(ctx))
+	return errors.Join(err, t.settleUpdates(ctx))
 }
 
-func (t *Turn) say(ctx context.Context, in prompt.Input, r engine.Request) (engine.Result, error) {
+func (t *Turn) say(ctx context.Context, in prompt.Input) error {
+	r := t.Request
 	r.Input.Prompt = prompt.Build(in)
 	if err := t.Run.Prompt(r.Input.Prompt); err != nil {
-		return engine.Result{}, err
+		return err
 	}
 	return t.ask(ctx, r)
 }
@@ -173,25 +176,20 @@ func (t *Turn) forget(ctx context.Context) error {
 	return t.Run.Event(ctx, runlog.Event{Type: runlog.SessionLost, Session: old})
 }
 
-// Remind sends the agent a reminder of a duty, in the same session.
-func (t *Turn) Remind(ctx context.Context, text string, r engine.Request) error {
-	r.Input.Nudge = true
-	return t.Resume(ctx, text, r)
-}
-
-// Resume sends the agent another message in the same session, which is not one of the owner's.
-func (t *Turn) Resume(ctx context.Context, text string, r engine.Request) error {
-	r.Input.Prompt, r.Input.Attachments = text, nil
-	_, err := t.ask(ctx, r)
-	return err
+// Resume sends the agent another message in the same session, which is not one of the owner's. nudge says that it is a reminder of a duty.
+func (t *Turn) Resume(ctx context.Context, text string, nudge bool) error {
+	r := t.Request
+	r.Input.Prompt, r.Input.Attachments, r.Input.Nudge = text, nil, nudge
+	return t.ask(ctx, r)
 }
 
 // Compact replaces the session by a summary if the run's events ask for it.
-func (t *Turn) Compact(ctx context.Context, r engine.Request) error {
+func (t *Turn) Compact(ctx context.Context) error {
 	standing, err := t.Run.Standing()
 	if err != nil || !standing.Wished {
 		return err
 	}
+	r := t.Request
 	r.Session.ID, r.Session.Follow, r.Run.Locks, r.Limits.Spent = t.current.session, t.history.Follow, t.locks(r), t.spent
 	if err := r.Limits.Affordable(0); err != nil {
 		return err

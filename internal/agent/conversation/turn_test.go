@@ -115,7 +115,7 @@ func TestMissingSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &topic{history: History{Session: "old", Missing: tc.missing}}
 			turn, asked := begin(t, c, answers{turns: [][]runlog.Event{nil, named("new")}, fails: []error{engine.ErrSessionUnknown, nil}})
-			_, err := turn.Say(t.Context(), prompt.Input{Task: prompt.Task{Body: "Go.", Persistent: true}}, engine.Request{})
+			err := turn.Say(t.Context(), prompt.Input{Task: prompt.Task{Body: "Go.", Persistent: true}})
 			if errors.Is(err, engine.ErrSessionUnknown) != tc.fails || len(*asked) != tc.asked {
 				t.Fatalf("%v, asked %d times", err, len(*asked))
 			}
@@ -142,13 +142,13 @@ func TestMissingSession(t *testing.T) {
 func TestSavedAtOnce(t *testing.T) {
 	c := &topic{}
 	turn, _ := begin(t, c, answers{turns: [][]runlog.Event{named("s")}, fails: []error{nil}})
-	if _, err := turn.Say(t.Context(), prompt.Input{}, engine.Request{}); err != nil {
+	if err := turn.Say(t.Context(), prompt.Input{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := turn.Run.Event(t.Context(), runlog.Event{Type: runlog.CompactWish, Text: "all"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := turn.Compact(t.Context(), engine.Request{}); err != nil {
+	if err := turn.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(c.saved, []string{"s", "++s'"}) || turn.Session() != "s'" {
@@ -160,7 +160,7 @@ func TestSavedAtOnce(t *testing.T) {
 func TestSaveFails(t *testing.T) {
 	c := &topic{sealed: errors.New("full")}
 	turn, _ := begin(t, c, answers{turns: [][]runlog.Event{named("s")}, fails: []error{nil}})
-	if _, err := turn.Say(t.Context(), prompt.Input{}, engine.Request{}); !errors.Is(err, c.sealed) {
+	if err := turn.Say(t.Context(), prompt.Input{}); !errors.Is(err, c.sealed) {
 		t.Errorf("%v", err)
 	}
 	if len(c.saved) != 1 {
@@ -186,7 +186,7 @@ func TestUpdatePolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &topic{policy: tc.policy}
 			turn, asked := begin(t, c, answers{turns: [][]runlog.Event{named("s")}, fails: []error{tc.fails}})
-			if _, err := turn.Say(t.Context(), prompt.Input{}, engine.Request{}); !errors.Is(err, tc.fails) {
+			if err := turn.Say(t.Context(), prompt.Input{}); !errors.Is(err, tc.fails) {
 				t.Fatal(err)
 			}
 			if got := strings.Contains((*asked)[0].Input.Prompt, "The kettle boils."); got != tc.shown {
@@ -221,7 +221,8 @@ func TestOverloaded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := turn.Say(t.Context(), prompt.Input{}, engine.Request{Limits: engine.Limits{Patience: tc.patience}})
+			turn.Request.Limits.Patience = tc.patience
+			err := turn.Say(t.Context(), prompt.Input{})
 			if (err == nil) != tc.works || len(*asked) != tc.asked {
 				t.Errorf("%v, asked %d times", err, len(*asked))
 			}

@@ -44,7 +44,7 @@ func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record,
 	c.Branch = c.Branch || q.Discard && q.Session != "" // what is not kept must not become part of what is
 	s := r.question("ask", q, o)
 	if q.Schema != nil {
-		s.Duties = []Duty{fit{q.Schema}}
+		s.Duties = []duty{fit(q.Schema)}
 	}
 	s.Conversation, s.Engine.Transcribe = c, !q.Discard
 	s.Input.Task.Body, s.Input.Piped.Files = q.Text, q.Files
@@ -66,23 +66,22 @@ func (r *Runner) CompactTranscript(ctx context.Context, t transcript.Transcript,
 // ErrUnfit is the error of a run whose answer does not fit its JSON Schema.
 var ErrUnfit = errors.New("the answer does not fit the JSON Schema")
 
-// fit is the duty of an answer to fit a schema.
-type fit struct{ schema *payload.Answer }
-
-// Enforce has the agent answer once more if its answer does not fit. The error is then an ErrUnfit with the reason.
-func (f fit) Enforce(ctx context.Context, _ *Runner, t *Turn) error {
-	_, wrong := f.schema.Value(t.Answer())
-	if wrong == nil {
+// fit is the duty of an answer to fit a schema. An agent whose answer does not fit answers once more; the error is then an ErrUnfit.
+func fit(schema *payload.Answer) duty {
+	return func(ctx context.Context, _ *Runner, t *conversation.Turn) error {
+		_, wrong := schema.Value(t.Answer())
+		if wrong == nil {
+			return nil
+		}
+		again := "[system] Your answer does not fit the JSON Schema: " + wrong.Error() + ". Answer once more with the JSON value alone."
+		if err := t.Resume(ctx, again, false); err != nil {
+			return err
+		}
+		if _, wrong = schema.Value(t.Answer()); wrong != nil {
+			return fmt.Errorf("%w: %s", ErrUnfit, oneLine(wrong))
+		}
 		return nil
 	}
-	again := "[system] Your answer does not fit the JSON Schema: " + wrong.Error() + ". Answer once more with the JSON value alone."
-	if err := t.Resume(ctx, again, t.Request); err != nil {
-		return err
-	}
-	if _, wrong = f.schema.Value(t.Answer()); wrong != nil {
-		return fmt.Errorf("%w: %s", ErrUnfit, oneLine(wrong))
-	}
-	return nil
 }
 
 // PlanOf returns the plan of an engine for a new session, where "" is the configured engine or the engine's model.

@@ -55,7 +55,7 @@ func (r *Runner) turnOf(o Options) (Spec, error) {
 	s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Model, r.Main.Model), cmp.Or(o.Thinking, r.Main.Thinking)
 	s.Policy.Awaited = true
 	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(r.Main.Permissions))
-	s.Duties = []Duty{enterFork{}}
+	s.Duties = []duty{enterFork}
 	return s, err
 }
 

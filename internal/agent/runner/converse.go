@@ -142,12 +142,12 @@ func waits(run *runlog.Run) error {
 }
 
 // enforce carries out the duties of the run.
-func (w *work) enforce(ctx context.Context, t *Turn) error {
+func (w *work) enforce(ctx context.Context, t *conversation.Turn) error {
 	if err := waits(w.run); err != nil {
 		return err
 	}
 	for _, duty := range w.spec.Duties {
-		if err := duty.Enforce(ctx, w.Runner, t); err != nil {
+		if err := duty(ctx, w.Runner, t); err != nil {
 			return err
 		}
 	}
@@ -156,11 +156,11 @@ func (w *work) enforce(ctx context.Context, t *Turn) error {
 
 // compact does what the agent asked for, unless its turn went wrong: then the session stays whole. The agent's
 // next fire reads that a compaction was not carried out.
-func (w *work) compact(ctx context.Context, t *Turn, ended error) error {
+func (w *work) compact(ctx context.Context, t *conversation.Turn, ended error) error {
 	if ended != nil && !errors.Is(ended, errUnreported) && !errors.Is(ended, errWaiting) {
 		return nil
 	}
-	err := t.Compact(ctx, t.Request)
+	err := t.Compact(ctx)
 	if errors.Is(err, engine.ErrMaxCost) { // the work itself is done
 		return w.run.Event(ctx, runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
 	}
@@ -168,12 +168,12 @@ func (w *work) compact(ctx context.Context, t *Turn, ended error) error {
 }
 
 // compactNow compacts the conversation's session by the owner's instructions.
-func (w *work) compactNow(ctx context.Context, turn *conversation.Turn, request engine.Request) error {
+func (w *work) compactNow(ctx context.Context, turn *conversation.Turn) error {
 	if turn.Session() == "" {
 		return errors.New("there is no session to compact yet")
 	}
 	if err := w.run.Event(ctx, runlog.Event{Type: runlog.CompactWish, Text: w.spec.Compact}); err != nil {
 		return err
 	}
-	return turn.Compact(ctx, request)
+	return turn.Compact(ctx)
 }

@@ -51,11 +51,8 @@ func (r *Runner) newFork(topic string) (session.Fork, error) {
 }
 
 // enterFork is the duty of a turn of main in which the agent asked for an interactive fork. Main is held, so that the fork branches
-// it as it is after this turn.
-type enterFork struct{}
-
-// Enforce opens the fork; its first turn follows when the run has ended, see follow.
-func (enterFork) Enforce(ctx context.Context, r *Runner, t *Turn) error {
+// it as it is after this turn. The fork's first turn follows when the run has ended, see follow.
+func enterFork(ctx context.Context, r *Runner, t *conversation.Turn) error {
 	standing, err := t.Run.Standing()
 	if err != nil || !standing.EnterFork {
 		return err
@@ -130,7 +127,7 @@ func (r *Runner) inFork(ctx context.Context, f session.Fork, t forkTurn, o Optio
 	s.Identity.Kind, s.Identity.ID, s.Identity.Path = t.kind, session.ForkKey, session.ForkKey
 	s.Conversation = &conversation.Fork{Sessions: r.Sessions, ID: f.ID, First: t.first, Busy: r.Busy}
 	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model, r.Main.Model), "adaptive"
-	s.Duties = []Duty{endFork{fork: f, report: t.report}}
+	s.Duties = []duty{endFork{fork: f, report: t.report}.enforce}
 	fill(&s)
 	s.Origin = &forkOrigin{
 		turnOrigin: turnOrigin{runner: r, identity: s.Identity, owner: s.Policy.Owner, wrong: wrong},
@@ -187,8 +184,8 @@ type endFork struct {
 	report bool // the owner ends the fork with a report
 }
 
-// Enforce holds the fork's lock.
-func (d endFork) Enforce(ctx context.Context, r *Runner, t *Turn) error {
+// enforce holds the fork's lock.
+func (d endFork) enforce(ctx context.Context, r *Runner, t *conversation.Turn) error {
 	err := r.Sessions.EditFork(context.WithoutCancel(ctx), d.fork.ID, func(f *session.Fork) {
 		f.Turns, f.Last = f.Turns+1, r.Disk.Now().In(r.Zone)
 	})
@@ -225,7 +222,7 @@ func (d endFork) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 }
 
 // demand reminds the agent of the report that the owner asked for. If it still makes none, an update says so.
-func (d endFork) demand(ctx context.Context, r *Runner, t *Turn) error {
+func (d endFork) demand(ctx context.Context, r *Runner, t *conversation.Turn) error {
 	for range mostPrompts {
 		standing, err := t.Run.Standing()
 		if err != nil || standing.Reports > 0 {
@@ -234,7 +231,7 @@ func (d endFork) demand(ctx context.Context, r *Runner, t *Turn) error {
 		if err := t.Run.Event(ctx, runlog.Event{Type: runlog.Nudge, Text: prompt.ForkReportNudge}); err != nil {
 			return err
 		}
-		if err := t.Remind(ctx, prompt.ForkReportNudge, t.Request); err != nil {
+		if err := t.Resume(ctx, prompt.ForkReportNudge, true); err != nil {
 			return err
 		}
 	}

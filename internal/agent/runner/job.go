@@ -37,7 +37,7 @@ func (f *fire) spec() Spec {
 			Dirs: j.Roots(f.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},
 		Limits:  Limits{Time: j.Timeout, Cost: j.MaxCost, Again: f.again()},
-		Duties:  []Duty{Report{}, verify{f}, enterFork{}},
+		Duties:  []duty{report, f.verify, enterFork},
 		Origin:  f,
 		Observe: o.Observe,
 		Plain:   j.Plain,

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
 var errUnreported = errors.New("the agent did not report")
 
-// Report is the duty of a background run to report to the main conversation, as its record says.
-type Report struct{}
-
-// Enforce reminds the agent of a report that it owes. If it still makes none and its job always wants one, an update
-// says so.
-func (Report) Enforce(ctx context.Context, r *Runner, t *Turn) error {
+// report is the duty of a background run to report to the main conversation, as its record says. The agent is reminded; if it still
+// makes none and its job always wants one, an update says so.
+func report(ctx context.Context, r *Runner, t *conversation.Turn) error {
 	var dear error
 	for dear == nil {
 		nudge, err := t.Tools.Nudge(ctx)
@@ -25,7 +23,7 @@ func (Report) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 		if nudge == "" {
 			break
 		}
-		if err = t.Remind(ctx, nudge, t.Request); errors.Is(err, engine.ErrMaxCost) {
+		if err = t.Resume(ctx, nudge, true); errors.Is(err, engine.ErrMaxCost) {
 			dear = err // the work itself is done
 		} else if err != nil {
 			return err
@@ -39,7 +37,7 @@ func (Report) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 		return err
 	}
 	if t.Run.Record.Update == string(job.Always) {
-		err = r.Updates.Add(ctx, unreported(t.Label), t.Run.ID)
+		err = r.Updates.Add(ctx, unreported(t.Run.Label()), t.Run.ID)
 	}
 	return errors.Join(errUnreported, dear, err)
 }

@@ -94,17 +94,14 @@ func (w *work) carryOut(ctx context.Context) error {
 	}
 	defer turn.Close()
 	defer w.askOwner(ctx)()
-	request, err := w.request(granted)
-	if err != nil {
+	if turn.Request, err = w.request(granted); err != nil {
 		return err
 	}
 	if w.spec.Compact != "" {
-		return stopped(ctx, w.compactNow(ctx, turn, request))
+		return stopped(ctx, w.compactNow(ctx, turn))
 	}
-	_, err = turn.Say(ctx, input, request)
-	ended := &Turn{turn, request, w.run.Label()}
-	if err == nil {
-		err = w.enforce(ctx, ended)
+	if err = turn.Say(ctx, input); err == nil {
+		err = w.enforce(ctx, turn)
 	}
-	return stopped(ctx, errors.Join(err, w.compact(ctx, ended, err)))
+	return stopped(ctx, errors.Join(err, w.compact(ctx, turn, err)))
 }

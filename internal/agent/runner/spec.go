@@ -23,7 +23,7 @@ type Spec struct {
 	Engine       Choice
 	Policy       Policy
 	Limits       Limits
-	Duties       []Duty        // what must hold before the run may end
+	Duties       []duty        // what must hold before the run may end
 	Origin       Origin        // nil: an automatic turn without a job
 	Sender       outbox.Sender // how the owner hears of it; nil: as configured
 	Observe      Observer
@@ -91,18 +91,8 @@ type Observer struct {
 	Permit func(ctx context.Context, use runlog.Event) bool
 }
 
-// Duty is something that must hold before a run may end. It may let the agent take another turn.
-type Duty interface {
-	Enforce(ctx context.Context, r *Runner, t *Turn) error
-}
-
-// Turn is the agent's turn that has just ended.
-type Turn struct {
-	*conversation.Turn
-
-	Request engine.Request
-	Label   string // how the owner knows the job
-}
+// duty enforces something that must hold before a run may end. It may let the agent take another turn.
+type duty func(ctx context.Context, r *Runner, t *conversation.Turn) error
 
 // Origin is what asked for a run: a job's fire, the owner at a shell. Run calls its methods in this order.
 type Origin interface {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -22,42 +23,40 @@ const (
 
 // verify is the duty of a job's run to do what it was for, as an executable of the owner's decides. While the job allows it, the
 // agent is told the reason of a refusal and goes on. Retries are counted in the events, before they begin, so that none is made twice.
-type verify struct{ *fire }
-
-// Enforce returns the reason of the last refusal as an error.
-func (v verify) Enforce(ctx context.Context, r *Runner, t *Turn) error {
-	if v.job.Verify == "" {
+// The error is the reason of the last refusal.
+func (f *fire) verify(ctx context.Context, r *Runner, t *conversation.Turn) error {
+	if f.job.Verify == "" {
 		return nil
 	}
 	for {
-		refusal, err := v.ask(ctx, t.Run)
+		refusal, err := f.askVerify(ctx, t.Run)
 		if err != nil {
-			return errors.Join(err, v.note(ctx, t, err, 0))
+			return errors.Join(err, f.noteVerdict(ctx, t, err, 0))
 		}
 		standing, err := t.Run.Standing()
 		if err != nil {
 			return err
 		}
-		next := standing.Retries + v.retried + 1
-		if refusal == nil || next > v.job.Retry {
-			return errors.Join(refusal, v.note(ctx, t, refusal, 0))
+		next := standing.Retries + f.retried + 1
+		if refusal == nil || next > f.job.Retry {
+			return errors.Join(refusal, f.noteVerdict(ctx, t, refusal, 0))
 		}
-		err = v.note(ctx, t, refusal, next)
+		err = f.noteVerdict(ctx, t, refusal, next)
 		if err == nil {
-			err = t.Resume(ctx, prompt.NotVerified(refusal.Error(), next, v.job.Retry), t.Request)
+			err = t.Resume(ctx, prompt.NotVerified(refusal.Error(), next, f.job.Retry), false)
 		}
 		if err != nil {
 			return errors.Join(refusal, err)
 		}
-		if err := (Report{}).Enforce(ctx, r, t); err != nil {
+		if err := report(ctx, r, t); err != nil {
 			return err
 		}
 	}
 }
 
-// note records a verdict. A stop of the run is none.
-func (v verify) note(ctx context.Context, t *Turn, verdict error, retry int) error {
-	e := runlog.Event{Type: runlog.Verified, Tool: v.job.Verify, IsError: verdict != nil, Count: retry}
+// noteVerdict records a verdict. A stop of the run is none.
+func (f *fire) noteVerdict(ctx context.Context, t *conversation.Turn, verdict error, retry int) error {
+	e := runlog.Event{Type: runlog.Verified, Tool: f.job.Verify, IsError: verdict != nil, Count: retry}
 	if verdict != nil {
 		e.Text = oneLine(verdict)
 	}
@@ -70,14 +69,14 @@ func (v verify) note(ctx context.Context, t *Turn, verdict error, retry int) err
 	return t.Run.Event(context.WithoutCancel(ctx), e)
 }
 
-// ask runs the executable. refusal is why the run did not do what it was for; an error says that this could not be decided.
-func (v verify) ask(ctx context.Context, run *runlog.Run) (refusal, err error) {
-	name := v.job.Verify
+// askVerify runs the executable. refusal is why the run did not do what it was for; an error says that this could not be decided.
+func (f *fire) askVerify(ctx context.Context, run *runlog.Run) (refusal, err error) {
+	name := f.job.Verify
 	record, err := run.SoFar()
 	if err != nil {
 		return nil, err
 	}
-	result, err := v.atEnd(ctx, run, name, record, process.Call{Limit: verifyOutput, Last: true})
+	result, err := f.atEnd(ctx, run, name, record, process.Call{Limit: verifyOutput, Last: true})
 	switch {
 	case ctx.Err() != nil:
 		return nil, cmp.Or(err, context.Cause(ctx))
