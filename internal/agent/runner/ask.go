@@ -111,7 +111,7 @@ func (r *Runner) question(id string, q Question, o Options) Spec {
 	return Spec{
 		Identity: Identity{Kind: kindAsk, ID: id, Path: q.Root},
 		Input:    prompt.Input{Piped: prompt.Piped{Text: o.Input}},
-		Engine:   Choice{Name: o.Engine, Model: o.Model},
+		Engine:   choice{Name: o.Engine, Model: o.Model},
 		Policy: Policy{
 			System: system, Tools: append(policy.DefaultAsk(), q.Tools...), Root: q.Root, Dirs: q.Dirs, Update: job.Blocked,
 			Owner: o.Owner, Awaited: true,

@@ -62,7 +62,7 @@ func (c *continuation) spec() Spec {
 	s.Identity.Run, s.Identity.Again, s.Origin = b.ID, true, c
 	s.Input = prompt.Input{Task: s.Input.Task, Piped: prompt.Piped{Answer: &c.question}}
 	s.Input.Task.Background, s.Input.Task.AllowPing = true, b.AllowPing && s.Policy.AllowPing
-	s.Engine = Choice{Name: b.Engine, Model: b.Model, Thinking: s.Engine.Thinking}
+	s.Engine = choice{Name: b.Engine, Model: b.Model, Thinking: s.Engine.Thinking}
 	s.Policy.Tools = slices.DeleteFunc(slices.Clone(b.Tools), func(p string) bool { return !slices.Contains(s.Policy.Tools, p) })
 	s.Policy.Dirs = slices.DeleteFunc(slices.Clone(s.Policy.Dirs), func(d policy.Root) bool { return !slices.Contains(b.Dirs, dirOf(d)) })
 	s.Policy.AllowPing, s.Policy.Deliver = s.Input.Task.AllowPing, false

@@ -32,7 +32,7 @@ func (f *fire) spec() Spec {
 			Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil,
 		},
 		Input:  prompt.Input{Task: prompt.TaskOf(j), Payload: f.payload(), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
-		Engine: Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
+		Engine: choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
 		Policy: Policy{
 			Dirs: j.Roots(f.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},
@@ -152,7 +152,7 @@ func (f *fire) Permit() error {
 func (f *fire) permit() error {
 	j := f.job
 	if !j.Enabled {
-		return &Refusal{kind: ErrPaused, reason: "enabled: false in its file"}
+		return &refusal{kind: ErrPaused, reason: "enabled: false in its file"}
 	}
 	if err := f.paused(f.options.Owner); err != nil {
 		return err
@@ -170,12 +170,12 @@ func (f *fire) permit() error {
 		return err
 	}
 	if name := cmp.Or(f.options.Engine, j.Engine, f.Engine); j.Subagent != "" && isScript(name) {
-		return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("subagent %s: %s: this engine has no subagents", j.Subagent, name)}
+		return refuse("subagent %s: %s: this engine has no subagents", j.Subagent, name)
 	}
 	return nil
 }
 
-// CheckDirs returns a *Refusal if a job's dirs lie in the data directory, where tool patterns say what may be used, or if they contain
+// CheckDirs returns an ErrRefused if a job's dirs lie in the data directory, where tool patterns say what may be used, or if they contain
 // protected paths or lie in them, by whatever links.
 func (r *Runner) CheckDirs(j job.Job) error {
 	roots := j.Roots(r.UserHome)
@@ -186,11 +186,11 @@ func (r *Runner) CheckDirs(j job.Job) error {
 			continue // there is nothing to be reached
 		}
 		if _, ok := policy.Below(dir, home); ok {
-			return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("dirs: %s is in the data directory: allowed-tools says what may be used there", root.Dir)}
+			return refuse("dirs: %s is in the data directory: allowed-tools says what may be used there", root.Dir)
 		}
 	}
 	if err := confine.CheckDirs(roots, confine.Protected(r.Home, r.Secret)); err != nil {
-		return &Refusal{kind: ErrRefused, reason: "dirs: " + err.Error()}
+		return refuse("dirs: %v", err)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (r *Runner) OnPath(j job.Job) []string {
 	return confine.OnPath(r.Env, j.Roots(r.UserHome), r.caches())
 }
 
-// CheckTools returns a *Refusal if a job that nothing seals has tool patterns that are in force only in a sealed run.
+// CheckTools returns an ErrRefused if a job that nothing seals has tool patterns that are in force only in a sealed run.
 func (r *Runner) CheckTools(j job.Job) error {
 	for _, text := range j.AllowedTools {
 		p, err := policy.Parse(text)
@@ -208,17 +208,17 @@ func (r *Runner) CheckTools(j job.Job) error {
 			continue
 		}
 		if _, why, err := r.Seals(j); err == nil && why != "" { // an error is that of every start of the job
-			return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("allowed-tools: %s is in force only in a sealed run: %s (%s)", text, p.Unsealed(), why)}
+			return refuse("allowed-tools: %s is in force only in a sealed run: %s (%s)", text, p.Unsealed(), why)
 		}
 	}
 	return nil
 }
 
-// approved returns a *Refusal if the job goes beyond what every job may do and the owner has not approved that.
+// approved returns a *refusal if the job goes beyond what every job may do and the owner has not approved that.
 func (r *Runner) approved(j job.Job) error {
 	subject, widened, err := r.Approvals.Of(j)
 	if unfit := (*approval.Unfit)(nil); errors.As(err, &unfit) {
-		return &Refusal{kind: ErrRefused, reason: unfit.Error()}
+		return refuse("%v", unfit)
 	}
 	if err != nil || !widened {
 		return err
@@ -228,7 +228,7 @@ func (r *Runner) approved(j job.Job) error {
 		return err
 	}
 	name := j.Name()
-	return &Refusal{
+	return &refusal{
 		kind:   ErrRefused,
 		reason: fmt.Sprintf("not approved: %s: ollim approve %s", strings.Join(subject.Widening(), ", "), name),
 		key:    notice.Refusal(j.ID, subject.Digest()),
@@ -274,7 +274,7 @@ func (f *fire) skills(ctx context.Context, set *tools.Set) error {
 	for _, name := range f.job.Skills {
 		err := set.Prepare(ctx, name, func() error { return f.approved(f.job) })
 		if errors.As(err, new(*skill.Unknown)) {
-			return &Refusal{kind: ErrRefused, reason: err.Error()}
+			return refuse("%v", err)
 		}
 		if err != nil {
 			return err
@@ -291,7 +291,7 @@ func (f *fire) Complete(r *engine.Request) error {
 	}
 	a, err := skill.LoadAgent(f.Home, f.job.Subagent)
 	if errors.As(err, new(*skill.Unknown)) {
-		return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("there is no agents/%s.md", f.job.Subagent)}
+		return refuse("there is no agents/%s.md", f.job.Subagent)
 	}
 	if err == nil {
 		err = f.approved(f.job)
@@ -356,13 +356,13 @@ func (r *Runner) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
 	return err != nil
 }
 
-// heldBack returns a *Refusal or ErrNoEngine if the owner must do something before the job can run.
+// heldBack returns a *refusal or ErrNoEngine if the owner must do something before the job can run.
 func (r *Runner) heldBack(j job.Job) error {
 	err := r.approved(j)
 	if err == nil && !j.Plain && cmp.Or(j.Engine, r.Engine) == "" {
 		err = ErrNoEngine
 	}
-	if refusal := (*Refusal)(nil); !errors.As(err, &refusal) && !errors.Is(err, ErrNoEngine) {
+	if refused := (*refusal)(nil); !errors.As(err, &refused) && !errors.Is(err, ErrNoEngine) {
 		return nil // whatever else is wrong now may not be wrong when it fires
 	}
 	return err

@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ollim/ollim/internal/agent/confine"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
@@ -31,8 +33,8 @@ type Sealing struct {
 	Cache string                       // where the caches of jobs are; "": none is kept
 }
 
-// Seal is what a job asks of the seal.
-type Seal struct {
+// sealWish is what a job asks of the seal.
+type sealWish struct {
 	On      bool // the run is refused where nothing can be sealed
 	Offline bool // programs connect only to what was started in the run
 }
@@ -61,14 +63,18 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 	ctx, end := context.WithCancelCause(ctx)
 	var socket Socket
 	var modes map[string]fs.FileMode
-	made := once{do: func() error {
+	var closed atomic.Bool // from then on nothing is made, and a program gets seal.ErrClosed
+	made := sync.OnceValue(func() error {
+		if closed.Load() {
+			return seal.ErrClosed
+		}
 		modes = w.modes()
 		return errors.Join(w.makePrivate(temporary, cache), makeCanary(w.Home.Canary()), list.MakeFolders(), socket.Listen())
-	}}
+	})
 	w.tools.Seal = seal.New(seal.Options{
-		Broken: func(err error) { end(&Refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) },
+		Broken: func(err error) { end(&refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) },
 		Rules: func() (seal.Rules, error) {
-			if err := made.get(); err != nil {
+			if err := made(); err != nil {
 				end(fmt.Errorf("seal: %w", err))
 				return seal.Rules{}, err
 			}
@@ -80,7 +86,8 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 	socket = w.serve()
 	return ctx, func() {
 		end(nil)
-		if made.skip() {
+		closed.Store(true)
+		if made() == seal.ErrClosed { //nolint:errorlint // the error is that of made itself
 			return
 		}
 		socket.Close()
@@ -126,35 +133,17 @@ func (w *work) refused(list *confine.List) (all []string) {
 	return all
 }
 
-// once is a function that is called at most once.
-type once struct {
-	do    func() error
-	first sync.Once
-	err   error
-}
-
-func (o *once) get() error {
-	o.first.Do(func() { o.err = o.do() })
-	return o.err
-}
-
-// skip reports whether the function has not been called. Then it is never called, and get returns seal.ErrClosed.
-func (o *once) skip() (skipped bool) {
-	o.first.Do(func() { skipped, o.err = true, seal.ErrClosed })
-	return skipped
-}
-
 // Seals returns what the kernel has for the seal of a job that an engine runs, or why such a job is not sealed. The error says why it is refused.
 func (r *Runner) Seals(j job.Job) (support seal.Support, why string, err error) {
-	return r.support(r.complete(Spec{Engine: Choice{Name: j.Engine}, Policy: Policy{Seal: sealOf(j)}}))
+	return r.support(r.complete(Spec{Engine: choice{Name: j.Engine}, Policy: Policy{Seal: sealOf(j)}}))
 }
 
 // sealOf returns what a job asks of the seal.
-func sealOf(j job.Job) Seal {
-	return Seal{On: j.Seal == job.SealOn, Offline: j.Network == job.NetworkNone}
+func sealOf(j job.Job) sealWish {
+	return sealWish{On: j.Seal == job.SealOn, Offline: j.Network == job.NetworkNone}
 }
 
-// support returns what the kernel has for the seal of a run, or why the run is not sealed. It is a *Refusal if the run must be.
+// support returns what the kernel has for the seal of a run, or why the run is not sealed. It is a *refusal if the run must be.
 func (r *Runner) support(s Spec) (support seal.Support, why string, err error) {
 	mode := r.Sealing.Mode
 	if s.Policy.Seal.On {
@@ -168,7 +157,7 @@ func (r *Runner) support(s Spec) (support seal.Support, why string, err error) {
 		return support, "", nil
 	}
 	if mode == config.SealOn {
-		return support, "", &Refusal{kind: ErrRefused, reason: "seal: on: " + err.Error(), cause: err}
+		return support, "", &refusal{kind: ErrRefused, reason: "seal: on: " + err.Error(), cause: err}
 	}
 	return support, err.Error(), nil
 }
@@ -186,7 +175,7 @@ func (w *work) list(private ...string) *confine.List {
 	})
 }
 
-// inForce returns what the record says of a list, before any program has started. It is a *Refusal if there can be no such list.
+// inForce returns what the record says of a list, before any program has started. It is a *refusal if there can be no such list.
 func (w *work) inForce(support seal.Support, list *confine.List) (*runlog.Sealed, error) {
 	rules, err := list.Summary(false)
 	if errors.Is(err, confine.ErrProtected) {
@@ -194,7 +183,7 @@ func (w *work) inForce(support seal.Support, list *confine.List) (*runlog.Sealed
 		if w.run.Kind == kindAsk {
 			key = "--add-dir "
 		}
-		return nil, &Refusal{kind: ErrRefused, reason: key + err.Error(), cause: err}
+		return nil, &refusal{kind: ErrRefused, reason: key + err.Error(), cause: err}
 	}
 	r := &runlog.Sealed{ABI: support.ABI, Network: job.NetworkAny, Read: rules.Read, Write: rules.Write, Sockets: rules.Sockets}
 	if !rules.Network {
@@ -209,4 +198,33 @@ func makeCanary(path string) error {
 		return err
 	}
 	return store.Write(path, []byte("A sealed program cannot read this file; every start of one tries it.\n"), store.Buffered)
+}
+
+// Service is what a process of a sealed run may have executed: what an agent may use of ollim, and what its engine starts.
+type Service struct {
+	Run     string
+	Servers []string // patterns of the tools of MCP servers that the engine is offered
+	Seal    *seal.Seal
+	Vars    []string // of the programs of those servers, KEY=value
+	Write   []string // directories and files that its processes may write, without links
+}
+
+// Socket is where the processes of a run connect to.
+type Socket struct {
+	Path   string       // absolute, without links
+	Listen func() error // makes the socket
+	Close  func()       // ends what is being executed, waits for it, and removes the socket
+}
+
+// serve returns the socket by which the run's process executes the commands of ollim that processes of a sealed run start.
+func (w *work) serve() Socket {
+	s := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.run.Sealed.Write})
+	w.socket = s.Path
+	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+s.Path)
+	return s
+}
+
+// servers is the patterns of the tools of MCP servers that a run's engine is offered.
+func (s Spec) servers(run *runlog.Run) []string {
+	return policy.OfServers(slices.Concat(run.Tools, s.Policy.Offered)...)
 }

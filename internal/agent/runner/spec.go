@@ -20,11 +20,11 @@ type Spec struct {
 	Identity     Identity
 	Input        prompt.Input // without what Run adds: the time, updates, the ping budget
 	Conversation conversation.Conversation
-	Engine       Choice
+	Engine       choice
 	Policy       Policy
 	Limits       Limits
 	Duties       []duty        // what must hold before the run may end
-	Origin       Origin        // nil: an automatic turn without a job
+	Origin       origin        // nil: an automatic turn without a job
 	Sender       outbox.Sender // how the owner hears of it; nil: as configured
 	Observe      Observer
 	Plain        bool   // no engine runs: the body of the task itself is sent to the owner
@@ -46,8 +46,8 @@ type Identity struct {
 	Guard       *lock.Guard // of the job, which the engine inherits and Run releases; nil: none
 }
 
-// Choice is what answers.
-type Choice struct {
+// choice is what answers.
+type choice struct {
 	Name       string // of the engine; "" is an error that tells the owner to configure one
 	Model      string // "" is the engine's default
 	Thinking   string // as in job files
@@ -62,7 +62,7 @@ type Policy struct {
 	Offered   []string // more patterns whose tools the model is shown; what is not in force is refused when called
 	Root      string   // the working directory; "" is the data directory
 	Dirs      []policy.Root
-	Seal      Seal
+	Seal      sealWish
 	AllowPing bool
 	Update    job.UpdateMode
 	Mode      policy.Mode // for what no pattern allows; "" is dontAsk
@@ -94,12 +94,12 @@ type Observer struct {
 // duty enforces something that must hold before a run may end. It may let the agent take another turn.
 type duty func(ctx context.Context, r *Runner, t *conversation.Turn) error
 
-// Origin is what asked for a run: a job's fire, the owner at a shell. Run calls its methods in this order.
-type Origin interface {
+// origin is what asked for a run: a job's fire, the owner at a shell. Run calls its methods in this order.
+type origin interface {
 	// Begin completes the record before it is written. It is the whole record of a run that goes on.
 	Begin(r *runlog.Record) error
 
-	// Permit returns a *Refusal if the run may not take place.
+	// Permit returns a *refusal if the run may not take place.
 	Permit() error
 
 	// Prepare returns the input of the turn. It does what must be done first, for which money is reserved by then.

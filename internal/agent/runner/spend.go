@@ -62,7 +62,7 @@ func finite(usd float64) float64 {
 
 // atLimit is the refusal of a run that may not spend anything.
 func atLimit(limit *spend.Limit) error {
-	return &Refusal{kind: ErrRefused, reason: limit.Error(), key: "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly), cause: limit}
+	return &refusal{kind: ErrRefused, reason: limit.Error(), key: "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly), cause: limit}
 }
 
 // raise is how the run's engine asks for more than was reserved at its start; nil for an engine that costs nothing.
