@@ -94,11 +94,7 @@ func (c *call) judgeUnix(raw []byte) (target, error) {
 		return target{}, unix.EINVAL
 	}
 	if name[0] == 0 {
-		all, err := listeningUnix()
-		if err != nil {
-			return target{}, err
-		}
-		return target{raw: raw}, c.network.inside(all.named(name))
+		return target{raw: raw}, c.judgeListeners(func(l unixListener) bool { return l.name == string(name) })
 	}
 	path, _, _ := bytes.Cut(name, []byte{0})
 	held, err := c.openPath(string(path))
@@ -152,11 +148,15 @@ func (c *call) judgeFile(held *os.File) error {
 	if err != nil {
 		return err
 	}
-	all, err := listeningUnix()
+	return c.judgeListeners(func(l unixListener) bool { return l.file == file })
+}
+
+func (c *call) judgeListeners(named func(unixListener) bool) error {
+	listening, err := listeningUnix(named)
 	if err != nil {
 		return err
 	}
-	return c.network.inside(all.at(file))
+	return c.network.inside(listening)
 }
 
 // lstatResolved follows no link: a directory of the rules may have been replaced by one.

@@ -54,14 +54,12 @@ func (c canary) try() error {
 		return os.NewSyscallError("clone", errno)
 	}
 	var status unix.WaitStatus
-	for {
-		_, err := unix.Wait4(pid, &status, 0, nil)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("wait: %w", err)
-		}
+	_, err := unix.Wait4(pid, &status, 0, nil)
+	for errors.Is(err, unix.EINTR) {
+		_, err = unix.Wait4(pid, &status, 0, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("wait: %w", err)
 	}
 	switch {
 	case status.Exited() && status.ExitStatus() == holds:

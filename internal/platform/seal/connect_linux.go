@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -183,26 +182,19 @@ const restart = unix.Errno(512)
 
 // interrupted returns an error if the caller has a signal to handle, which the kernel holds back until the answer.
 func (c *call) interrupted() error {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(int(c.pid)) + "/status")
+	fields, err := fieldsOf("/proc/" + strconv.Itoa(int(c.pid)) + "/status")
 	if err != nil {
 		return unix.ENOENT
 	}
-	fields := map[string]uint64{}
-	for line := range strings.Lines(string(status)) {
-		name, value, _ := strings.Cut(line, ":")
-		base := 16
-		if name == "Threads" {
-			base = 10
-		}
-		if n, err := strconv.ParseUint(strings.TrimSpace(value), base, 64); err == nil {
-			fields[name] = n
-		}
+	signals := func(name string) uint64 {
+		set, _ := strconv.ParseUint(fields[name], 16, 64) // as the kernel writes it
+		return set
 	}
-	heeded := ^(fields["SigBlk"] | fields["SigIgn"])
+	heeded := ^(signals("SigBlk") | signals("SigIgn"))
 	switch {
-	case fields["SigPnd"]&heeded != 0, fields["ShdPnd"]&heeded != 0 && fields["Threads"] == 1:
+	case signals("SigPnd")&heeded != 0, signals("ShdPnd")&heeded != 0 && fields["Threads"] == "1":
 		return restart
-	case fields["ShdPnd"]&heeded != 0:
+	case signals("ShdPnd")&heeded != 0:
 		return unix.EINTR // another thread may take the signal
 	default:
 		return nil

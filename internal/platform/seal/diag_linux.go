@@ -63,14 +63,9 @@ type inode struct {
 
 // inodeOf returns the inode of an open file, by its number and by the mount that it was found through.
 func inodeOf(f *os.File) (inode, error) {
-	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(f.Fd())))
+	fields, err := fieldsOf("/proc/self/fdinfo/" + strconv.Itoa(int(f.Fd())))
 	if err != nil {
 		return inode{}, err
-	}
-	fields := map[string]string{}
-	for line := range strings.Lines(string(info)) {
-		name, value, _ := strings.Cut(line, ":")
-		fields[name] = strings.TrimSpace(value)
 	}
 	number, err := strconv.ParseUint(fields["ino"], 10, 64)
 	if err != nil {
@@ -78,6 +73,17 @@ func inodeOf(f *os.File) (inode, error) {
 	}
 	device, err := deviceOf(fields["mnt_id"])
 	return inode{number: uint32(number), device: device}, err
+}
+
+// fieldsOf reads a file of lines "name: value".
+func fieldsOf(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	fields := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	return fields, err
 }
 
 func deviceOf(mount string) (uint32, error) {
@@ -100,35 +106,12 @@ func deviceOf(mount string) (uint32, error) {
 }
 
 type unixListener struct {
-	cookie uint64
-	name   string // "" without one; an abstract one begins with NUL
-	file   inode
+	name string // "" without one; an abstract one begins with NUL
+	file inode
 }
 
-type unixListeners []unixListener
-
-// named returns the cookies of those with an abstract name.
-func (l unixListeners) named(name []byte) (cookies []uint64) {
-	for _, socket := range l {
-		if socket.name == string(name) {
-			cookies = append(cookies, socket.cookie)
-		}
-	}
-	return cookies
-}
-
-// at returns the cookies of those bound to a file.
-func (l unixListeners) at(file inode) (cookies []uint64) {
-	for _, socket := range l {
-		if socket.file == file {
-			cookies = append(cookies, socket.cookie)
-		}
-	}
-	return cookies
-}
-
-// listeningUnix returns all unix sockets that listen.
-func listeningUnix() (found unixListeners, err error) {
+// listeningUnix returns the cookies of those unix sockets that listen and are wanted.
+func listeningUnix(wanted func(unixListener) bool) (cookies []uint64, err error) {
 	ask := make([]byte, 24) // struct unix_diag_req
 	ask[0] = unix.AF_UNIX
 	binary.NativeEndian.PutUint32(ask[4:], 1<<stateListen)
@@ -137,23 +120,25 @@ func listeningUnix() (found unixListeners, err error) {
 		if len(msg) < 16 {
 			return
 		}
-		socket := unixListener{cookie: binary.NativeEndian.Uint64(msg[8:])}
-		for msg = msg[16:]; len(msg) >= 4; {
-			size, kind := int(binary.NativeEndian.Uint16(msg)), binary.NativeEndian.Uint16(msg[2:])
-			if size < 4 || size > len(msg) {
+		var socket unixListener
+		for rest := msg[16:]; len(rest) >= 4; {
+			size, kind := int(binary.NativeEndian.Uint16(rest)), binary.NativeEndian.Uint16(rest[2:])
+			if size < 4 || size > len(rest) {
 				break
 			}
-			switch value := msg[4:size]; {
+			switch value := rest[4:size]; {
 			case kind == unixDiagName:
 				socket.name = string(value)
 			case kind == unixDiagFile && len(value) >= 8:
 				socket.file = inode{number: binary.NativeEndian.Uint32(value), device: binary.NativeEndian.Uint32(value[4:])}
 			}
-			msg = msg[min((size+3)&^3, len(msg)):]
+			rest = rest[min((size+3)&^3, len(rest)):]
 		}
-		found = append(found, socket)
+		if wanted(socket) {
+			cookies = append(cookies, binary.NativeEndian.Uint64(msg[8:]))
+		}
 	})
-	return found, err
+	return cookies, err
 }
 
 // diagnose sends a request for a list and calls each with the payload of every answer.

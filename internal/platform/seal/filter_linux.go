@@ -52,7 +52,7 @@ const (
 
 // filter returns the program; datagrams also lets sockets for DNS be made, whose messages the supervisor sends.
 func filter(datagrams bool) ([]unix.SockFilter, error) {
-	var a assembler
+	a := assembler{jumps: map[int][2]string{}, labels: map[string]int{}}
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
 		arch = unix.AUDIT_ARCH_AARCH64
@@ -99,22 +99,14 @@ type argumentCheck struct {
 
 func argumentChecks(datagrams bool) []argumentCheck {
 	refuseFlags := func(arg int, flags uint32) func(*assembler) {
-		return func(a *assembler) {
-			a.arg(arg)
-			a.jump(unix.BPF_JSET, flags, "EPERM", "allow")
-		}
+		return byArg(arg, unix.BPF_JSET, flags, "EPERM", "allow")
 	}
+	refuseValue := func(arg int, value uint32) func(*assembler) { return byArg(arg, unix.BPF_JEQ, value, "EPERM", "allow") }
 	// Its own threads are the supervisor's to tell apart, by number; 0 is the caller.
-	ownThread := func(arg int) func(*assembler) {
-		return func(a *assembler) {
-			a.arg(arg)
-			a.jump(unix.BPF_JEQ, 0, "allow", "notify")
-		}
-	}
+	ownThread := func(arg int) func(*assembler) { return byArg(arg, unix.BPF_JEQ, 0, "allow", "notify") }
 	kindThenThread := func(kind uint32) func(*assembler) {
 		return func(a *assembler) {
-			a.arg(0)
-			a.jump(unix.BPF_JEQ, kind, "", "EPERM")
+			byArg(0, unix.BPF_JEQ, kind, "", "EPERM")(a)
 			ownThread(1)(a)
 		}
 	}
@@ -125,15 +117,11 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		{[]uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_OPEN}, refuseValue(0, self)},
 		{[]uint32{unix.SYS_TGKILL, unix.SYS_RT_TGSIGQUEUEINFO}, refuseValue(1, self)},
 		{[]uint32{unix.SYS_FCNTL}, func(a *assembler) {
-			a.arg(1)
-			a.jump(unix.BPF_JEQ, unix.F_SETOWN_EX, "EPERM", "")
+			byArg(1, unix.BPF_JEQ, unix.F_SETOWN_EX, "EPERM", "")(a)
 			a.jump(unix.BPF_JEQ, unix.F_SETOWN, "", "allow")
 			refuseValue(2, self)(a)
 		}},
-		{[]uint32{unix.SYS_SOCKETPAIR}, func(a *assembler) {
-			a.arg(0)
-			a.jump(unix.BPF_JEQ, unix.AF_UNIX, "unix", "EAFNOSUPPORT")
-		}},
+		{[]uint32{unix.SYS_SOCKETPAIR}, byArg(0, unix.BPF_JEQ, unix.AF_UNIX, "unix", "EAFNOSUPPORT")},
 		{[]uint32{unix.SYS_SOCKET}, func(a *assembler) { checkSocket(a, datagrams) }},
 		{[]uint32{unix.SYS_SENDTO}, func(a *assembler) { checkSendto(a, datagrams) }},
 		{[]uint32{unix.SYS_SENDMSG}, func(a *assembler) { checkSendmsg(a, 2, datagrams) }},
@@ -154,10 +142,11 @@ func argumentChecks(datagrams bool) []argumentCheck {
 	}
 }
 
-func refuseValue(arg int, value uint32) func(*assembler) {
+// byArg decides by one argument.
+func byArg(arg int, op uint16, value uint32, yes, no string) func(*assembler) {
 	return func(a *assembler) {
 		a.arg(arg)
-		a.jump(unix.BPF_JEQ, value, "EPERM", "allow")
+		a.jump(op, value, yes, no)
 	}
 }
 
@@ -237,17 +226,11 @@ func (a *assembler) and(mask uint32) {
 }
 
 func (a *assembler) jump(op uint16, k uint32, yes, no string) {
-	if a.jumps == nil {
-		a.jumps = map[int][2]string{}
-	}
 	a.jumps[len(a.code)] = [2]string{yes, no}
 	a.code = append(a.code, unix.SockFilter{Code: unix.BPF_JMP | op, K: k})
 }
 
 func (a *assembler) label(name string) {
-	if a.labels == nil {
-		a.labels = map[string]int{}
-	}
 	a.labels[name] = len(a.code)
 }
 

@@ -5,6 +5,7 @@ package seal
 import (
 	"errors"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -26,7 +27,7 @@ func checkNetwork() error {
 	if err := filterSupported(); err != nil {
 		return err
 	}
-	_, err := listeningUnix() // CONFIG_UNIX_DIAG; where it is a module, the kernel loads it
+	_, err := listeningUnix(func(unixListener) bool { return false }) // CONFIG_UNIX_DIAG; where it is a module, the kernel loads it
 	return err
 }
 
@@ -63,11 +64,7 @@ func (n *network) restrict(rules Rules) (serve func(), err error) {
 func (n *network) ended(listener *os.File) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i, l := range n.listeners {
-		if l == listener {
-			n.listeners = append(n.listeners[:i], n.listeners[i+1:]...)
-		}
-	}
+	n.listeners = slices.DeleteFunc(n.listeners, func(l *os.File) bool { return l == listener })
 	_ = listener.Close() // nobody waits for an answer
 }
 
@@ -96,10 +93,8 @@ func (n *network) inside(listening []uint64) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, cookie := range listening {
-		if !n.bound[cookie] {
-			return errDenied
-		}
+	if slices.ContainsFunc(listening, func(cookie uint64) bool { return !n.bound[cookie] }) {
+		return errDenied
 	}
 	return nil
 }

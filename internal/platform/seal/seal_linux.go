@@ -124,16 +124,15 @@ func (s *Seal) Close() (err error) {
 
 func (r *run) end() error {
 	r.mu.Lock()
-	if !r.opened {
-		r.closed = true
-		r.mu.Unlock()
-		return nil
-	}
 	r.closed = true
+	opened := r.opened
 	if r.idle != nil {
 		close(r.idle.work)
 	}
 	r.mu.Unlock()
+	if !opened {
+		return nil
+	}
 	err := os.NewSyscallError("close", unix.Close(r.ended[1]))
 	r.threads.Wait()
 	r.network.close()

@@ -3,6 +3,7 @@
 package seal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -255,8 +257,9 @@ func descendants(processes *os.File) (alive []int, failed error) {
 			entry := entries[at:]
 			length := int(binary.NativeEndian.Uint16(entry[unsafe.Offsetof(unix.Dirent{}.Reclen):]))
 			at += length
-			pid := number(entry[unsafe.Offsetof(unix.Dirent{}.Name):length])
-			if pid <= 0 || pid == own || unix.Kill(pid, 0) != nil {
+			name, _, _ := bytes.Cut(entry[unsafe.Offsetof(unix.Dirent{}.Name):length], []byte{0})
+			pid, err := strconv.Atoi(string(name))
+			if err != nil || pid == own || unix.Kill(pid, 0) != nil {
 				continue
 			}
 			process, err := unix.PidfdOpen(pid, 0)
@@ -271,20 +274,6 @@ func descendants(processes *os.File) (alive []int, failed error) {
 			}
 		}
 	}
-}
-
-// number returns the decimal number that a name is up to its zero byte, -1 if it is none.
-func number(name []byte) (n int) {
-	for _, c := range name {
-		switch {
-		case c == 0:
-			return n
-		case c < '0' || c > '9':
-			return -1
-		}
-		n = n*10 + int(c-'0')
-	}
-	return -1
 }
 
 func closeAll(fds []int) {
