@@ -86,9 +86,6 @@ func (x *exchange) embeds() (n, size int) {
 		Footer struct {
 			Text string `json:"text"`
 		} `json:"footer"`
-		Author struct {
-			Name string `json:"name"`
-		} `json:"author"`
 	}
 	raw, ok := x.in["embeds"]
 	if !ok {
@@ -100,10 +97,10 @@ func (x *exchange) embeds() (n, size int) {
 	}
 	count := utf8.RuneCountInString
 	for _, e := range list {
-		if count(e.Title) > 256 || count(e.Description) > 4096 || len(e.Fields) > 25 || count(e.Footer.Text) > 2048 || count(e.Author.Name) > 256 {
+		if count(e.Title) > 256 || count(e.Description) > 4096 || len(e.Fields) > 25 || count(e.Footer.Text) > 2048 {
 			size = maxEmbedAt + 1
 		}
-		size += count(e.Title) + count(e.Description) + count(e.Footer.Text) + count(e.Author.Name)
+		size += count(e.Title) + count(e.Description) + count(e.Footer.Text)
 		for _, f := range e.Fields {
 			if f.Name == "" || f.Value == "" || count(f.Name) > 256 || count(f.Value) > 1024 {
 				size = maxEmbedAt + 1

@@ -233,7 +233,7 @@ func (s *Server) begin(c *conn, f frame) bool {
 		return c.closeWith(4005)
 	case f.Op == 2 && in.Intents == nil:
 		return c.closeWith(4013)
-	case f.Op == 2 && *in.Intents&(1<<1|1<<8|1<<15)&^s.options.Intents != 0:
+	case f.Op == 2 && *in.Intents&(1<<1|1<<8|1<<15) != 0: // the application has no privileged ones
 		return c.closeWith(4014)
 	}
 	s.mu.Lock()

@@ -1,7 +1,6 @@
 package discordapi
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -90,9 +89,6 @@ func (x *exchange) application(parts []string) {
 	switch {
 	case slices.Contains(parts, "@me"):
 		app := map[string]any{"id": Application, "name": "ollim", "description": "", "owner": userOf(Owner), "team": nil, "flags": 0}
-		if x.options.Intents&(1<<15) != 0 {
-			app["flags"] = 1 << 19 // GATEWAY_MESSAGE_CONTENT_LIMITED
-		}
 		if len(x.options.Team) > 0 {
 			var members []any
 			for _, id := range x.options.Team {
@@ -106,8 +102,6 @@ func (x *exchange) application(parts []string) {
 		x.checkCommands()
 		x.world.commands = x.call.Body
 		x.answer(http.StatusOK, x.call.Body)
-	case parts[len(parts)-1] == "commands":
-		x.answer(http.StatusOK, json.RawMessage(cmp.Or(string(x.world.commands), "[]")))
 	default:
 		x.fail(http.StatusNotFound, 0, "404: Not Found")
 	}
@@ -177,11 +171,11 @@ func (x *exchange) history(c *Channel) {
 	if n, err := strconv.Atoi(x.call.Query.Get("limit")); err == nil && n >= 1 && n <= 100 {
 		limit = n
 	}
-	after, before := x.call.Query.Get("after"), x.call.Query.Get("before")
+	after := x.call.Query.Get("after")
 	list := []*Message{}
 	for _, id := range x.world.order {
 		m := x.world.messages[id]
-		if m.Channel == c.ID && !m.Deleted && !m.Ephemeral && (after == "" || number(id) > number(after)) && (before == "" || number(id) < number(before)) {
+		if m.Channel == c.ID && !m.Deleted && !m.Ephemeral && (after == "" || number(id) > number(after)) {
 			list = append(list, m)
 		}
 	}
@@ -239,26 +233,15 @@ func (x *exchange) edit(m *Message) {
 
 func (x *exchange) reaction(m *Message, parts []string) {
 	emoji, err := url.PathUnescape(parts[0])
-	if err != nil {
+	if err != nil || len(parts) != 2 || parts[1] != "@me" {
 		x.fail(http.StatusBadRequest, 10014, "Unknown Emoji")
 		return
 	}
 	switch x.call.Method {
-	case http.MethodGet:
-		users := []user{}
-		for _, id := range m.Reactions[emoji] {
-			users = append(users, userOf(id))
-		}
-		x.answer(http.StatusOK, users)
-		return
 	case http.MethodPut:
 		m.Reactions[emoji] = append(slices.DeleteFunc(m.Reactions[emoji], func(u string) bool { return u == Bot }), Bot)
 	case http.MethodDelete:
-		who := Bot
-		if len(parts) > 1 && parts[1] != "@me" {
-			who = parts[1]
-		}
-		m.Reactions[emoji] = slices.DeleteFunc(m.Reactions[emoji], func(u string) bool { return u == who })
+		m.Reactions[emoji] = slices.DeleteFunc(m.Reactions[emoji], func(u string) bool { return u == Bot })
 	}
 	if len(m.Reactions[emoji]) == 0 {
 		delete(m.Reactions, emoji)

@@ -25,7 +25,6 @@ type Options struct {
 	Heartbeat time.Duration // the interval that HELLO asks for; 0 is Discord's 41.25 s
 	Limits    bool          // requests over the rate limits get 429
 	Unlimited bool          // the rate limits are a thousand requests a second, for a test of many turns
-	Intents   int           // privileged intents that the application may use
 	Team      []string      // user ids of the team that owns the application, the owner first; nil: Owner owns it
 	Memory    bool          // connections are made by Transport alone, for a test in a bubble of testing/synctest
 	Closed    int           // code with which opening a DM or sending to it is refused, such as 50007; 0: DMs are open

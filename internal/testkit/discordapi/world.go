@@ -3,7 +3,6 @@ package discordapi
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -183,7 +182,7 @@ func (s *Server) messageEvent(m *Message, more map[string]any) map[string]any {
 			e["referenced_message"] = quoted
 		}
 	}
-	if m.Guild != "" && s.options.Intents&(1<<15) == 0 && !strings.Contains(m.Content, "<@"+Bot+">") && m.Author.ID != Bot {
+	if m.Guild != "" && !strings.Contains(m.Content, "<@"+Bot+">") && m.Author.ID != Bot {
 		e["content"] = ""
 	}
 	maps.Copy(e, more)
@@ -191,24 +190,15 @@ func (s *Server) messageEvent(m *Message, more map[string]any) map[string]any {
 }
 
 // React adds a user's reaction to a message.
-func (s *Server) React(user, message, emoji string) { s.react(user, message, emoji, true) }
-
-// react adds or removes a reaction.
-func (s *Server) react(user, message, emoji string, add bool) {
+func (s *Server) React(user, message, emoji string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.world.messages[message]
 	if m == nil {
 		return
 	}
-	name := "MESSAGE_REACTION_ADD"
-	m.Reactions[emoji] = slices.DeleteFunc(m.Reactions[emoji], func(u string) bool { return u == user })
-	if add {
-		m.Reactions[emoji] = append(m.Reactions[emoji], user)
-	} else {
-		name = "MESSAGE_REACTION_REMOVE"
-	}
-	s.dispatch(name, map[string]any{
+	m.Reactions[emoji] = append(slices.DeleteFunc(m.Reactions[emoji], func(u string) bool { return u == user }), user)
+	s.dispatch("MESSAGE_REACTION_ADD", map[string]any{
 		"user_id": user, "channel_id": m.Channel, "message_id": m.ID, "guild_id": m.Guild, "emoji": map[string]any{"id": nil, "name": emoji},
 	}, s.intentOf(m.Channel, 1<<13, 1<<10))
 	s.note()
@@ -303,5 +293,3 @@ func (m Message) Button(label string) string {
 	}
 	return found
 }
-
-func (m Message) String() string { return fmt.Sprintf("%s: %s", m.Author.Username, m.Content) }
