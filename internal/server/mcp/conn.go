@@ -15,16 +15,14 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// conn is one client on two streams. mcp-go has this too (StdioServer), with these defects in v0.49: a notification is
-// written by a separate goroutine and comes after the result in 40 of 40 calls, the end of the input does not cancel a
-// call but waits for it without limit, a last line without a newline is lost, and all servers of a process share one
-// session.
+// conn is one client on two streams. mcp-go has this too (StdioServer), with these defects in v0.49: the end of the input
+// does not cancel a call but waits for it without limit, a last line without a newline is lost, and all servers of a
+// process share one session.
 //
 // One goroutine reads lines, only one writes, so that output is not interleaved, and one runs each call.
 type conn struct {
 	handle  func(context.Context, json.RawMessage) mcp.JSONRPCMessage
 	warn    func(string)
-	notes   <-chan mcp.JSONRPCNotification
 	answers chan []byte   // closed when all have been passed to the writer
 	quit    chan struct{} // closed when the rest must not be written, because calls are abandoned
 
@@ -165,44 +163,26 @@ func (c *conn) send(answer []byte, until <-chan struct{}) {
 	}
 }
 
-// write is the only writer of out. A tool queues its notifications before it returns its result, so the queue is
-// written before an answer, which keeps the order without waiting.
-//
-// If out fails, write stops everything else, and drains what still arrives so that no sender blocks.
+// write is the only writer of out. If out fails, it stops everything else, and drains what still arrives so that no
+// sender blocks.
 func (c *conn) write(out io.Writer, stop context.CancelCauseFunc) (failed error) {
-	put := func(data []byte) {
-		if failed != nil || data == nil || closed(c.quit) {
-			return
-		}
-		if _, err := out.Write(append(data, '\n')); err != nil {
-			failed = fmt.Errorf("writing to the client: %w", err)
-			stop(failed)
-		}
-	}
 	for {
 		select {
 		case <-c.quit:
 			return failed
-		case n := <-c.notes:
-			put(c.encoded(n))
 		case answer, open := <-c.answers:
-			for range len(c.notes) {
-				put(c.encoded(<-c.notes))
-			}
-			put(answer)
 			if !open {
 				return failed
 			}
+			if failed != nil || closed(c.quit) {
+				continue
+			}
+			if _, err := out.Write(append(answer, '\n')); err != nil {
+				failed = fmt.Errorf("writing to the client: %w", err)
+				stop(failed)
+			}
 		}
 	}
-}
-
-func (c *conn) encoded(n mcp.JSONRPCNotification) []byte {
-	data, err := json.Marshal(n)
-	if err != nil {
-		c.warn("a notification was dropped: " + oneLine(err))
-	}
-	return data
 }
 
 func closed(ch <-chan struct{}) bool {

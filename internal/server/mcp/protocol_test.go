@@ -183,54 +183,6 @@ func TestCallsRunAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestProgressComesBeforeTheResult(t *testing.T) {
-	p := connect(t, toys{})
-	p.open()
-	note := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":%d}}`
-	for i := range 40 {
-		p.send(request(i, "progress", "{}"))
-		p.expect(fmt.Sprintf(note, 1))
-		p.expect(fmt.Sprintf(note, 2))
-		p.expect(result(i, "{}"))
-	}
-}
-
-func TestProgressComesBeforeTheResultAmongManyCalls(t *testing.T) {
-	const n, steps = 40, 10
-	p := connect(t, one(func(ctx context.Context, _ string, input json.RawMessage) engine.ToolResult {
-		var in struct{ N int }
-		_ = json.Unmarshal(input, &in)
-		for i := range steps {
-			notify(ctx, in.N*steps+i)
-		}
-		return engine.ToolResult{}
-	}))
-	p.open()
-	go func() {
-		for i := range n {
-			p.send(request(i, "it", fmt.Sprintf(`{"n":%d}`, i)))
-		}
-	}()
-	reported := map[int]int{}
-	for range n * (steps + 1) {
-		var m struct {
-			ID     *int
-			Params struct{ Progress int }
-		}
-		if err := json.Unmarshal([]byte(p.next()), &m); err != nil {
-			t.Fatal(err)
-		}
-		switch call := m.Params.Progress / steps; {
-		case m.ID != nil && reported[*m.ID] != steps:
-			t.Errorf("call %d: its result came after %d of %d notifications", *m.ID, reported[*m.ID], steps)
-		case m.ID == nil && m.Params.Progress%steps != reported[call]:
-			t.Errorf("call %d: notification %d came as number %d", call, m.Params.Progress%steps, reported[call])
-		case m.ID == nil:
-			reported[call]++
-		}
-	}
-}
-
 func TestACancelledCallIsNotAnswered(t *testing.T) {
 	ended := make(chan error, 100)
 	p := connect(t, one(func(ctx context.Context, _ string, _ json.RawMessage) engine.ToolResult {

@@ -6,7 +6,6 @@
 //
 //   - Nothing but messages of the protocol goes to the output.
 //   - Calls run at the same time, and each gets one answer, except one that the client has cancelled, which gets none.
-//   - What a tool tells before its result (a notification of progress) leaves before the result.
 //   - A tool's failure, its crash included, is a result with isError, which the model reads. An error of the protocol is
 //     kept for what is wrong with the request: an unknown tool, an unknown method, a line that is no JSON.
 //   - A result is no longer than maxText; how much was cut is said at its end.
@@ -52,35 +51,25 @@ const name = "ollim" // tools appear to the model as mcp__ollim__…
 func (s Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	mcpServer := server.NewMCPServer(name, s.Version,
 		server.WithToolCapabilities(false), server.WithInstructions(s.Instructions))
-	client := &session{server: s, notes: make(chan mcp.JSONRPCNotification, maxNotes)}
-	c := &conn{
-		handle:  mcpServer.HandleMessage,
-		notes:   client.notes,
-		warn:    s.Warn,
-		answers: make(chan []byte),
-		quit:    make(chan struct{}),
-	}
-	return c.serve(mcpServer.WithContext(ctx, client), in, out)
+	c := &conn{handle: mcpServer.HandleMessage, warn: s.Warn, answers: make(chan []byte), quit: make(chan struct{})}
+	return c.serve(mcpServer.WithContext(ctx, &session{server: s}), in, out)
 }
-
-// maxNotes is the maximum number of queued notifications. A tool that is faster than the client gets an error for the
-// next one: progress is not worth waiting for.
-const maxNotes = 1000
 
 // session is mcp-go's view of the client. The library calls it for tools that may change.
 type session struct {
 	server      Server
-	notes       chan mcp.JSONRPCNotification
 	initialized atomic.Bool
 }
 
 var _ server.SessionWithTools = (*session)(nil)
 
-func (s *session) SessionID() string                                   { return "stdio" }
-func (s *session) Initialize()                                         { s.initialized.Store(true) }
-func (s *session) Initialized() bool                                   { return s.initialized.Load() }
-func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notes }
-func (s *session) GetSessionTools() map[string]server.ServerTool       { return s.server.tools() }
+func (s *session) SessionID() string                             { return "stdio" }
+func (s *session) Initialize()                                   { s.initialized.Store(true) }
+func (s *session) Initialized() bool                             { return s.initialized.Load() }
+func (s *session) GetSessionTools() map[string]server.ServerTool { return s.server.tools() }
+
+// NotificationChannel is for servers that send notifications. This server sends none.
+func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification { return nil }
 
 // SetSessionTools is for servers that add tools to a session. This server adds none.
 func (s *session) SetSessionTools(map[string]server.ServerTool) {}

@@ -19,7 +19,6 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/ollim/ollim/internal/engine"
 )
@@ -54,7 +53,7 @@ func (toys) List() []engine.Tool {
 	return []engine.Tool{
 		{Name: "ping_user", Description: "Pings.", Schema: json.RawMessage(echoSchema)},
 		{Name: "echo", Description: "Says its input.", Schema: json.RawMessage(echoSchema)},
-		{Name: "fail"}, {Name: "crash"}, {Name: "progress"}, {Name: "sleep"}, {Name: "long"},
+		{Name: "fail"}, {Name: "crash"}, {Name: "sleep"}, {Name: "long"},
 	}
 }
 
@@ -65,9 +64,6 @@ func (toys) Call(ctx context.Context, name string, input json.RawMessage) engine
 	case "crash":
 		var nowhere *engine.Tool
 		return engine.ToolResult{Text: nowhere.Name}
-	case "progress":
-		notify(ctx, 1)
-		notify(ctx, 2)
 	case "sleep":
 		<-ctx.Done()
 		return engine.ToolResult{Text: context.Cause(ctx).Error(), IsError: true}
@@ -75,14 +71,6 @@ func (toys) Call(ctx context.Context, name string, input json.RawMessage) engine
 		return engine.ToolResult{Text: strings.Repeat("0123456789", 30_000)}
 	}
 	return engine.ToolResult{Text: string(input)}
-}
-
-func notify(ctx context.Context, progress int) {
-	err := server.ServerFromContext(ctx).SendNotificationToClient(ctx, "notifications/progress",
-		map[string]any{"progressToken": "t", "progress": progress})
-	if err != nil {
-		panic(err)
-	}
 }
 
 // box is tools made of functions.
@@ -263,7 +251,7 @@ func everything(t *testing.T, c *client.Client) {
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
 	}
-	if want := []string{"crash", "echo", "fail", "long", "ping_user", "progress", "sleep"}; !slices.Equal(names, want) {
+	if want := []string{"crash", "echo", "fail", "long", "ping_user", "sleep"}; !slices.Equal(names, want) {
 		t.Errorf("tools %q", names)
 	}
 	for _, row := range []struct {
