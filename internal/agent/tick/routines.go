@@ -3,12 +3,15 @@ package tick
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
@@ -211,4 +214,21 @@ func (m Minute) miss(ctx context.Context, history map[string][]slot.Schedule, la
 		}
 	}
 	return to, nil
+}
+
+// Quiet is how long ago Seen may be while ticks come each minute.
+const Quiet = noteEvery + 2*time.Minute
+
+// Seen returns the latest tick that is known, to within five minutes: not every tick writes something. It is zero before the first
+// one. It is read-only.
+func Seen(home paths.Dir) (time.Time, error) {
+	path := pagePath(home)
+	p, invalid, err := store.PeekJSON[page](path)
+	if invalid != nil {
+		err = fmt.Errorf("%s: not valid: %w", path, invalid)
+	}
+	if err != nil || p.Accounted.IsZero() {
+		return time.Time{}, err
+	}
+	return p.Accounted.Add(slot.Grace), nil
 }

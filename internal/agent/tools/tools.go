@@ -1,6 +1,6 @@
 // Package tools implements the agent's tools. The record of the calling run determines what a tool may do, never memory, so
-// the process that fires, the server that the engine starts and a shell command that the agent types agree. Each tool is one
-// file, with a .md file for the description that the agent reads.
+// the process that fires, the server that the engine starts and a shell command that the agent types agree. Each tool has a .md
+// file with the description that the agent reads.
 package tools
 
 import (

@@ -8,15 +8,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -244,4 +247,67 @@ func (b *Set) has(j job.Job) bool {
 		}
 	}
 	return true
+}
+
+func callListReminders(_ context.Context, b *Set, _ struct{}) (string, error) {
+	s, err := b.Jobs.Load()
+	if err != nil {
+		return "", err
+	}
+	jobs := s.Only(job.Reminder).Jobs
+	if len(jobs) == 0 {
+		return "No reminders.", nil
+	}
+	order.Sort(jobs, func(a, z job.Job) int { return a.RunAt.Compare(z.RunAt) })
+	var lines []string
+	for _, j := range jobs {
+		lines = append(lines, fmt.Sprintf("%s  %s  %s", j.ID, j.RunAt.In(b.Zone).Format(time.RFC3339), j.Label()))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+func callCancelReminder(_ context.Context, b *Set, in struct {
+	ID string `json:"id"`
+}) (string, error) {
+	s, err := b.Jobs.Load()
+	if err != nil {
+		return "", err
+	}
+	j, err := s.Only(job.Reminder).Find(in.ID)
+	if err != nil {
+		return "", err
+	}
+	if err := b.Jobs.Cancel(j); errors.Is(err, job.ErrFiring) {
+		return "", &Refused{"It is already running."}
+	} else if err != nil {
+		return "", err
+	}
+	return "Cancelled.", nil
+}
+
+func chains(b *Set) error {
+	r := b.Run.Record
+	switch {
+	case r.MaxChain == 0:
+		return &Refused{"follow_up_chain is for reminders with max-chain only; to be reminded later use add_reminder."}
+	case r.ChainDepth >= r.MaxChain:
+		return &Refused{prompt.FollowUpTooLate(r.Foreground, r.AllowPing, job.UpdateMode(r.Update))}
+	}
+	return nil
+}
+
+// maxFollowUp is a week, in minutes.
+const maxFollowUp = 7 * 24 * 60
+
+func callFollowUp(ctx context.Context, b *Set, in struct {
+	Minutes int `json:"minutes_from_now"`
+}) (string, error) {
+	if in.Minutes < 1 || in.Minutes > maxFollowUp {
+		return "", fmt.Errorf("bad arguments: minutes_from_now must be 1 to %d", maxFollowUp)
+	}
+	at := b.Disk.Now().Add(time.Duration(in.Minutes) * time.Minute).In(b.Zone)
+	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.FollowUp, Text: at.Format(time.RFC3339)}); err != nil {
+		return "", err
+	}
+	return "The next check is at " + at.Format("Mon 2006-01-02 3:04 PM MST") + ".", nil
 }

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/update"
 )
 
 // pings is for every tool that reaches the owner: the job's own word, which nothing passes.
@@ -152,4 +155,45 @@ func (b *Set) sendByUpdate(ctx context.Context, m outbox.Message, asks bool) (st
 		return "", err
 	}
 	return "No delivery is configured, so the owner will see this in the next conversation.", nil
+}
+
+func callPing(ctx context.Context, b *Set, in struct {
+	Message  string `json:"message"`
+	Critical bool   `json:"critical"`
+}) (string, error) {
+	text := update.Clean(in.Message)
+	if text == "" {
+		return "", errors.New("bad arguments: message is empty")
+	}
+	return b.reach(ctx, outbox.Message{Text: text, Critical: in.Critical})
+}
+
+func callEmbed(ctx context.Context, b *Set, in struct {
+	outbox.Embed
+	Critical bool `json:"critical"`
+}) (string, error) {
+	embed, err := in.Clean()
+	if err != nil {
+		return "", fmt.Errorf("bad arguments: %w", err)
+	}
+	buttons, err := Buttons(ctx, b.Questions, &embed)
+	if err != nil {
+		return "", err
+	}
+	return b.reach(ctx, outbox.Message{Text: embed.Text(), Embed: &embed, Buttons: buttons, Critical: in.Critical})
+}
+
+// Buttons takes the buttons out of an embed, whose prompts it keeps.
+func Buttons(ctx context.Context, prompts question.Book, e *outbox.Embed) (list []outbox.Button, err error) {
+	for _, a := range e.Actions {
+		verb, arg, _ := strings.Cut(a.Action, ":")
+		if verb == outbox.ButtonAgent {
+			if arg, err = prompts.KeepPrompt(ctx, arg); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, outbox.Button{Label: a.Label, ID: outbox.ButtonID(verb, arg), Style: a.Style})
+	}
+	e.Actions = nil
+	return list, nil
 }

@@ -2,6 +2,8 @@ package tools
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
@@ -51,4 +53,50 @@ func (b *Set) mayLeave(ctx context.Context) error {
 		return &Refused{"The owner has said nothing in this fork yet: wait for their first message."}
 	}
 	return nil
+}
+
+func inMain(b *Set) error {
+	if b.Run.Key != session.MainKey {
+		return &Refused{"enter_fork is for the main conversation only."}
+	}
+	return nil
+}
+
+func callEnterFork(ctx context.Context, b *Set, in struct {
+	Topic string `json:"topic"`
+}) (string, error) {
+	_, open, err := b.Sessions.Fork(ctx)
+	if err != nil {
+		return "", err
+	}
+	if open {
+		return "", &Refused{"An interactive fork is already open."}
+	}
+	wish := runlog.Event{Type: runlog.ForkWish, Tool: runlog.EnterFork, Text: strings.TrimSpace(in.Topic)}
+	if err := b.Run.Event(ctx, wish); err != nil {
+		return "", err
+	}
+	return "Noted: the interactive fork opens when this turn ends. End the turn now, and go on with the topic there.", nil
+}
+
+func callSaveContext(ctx context.Context, b *Set, _ struct{}) (string, error) {
+	if err := b.mayLeave(ctx); err != nil {
+		return "", err
+	}
+	f, _, err := b.Sessions.Fork(ctx)
+	if err != nil {
+		return "", err
+	}
+	f.Turns++ // this one will have ended
+	err = b.Sessions.Savable(f)
+	if errors.Is(err, session.ErrMainMoved) || errors.Is(err, session.ErrResumed) || errors.Is(err, session.ErrNoTurn) {
+		return "", &Refused{"Not possible: " + err.Error() + ". Use `report_updates` instead."}
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.ForkWish, Tool: runlog.SaveContext}); err != nil {
+		return "", err
+	}
+	return "Noted: the fork becomes the main conversation when this turn ends.", nil
 }
