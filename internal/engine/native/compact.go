@@ -121,11 +121,11 @@ func (t *turn) successor(ctx context.Context, entries []transcript.Entry, instru
 	at := transcript.Cut(entries, keep)
 	summary, err := t.summary(ctx, entries[:at], instructions)
 	if err != nil {
-		return "", history{}, err
+		return "", nil, err
 	}
 	h, err := t.e.header(t.request)
 	if err != nil {
-		return "", history{}, err
+		return "", nil, err
 	}
 	next, err := t.talk.compact(summary, entries, at, t.window()*keptPrompt/100, h)
 	return summary, next, err

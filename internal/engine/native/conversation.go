@@ -75,7 +75,7 @@ func (c *conversation) files() (files []*os.File) {
 }
 
 // id is the session's.
-func (c *conversation) id() string { return c.history.ID }
+func (c *conversation) id() string { return c.history.header().ID }
 
 // say adds the prompt, with files in front of its text. It is not added again if the run has said it before, when the service was overloaded.
 func (c *conversation) say(prompt string, files []transcript.Block) error {
@@ -89,7 +89,7 @@ func (c *conversation) say(prompt string, files []transcript.Block) error {
 		n--
 		old = c.entries[n]
 	}
-	c.entries = c.history.Settled(c.entries[:n])
+	c.entries = c.history.header().Settled(c.entries[:n])
 	c.start = len(c.entries)
 	if again {
 		c.entries = append(c.entries, old)
@@ -132,7 +132,7 @@ func (c *conversation) noteFull() error {
 // compact begins the history that continues this one with a summary and the entries from an index on, without moving to it. In
 // the middle of a turn the prompt is kept whole, with its files, unless it has more than most tokens.
 func (c *conversation) compact(summary string, entries []transcript.Entry, from, most int, h transcript.Header) (history, error) {
-	old, kept := c.history.Header, entries[from:]
+	old, kept := c.history.header(), entries[from:]
 	h.Cwd, h.ParentID, h.MidTurn = old.Cwd, old.ID, c.start >= 0 && (c.mid || c.prompt(kept) < 0)
 	if at := c.prompt(entries); at >= 0 && at < from && bytesOf(entries[at].Message)/engine.BytesPerToken <= most {
 		kept = append([]transcript.Entry{entries[at]}, kept...)
@@ -150,9 +150,9 @@ func (c *conversation) replace(ctx context.Context, next history) error {
 		return err
 	}
 	if at := c.prompt(c.entries); at >= 0 {
-		c.entries = append(next.Settled(c.entries[:at]), c.entries[at:]...)
+		c.entries = append(next.header().Settled(c.entries[:at]), c.entries[at:]...)
 	}
-	c.start, c.mid = min(c.start, 0), next.MidTurn
+	c.start, c.mid = min(c.start, 0), next.header().MidTurn
 	return nil
 }
 

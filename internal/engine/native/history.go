@@ -11,68 +11,77 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// history stores the conversation of a session: in a transcript, or nowhere if the session is not kept.
-type history struct {
-	transcript.Transcript                    // without a Path if the session is not kept
-	entries               []transcript.Entry // that a session that is not kept begins with
-	e                     *Engine
-	discard               bool // what compact begins is not kept
+// history stores the conversation of a session: in a file, or in memory for a session that is not kept.
+type history interface {
+	header() transcript.Header
+	// lock prevents other processes from appending until the guard is released. The guard is nil if no other process can append.
+	lock(ctx context.Context) (*lock.Guard, error)
+	load() ([]transcript.Entry, error)
+	append(d store.Durability, e transcript.Entry) error
+	// compact begins the history that continues this one: a summary, then the last entries.
+	compact(summary string, last []transcript.Entry, h transcript.Header) (history, error)
+	// successor returns the history that an earlier compaction began. The error wraps transcript.ErrUnknown if there is none.
+	successor() (history, error)
 }
 
-func (h history) kept() bool { return h.Path != "" }
-
-// lock prevents other processes from appending until the guard is released. The guard is nil if no other process can append.
-func (h history) lock(ctx context.Context) (*lock.Guard, error) {
-	if !h.kept() {
-		return nil, nil
-	}
-	return h.Lock(ctx, h.e.Locks)
+// file is a history on disk.
+type file struct {
+	transcript.Transcript
+	e       *Engine
+	discard bool // what compact begins is not kept
 }
 
-func (h history) load() ([]transcript.Entry, error) {
-	if !h.kept() {
-		return h.entries, nil
-	}
-	return h.Load(nil)
-}
+func (f file) header() transcript.Header                     { return f.Header }
+func (f file) lock(ctx context.Context) (*lock.Guard, error) { return f.Lock(ctx, f.e.Locks) }
+func (f file) load() ([]transcript.Entry, error)             { return f.Load(nil) }
 
 // append appends an entry, after its files.
-func (h history) append(d store.Durability, e transcript.Entry) error {
-	if !h.kept() {
-		return nil
-	}
-	if err := h.e.put(e); err != nil {
+func (f file) append(d store.Durability, e transcript.Entry) error {
+	if err := f.e.put(e); err != nil {
 		return err
 	}
-	return h.Append(d, e)
+	return f.Append(d, e)
 }
 
-// compact begins the history that continues this one: a summary, then the last entries.
-func (h history) compact(summary string, last []transcript.Entry, header transcript.Header) (history, error) {
-	header.Compacted = true
-	entries, err := transcript.Summarized(summary, last, header.Timestamp)
+func (f file) compact(summary string, last []transcript.Entry, h transcript.Header) (history, error) {
+	h.Compacted = true
+	entries, err := transcript.Summarized(summary, last, h.Timestamp)
 	if err != nil {
-		return history{}, err
+		return nil, err
 	}
-	return h.e.write(header, entries, h.kept() && !h.discard)
+	return f.e.write(h, entries, !f.discard)
 }
 
-// successor returns the history that an earlier compaction began. The error wraps transcript.ErrUnknown if there is none.
-func (h history) successor() (history, error) {
-	if !h.kept() {
-		return h, transcript.ErrUnknown
-	}
-	t, err := h.Successor()
-	return history{Transcript: t, e: h.e, discard: h.discard}, err
+func (f file) successor() (history, error) {
+	t, err := f.Successor()
+	return file{t, f.e, f.discard}, err
+}
+
+// memory is a history that ends with the turn.
+type memory struct {
+	transcript.Header
+	entries []transcript.Entry
+}
+
+func (m memory) header() transcript.Header                     { return m.Header }
+func (memory) lock(context.Context) (*lock.Guard, error)       { return nil, nil }
+func (m memory) load() ([]transcript.Entry, error)             { return m.entries, nil }
+func (memory) append(store.Durability, transcript.Entry) error { return nil }
+func (memory) successor() (history, error)                     { return nil, transcript.ErrUnknown }
+
+func (memory) compact(summary string, last []transcript.Entry, h transcript.Header) (history, error) {
+	h.Compacted = true
+	entries, err := transcript.Summarized(summary, last, h.Timestamp)
+	return memory{h, entries}, err
 }
 
 // write begins a session with entries.
 func (e *Engine) write(h transcript.Header, entries []transcript.Entry, kept bool) (history, error) {
 	if !kept {
-		return history{Transcript: transcript.Transcript{Header: h}, entries: entries, e: e}, nil
+		return memory{h, entries}, nil
 	}
 	t, err := e.Sessions.Create(h, entries...)
-	return history{Transcript: t, e: e}, err
+	return file{t, e, false}, err
 }
 
 // open returns the history of the request's session, or begins one.
@@ -84,13 +93,13 @@ func (e *Engine) open(r engine.Request) (history, error) {
 	source, err := e.Sessions.Find(s.ID)
 	switch {
 	case errors.Is(err, transcript.ErrUnknown) && engine.Holder(s.ID) != engine.Native, err == nil && engine.HolderOf(source.Header) != engine.Native:
-		return history{}, engine.Foreign(s.ID)
+		return nil, engine.Foreign(s.ID)
 	case errors.Is(err, transcript.ErrUnknown):
-		return history{}, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, s.ID)
+		return nil, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, s.ID)
 	case err != nil:
-		return history{}, err
+		return nil, err
 	case !s.Fork:
-		return history{Transcript: source, e: e, discard: s.Discard}, nil
+		return file{source, e, s.Discard}, nil
 	}
 	for s.Follow {
 		next, err := source.Successor()
@@ -98,13 +107,13 @@ func (e *Engine) open(r engine.Request) (history, error) {
 			break
 		}
 		if err != nil {
-			return history{}, err
+			return nil, err
 		}
 		source = next
 	}
 	source, entries, err := e.Sessions.Complete(source)
 	if err != nil {
-		return history{}, err
+		return nil, err
 	}
 	return e.begun(r, source.ID, entries)
 }
@@ -113,7 +122,7 @@ func (e *Engine) open(r engine.Request) (history, error) {
 func (e *Engine) begun(r engine.Request, parent string, entries []transcript.Entry) (history, error) {
 	h, err := e.header(r)
 	if err != nil {
-		return history{}, err
+		return nil, err
 	}
 	h.ParentID = parent
 	for _, said := range r.Session.Messages {

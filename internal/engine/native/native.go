@@ -119,7 +119,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, err
 	}
 	defer t.talk.leave()
-	t.talk.entries = t.talk.history.Settled(t.talk.entries)
+	t.talk.entries = t.talk.history.header().Settled(t.talk.entries)
 	return t.compact(ctx, instructions, t.keep(0))
 }
 
