@@ -2,6 +2,8 @@ package update
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -36,29 +38,22 @@ type line struct {
 	Newest time.Time `json:"newest,omitzero"`
 }
 
-// valid reports whether the line is an archive line rather than other JSON.
-func (l line) valid() bool {
-	switch l.Became {
-	case becamePopped, becameDropped, becameCleared, becameAdded:
-		return !l.TS.IsZero()
+// UnmarshalJSON rejects other JSON, so that readers skip it.
+func (l *line) UnmarshalJSON(data []byte) error {
+	type plain line
+	err := json.Unmarshal(data, (*plain)(l))
+	if err == nil && (l.TS.IsZero() || !slices.Contains([]string{becamePopped, becameDropped, becameCleared, becameAdded}, l.Became)) {
+		err = errors.New("not a line of the archive")
 	}
-	return false
+	return err
 }
 
-// archived yields the lines of the archive. Others are counted in *bad, which may be nil.
 func (b Box) archived(bad *int) iter.Seq2[line, error] {
-	return func(yield func(line, error) bool) {
-		for l, err := range store.Lines[line](b.Home.UpdateArchive(), bad) {
-			if err != nil || l.valid() {
-				if !yield(l, err) {
-					return
-				}
-			} else if bad != nil {
-				*bad++
-			}
-		}
-	}
+	return store.Lines[line](b.Home.UpdateArchive(), bad)
 }
+
+// newest yields the lines of the archive, the last first.
+func (b Box) newest() iter.Seq2[line, error] { return store.Newest[line](b.Home.UpdateArchive()) }
 
 // Archive yields the fate of every update that has left the queue, oldest fate first, each update once: after a crash
 // the later of two lines counts. Torn or malformed lines are skipped and counted in *bad, which may be nil. Reading
@@ -93,39 +88,25 @@ func (b Box) Reporters(list []Update) ([]string, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	unknown := map[key]bool{}
+	by, unknown := map[key]string{}, map[key]bool{}
 	for _, u := range list {
 		unknown[keyOf(u)] = true
 	}
-	by := map[key]string{}
+	var failed error
 	for l, err := range b.newest() {
-		if err != nil || len(by) == len(unknown) {
-			return namesOf(list, by), err
+		if failed = err; err != nil || len(unknown) == 0 {
+			break
 		}
-		if k := keyOf(l.Update); l.By != "" && unknown[k] && by[k] == "" {
+		if k := keyOf(l.Update); l.By != "" && unknown[k] {
 			by[k] = l.By
+			delete(unknown, k)
 		}
 	}
-	return namesOf(list, by), nil
-}
-
-func namesOf(list []Update, by map[key]string) []string {
 	names := make([]string, len(list))
 	for i, u := range list {
 		names[i] = by[keyOf(u)]
 	}
-	return names
-}
-
-// newest yields the lines of the archive, the last first. Others are skipped.
-func (b Box) newest() iter.Seq2[line, error] {
-	return func(yield func(line, error) bool) {
-		for l, err := range store.Newest[line](b.Home.UpdateArchive()) {
-			if (err != nil || l.valid()) && !yield(l, err) {
-				return
-			}
-		}
-	}
+	return names, failed
 }
 
 // fates returns the same fate for all updates of a list, which may begin with a sentinel.
@@ -141,22 +122,21 @@ func (o *opened) fates(list []Update, became, to string) []fate {
 	return fates
 }
 
-// archive appends fates. The durability is applied to the last line and covers all.
+// archive appends fates.
 func (o *opened) archive(fates []fate, d store.Durability) error {
 	high, err := o.highWater()
-	if err != nil {
+	if err != nil || len(fates) == 0 {
 		return err
 	}
-	for i, f := range fates {
+	var lines []any
+	for _, f := range fates {
 		l := line{fate: f}
 		if high = latest(high, f.TS, f.At); high.After(f.At) {
 			l.Newest = high
 		}
-		if err := store.AppendJSON(o.Home.UpdateArchive(), d && store.Durability(i == len(fates)-1), l); err != nil {
-			return err
-		}
+		lines = append(lines, l)
 	}
-	return nil
+	return store.AppendJSON(o.Home.UpdateArchive(), d, lines...)
 }
 
 // notArchived returns the fates that have no line in the archive yet.
@@ -178,7 +158,7 @@ func (o *opened) notArchived(fates []fate) ([]fate, error) {
 // stampsSince collects every ts in the archive from an instant on, in microseconds.
 func (o *opened) stampsSince(from time.Time) (map[int64]bool, error) {
 	used := map[int64]bool{}
-	for l, err := range store.Lines[line](o.Home.UpdateArchive(), nil) {
+	for l, err := range o.archived(nil) {
 		if err != nil {
 			return nil, err
 		}

@@ -24,21 +24,14 @@ type Owner struct {
 type Claim struct {
 	Updates []Update // the sentinel first, if there is one
 
-	box     Box
-	owner   Owner
-	name    string     // of its file; "" if the queue was empty
-	held    *lock.Held // on its file, if the owner has no lock
-	mu      sync.Mutex
-	settled settlement
+	box      Box
+	owner    Owner
+	name     string     // of its file; "" if the queue was empty
+	held     *lock.Held // on its file, if the owner has no lock
+	mu       sync.Mutex
+	settled  bool
+	returned bool // settled by Return
 }
-
-type settlement int
-
-const (
-	unsettled settlement = iota
-	delivered
-	returned
-)
 
 // Pop takes all updates out of the queue. The caller calls Deliver as soon as the updates have been used, or Return if
 // they will not be used. If it dies before that, the next operation on the queue settles the claim. If the queue is
@@ -64,7 +57,7 @@ func (b Box) Pop(ctx context.Context, owner Owner) (*Claim, error) {
 // were returned earlier, by this claim or because its owner appeared dead. It works after ctx has ended, because a
 // claim must be settled then too; the wait for the queue's lock bounds it.
 func (c *Claim) Deliver(ctx context.Context) error {
-	return c.settle(ctx, delivered, func(o *opened, found bool) error {
+	return c.settle(ctx, false, func(o *opened, found bool) error {
 		if found {
 			return o.deliver(c.name)
 		}
@@ -79,7 +72,7 @@ func (c *Claim) Deliver(ctx context.Context) error {
 // Return marks the updates as not used: they go back into the queue in the order of their ts, and the cap is applied
 // again. A second call does nothing, nor does a call after Deliver. It works after ctx has ended.
 func (c *Claim) Return(ctx context.Context) error {
-	return c.settle(ctx, returned, func(o *opened, found bool) error {
+	return c.settle(ctx, true, func(o *opened, found bool) error {
 		if found {
 			return o.giveBack(c.name)
 		}
@@ -88,14 +81,14 @@ func (c *Claim) Return(ctx context.Context) error {
 }
 
 // settle runs act on the claim's file, once. The presence of that file under the lock decides the state of the claim.
-func (c *Claim) settle(ctx context.Context, as settlement, act func(o *opened, found bool) error) error {
+func (c *Claim) settle(ctx context.Context, back bool, act func(o *opened, found bool) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.name == "", c.settled == as, c.settled == delivered:
-		return nil
-	case c.settled == returned:
+	case c.settled && c.returned && !back:
 		return errReturned
+	case c.settled, c.name == "":
+		return nil
 	}
 	o, err := c.box.open(context.WithoutCancel(ctx), c.owner, c.name)
 	if err != nil {
@@ -109,7 +102,7 @@ func (c *Claim) settle(ctx context.Context, as settlement, act func(o *opened, f
 	if err := act(o, found); err != nil {
 		return err
 	}
-	c.settled = as
+	c.settled, c.returned = true, back
 	c.held.Release()
 	return nil
 }
@@ -118,7 +111,7 @@ func (c *Claim) settle(ctx context.Context, as settlement, act func(o *opened, f
 type claimFile struct {
 	Run     string  `json:"run,omitempty"`
 	Lock    string  `json:"lock,omitempty"`
-	At      stamp   `json:"at"`
+	At      string  `json:"at"`
 	Cleared bool    `json:"cleared,omitempty"` // not popped: Run, or the owner, throws the updates away
 	Updates []entry `json:"updates"`
 }
@@ -138,7 +131,7 @@ func (b Box) claimPath(name, suffix string) string {
 // crash before it leaves the queue unchanged and a crash after it leaves a claim of a dead owner.
 func (o *opened) take(doc claimFile) (name string, held *lock.Held, err error) {
 	name = o.now.UTC().Format("20060102T150405.000000Z") + "-" + rand.Text()[:8]
-	doc.At, doc.Updates = stampOf(o.now), entriesOf(o.pending)
+	doc.At, doc.Updates = stamp(o.now), entriesOf(o.pending)
 	if err := o.writeClaim(name, back, doc); err != nil {
 		return "", nil, err
 	}
@@ -173,11 +166,10 @@ func (o *opened) giveBack(name string) error {
 		return err
 	}
 	p := o.pending.merged(o.pendingOf(doc.Updates))
-	dropped := p.limit()
-	if err := o.archive(o.fates(dropped, becameDropped, ""), store.Synced); err != nil {
+	if err := o.drop(&p); err != nil {
 		return err
 	}
-	if err := o.writeClaim(name, back, claimFile{At: stampOf(o.now), Updates: entriesOf(p)}); err != nil {
+	if err := o.writeClaim(name, back, claimFile{At: stamp(o.now), Updates: entriesOf(p)}); err != nil {
 		return err
 	}
 	return o.restore(name, p)

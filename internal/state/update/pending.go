@@ -3,11 +3,13 @@ package update
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 )
 
 // pending is the content of the queue.
@@ -24,10 +26,8 @@ func (p pending) list() []Update {
 	if p.omitted == 0 {
 		return p.real
 	}
-	return append([]Update{p.sentinel()}, p.real...)
+	return append([]Update{{p.since, sentinel(p.omitted)}}, p.real...)
 }
-
-func (p pending) sentinel() Update { return Update{p.since, sentinel(p.omitted)} }
 
 // newest returns the latest ts, zero if the queue is empty.
 func (p pending) newest() time.Time {
@@ -36,11 +36,6 @@ func (p pending) newest() time.Time {
 		newest = latest(newest, u.TS)
 	}
 	return newest
-}
-
-func (p pending) with(u Update) pending {
-	p.real = append(slices.Clip(p.real), u)
-	return p
 }
 
 // limit applies the cap: the oldest updates are dropped and counted in the sentinel.
@@ -108,12 +103,6 @@ func latest(a time.Time, more ...time.Time) time.Time {
 	return a
 }
 
-// read reads the array. A corrupt one is set aside and reported, and read as empty.
-func (o *opened) read() (pending, error) {
-	entries, err := store.ReadJSON[[]entry](o.Disk, o.Home.PendingUpdates())
-	return o.pendingOf(entries), err
-}
-
 // write replaces the array, which must not be empty.
 func (o *opened) write(p pending) error {
 	return store.WriteJSON(o.Home.PendingUpdates(), entriesOf(p), store.Synced)
@@ -122,7 +111,7 @@ func (o *opened) write(p pending) error {
 func (b Box) pendingOf(entries []entry) pending {
 	var p pending
 	for i, e := range entries {
-		u := Update{e.TS.in(b.Zone), e.Message}
+		u := Update{e.at(b.Zone), e.Message}
 		if n, ok := sentinelCount(u.Message); ok && i == 0 {
 			p.omitted, p.since = n, u.TS
 			continue
@@ -136,29 +125,41 @@ func (b Box) pendingOf(entries []entry) pending {
 func entriesOf(p pending) []entry {
 	entries := []entry{}
 	for _, u := range p.list() {
-		entries = append(entries, entry{stampOf(u.TS), u.Message})
+		entries = append(entries, entry{stamp(u.TS), u.Message})
 	}
 	return entries
 }
 
 // entry is an update on disk.
 type entry struct {
-	TS      stamp  `json:"ts"`
+	TS      string `json:"ts"` // see stamp; without an offset the time is in the configured zone
 	Message string `json:"message"`
 }
 
+// stamp writes an instant as Python's isoformat does, with six digits and a numeric offset: older readers accept nothing else.
+func stamp(t time.Time) string { return t.Format("2006-01-02T15:04:05.000000-07:00") }
+
 // UnmarshalJSON rejects an entry without ts or message: it has another format, and reading it as empty would lose it.
 func (e *entry) UnmarshalJSON(data []byte) error {
-	var raw struct {
-		TS      *stamp  `json:"ts"`
-		Message *string `json:"message"`
-	}
+	var raw struct{ TS, Message *string }
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return err
 	}
 	if raw.TS == nil || raw.Message == nil {
 		return errors.New("an update without ts or message")
 	}
+	if _, _, ok := timeparse.ISO(*raw.TS); !ok {
+		return fmt.Errorf("ts %q is not ISO 8601", *raw.TS)
+	}
 	*e = entry{*raw.TS, *raw.Message}
 	return nil
+}
+
+// at returns the instant in a zone, to the microsecond.
+func (e entry) at(zone *time.Location) time.Time {
+	t, floating, _ := timeparse.ISO(e.TS)
+	if floating {
+		t = timeparse.Shown(t, zone)
+	}
+	return t.In(zone).Truncate(time.Microsecond)
 }

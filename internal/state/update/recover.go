@@ -21,13 +21,19 @@ func (o *opened) recover(owner Owner, mine string) error {
 		return err
 	}
 	for _, name := range files[back] {
-		if err := o.restoreFile(name); err != nil {
+		doc, err := store.ReadJSON[claimFile](o.Disk, o.claimPath(name, back)) // if it is corrupt, the claim next to it, if any, counts
+		if err == nil && len(doc.Updates) > 0 {
+			err = o.restore(name, o.pendingOf(doc.Updates))
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if o.pending, err = o.read(); err != nil {
+	entries, err := store.ReadJSON[[]entry](o.Disk, o.Home.PendingUpdates()) // a corrupt file is read as empty
+	if err != nil {
 		return err
 	}
+	o.pending = o.pendingOf(entries)
 	for _, name := range files[done] {
 		if err := o.finish(name, true); err != nil {
 			return err
@@ -58,29 +64,19 @@ func (b Box) claimFiles() (map[string][]string, error) {
 	return files, nil
 }
 
-// restoreFile applies a .back file. A corrupt one has been set aside, and the claim next to it, if any, counts.
-func (o *opened) restoreFile(name string) error {
-	doc, err := store.ReadJSON[claimFile](o.Disk, o.claimPath(name, back))
-	if err != nil || len(doc.Updates) == 0 {
-		return err
-	}
-	return o.restore(name, o.pendingOf(doc.Updates))
-}
-
 // restore makes the queue hold exactly p and ends the claim. It may be repeated from any point, because the .back file,
 // which starts it again, is removed last.
 func (o *opened) restore(name string, p pending) error {
-	if err := o.write(p); err != nil {
-		return err
+	err := o.write(p)
+	for _, suffix := range []string{inUse, back} {
+		if err == nil {
+			err = store.Remove(o.claimPath(name, suffix))
+		}
 	}
-	if err := store.Remove(o.claimPath(name, inUse)); err != nil {
-		return err
+	if err == nil {
+		o.pending = p
 	}
-	if err := store.Remove(o.claimPath(name, back)); err != nil {
-		return err
-	}
-	o.pending = p
-	return nil
+	return err
 }
 
 // finish archives a delivered claim and removes it. If again is set, updates that are in the archive are skipped.

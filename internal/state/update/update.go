@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -71,10 +72,20 @@ func (b Box) Add(ctx context.Context, message, by string) error {
 		return err
 	}
 	u := Update{ts, text}
-	if err := o.add(u); err != nil {
+	p := o.pending
+	p.real = append(slices.Clip(p.real), u)
+	// After a crash between the archive and the queue, dropped updates are in both, and the archive is read so that the later fate
+	// of an update counts.
+	if err := o.drop(&p); err != nil {
 		return err
 	}
-	o.noteReporter(u, by)
+	if err := o.write(p); err != nil {
+		return err
+	}
+	note := fate{Update: u, Became: becameAdded, At: o.now, By: by}
+	if err := o.archive([]fate{note}, store.Buffered); err != nil { // the update itself is safe
+		o.Disk.Warn(fmt.Sprintf("the reporter of an update was not recorded: %v", err))
+	}
 	return nil
 }
 
@@ -124,16 +135,13 @@ func (b Box) Clear(ctx context.Context, by string) (int, error) {
 		return 0, err
 	}
 	defer held.Release()
-	if err := o.deliver(name); err != nil {
-		return 0, err
-	}
-	return n, nil
+	return n, o.deliver(name)
 }
 
 // opened is the queue under its lock, after recovery.
 type opened struct {
 	Box
-	release func()
+	close   func()
 	now     time.Time
 	pending pending
 	claimed time.Time // the latest ts in a claim that is in use
@@ -146,18 +154,13 @@ func (b Box) open(ctx context.Context, owner Owner, mine string) (*opened, error
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{Box: b, release: held.Release, now: b.local(b.Disk.Now())}
+	o := &opened{Box: b, close: held.Release, now: b.Disk.Now().In(b.Zone).Truncate(time.Microsecond)}
 	if err := o.recover(owner, mine); err != nil {
 		held.Release()
 		return nil, err
 	}
 	return o, nil
 }
-
-func (o *opened) close() { o.release() }
-
-// local returns t in the queue's zone and precision.
-func (b Box) local(t time.Time) time.Time { return t.In(b.Zone).Truncate(time.Microsecond) }
 
 // nextTS returns the ts of a new update: later than every queued or claimed one, and never used before. It reads more
 // than the end of the archive only if the clock stands still or was set back.
@@ -180,21 +183,7 @@ func (o *opened) nextTS() (time.Time, error) {
 	return ts, nil
 }
 
-// add appends to the array. Updates that the cap drops are archived first. After a crash in between they are in both
-// files, and the archive is read so that the later fate of an update counts.
-func (o *opened) add(u Update) error {
-	p := o.pending.with(u)
-	dropped := p.limit()
-	if err := o.archive(o.fates(dropped, becameDropped, ""), store.Synced); err != nil {
-		return err
-	}
-	return o.write(p)
-}
-
-// noteReporter runs once the update is safe: a failure loses only the reporter's name.
-func (o *opened) noteReporter(u Update, by string) {
-	note := fate{Update: u, Became: becameAdded, At: o.now, By: by}
-	if err := o.archive([]fate{note}, store.Buffered); err != nil {
-		o.Disk.Warn(fmt.Sprintf("the reporter of an update was not recorded: %v", err))
-	}
+// drop applies the cap to a queue, and archives what it drops.
+func (o *opened) drop(p *pending) error {
+	return o.archive(o.fates(p.limit(), becameDropped, ""), store.Synced)
 }
