@@ -154,7 +154,9 @@ func (b Book) Find(name string) (Record, error) {
 		if latest != nil && latest.Started.Sub(r.Started) > longestTurn {
 			break
 		}
-		known = append(known, r.Name)
+		if !slices.Contains(known, r.Name) {
+			known = append(known, r.Name)
+		}
 		switch {
 		case !r.is(job):
 		case latest != nil:
@@ -175,7 +177,7 @@ func (b Book) Find(name string) (Record, error) {
 		latest = idle
 	}
 	if latest == nil {
-		return Record{}, &Unknown{name, plaintext.Similar(job, dedupe(known))}
+		return Record{}, &Unknown{name, plaintext.Similar(job, known)}
 	}
 	return *latest, nil
 }
@@ -194,23 +196,17 @@ func (r Record) is(name string) bool {
 	return len(name) > 8 && strings.HasPrefix(r.ID, name) // at least a whole date
 }
 
-func dedupe(words []string) (once []string) {
-	seen := map[string]bool{}
-	for _, w := range words {
-		if !seen[w] {
-			seen[w] = true
-			once = append(once, w)
-		}
-	}
-	return once
-}
-
 // Events reads the events of a run, oldest first. A torn line is skipped and counted in *bad.
 func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
+	return b.events(id, bad, func(e Event) (Event, error) { return b.unfold(id, e) })
+}
+
+// events reads the events of a run as read returns them.
+func (b Book) events(id string, bad *int, read func(Event) (Event, error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), bad) {
-			if err == nil && e.File != "" {
-				err = b.unfold(id, &e)
+			if err == nil {
+				e, err = read(e)
 			}
 			if !yield(e, err) {
 				return
@@ -219,35 +215,36 @@ func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
 	}
 }
 
-func (b Book) unfold(id string, e *Event) error {
-	data, err := store.Read(b.Home.Run(id, filepath.Base(e.File)))
-	if err != nil {
-		return err
+// unfold returns an event with what fold moved to a file.
+func (b Book) unfold(id string, e Event) (Event, error) {
+	if e.File == "" {
+		return e, nil
 	}
-	if e.Type == ToolUse {
+	data, err := store.Read(b.Home.Run(id, filepath.Base(e.File)))
+	switch {
+	case err != nil:
+		return e, err
+	case e.Type == ToolUse:
 		e.Input = data
-	} else {
+	default:
 		e.Text = string(data)
 	}
-	return nil
+	return e, nil
 }
 
 // outline reads events for their totals: large ones stay in their files, except for those whose text counts. An event
 // whose file is gone counts without its text, because a run must be able to end all the same.
 func (b Book) outline(id string) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
-			if err == nil && e.File != "" && (e.Type == CompactWish || e.Type == Result) {
-				err = b.unfold(id, &e)
-			}
-			if errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			if !yield(e, err) {
-				return
-			}
+	return b.events(id, nil, func(e Event) (Event, error) {
+		if e.Type != CompactWish && e.Type != Result {
+			return e, nil
 		}
-	}
+		e, err := b.unfold(id, e)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return e, err
+	})
 }
 
 // Standing returns the current state of a run.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"iter"
 	"os"
 	"time"
@@ -100,12 +99,16 @@ func (s search) in(f found, yield func(found) bool) bool {
 	}
 	defer func() { _ = events.Close() }()
 	said := ""
-	for line := range lines(events) {
+	in := bufio.NewReaderSize(events, 64<<10)
+	for line, err := store.ReadLine(in, nil); len(line) > 0; line, err = store.ReadLine(in, line[:0]) {
 		if !s.words.Maybe(line) && !bytes.Contains(line, []byte(`"file":"`)) { // for a large event only the file's name is in this line
 			continue
 		}
-		e, ok := s.event(f.Run, line)
-		if !ok {
+		var e Event
+		if json.Unmarshal(line, &e) != nil {
+			continue
+		}
+		if e, err = s.book.unfold(f.Run, e); err != nil {
 			continue
 		}
 		excerpt, found := s.words.Excerpt(e.visible())
@@ -123,16 +126,6 @@ func (s search) in(f found, yield func(found) bool) bool {
 	return true
 }
 
-func (s search) event(run string, line []byte) (e Event, ok bool) {
-	if json.Unmarshal(line, &e) != nil {
-		return e, false
-	}
-	if e.File != "" && s.book.unfold(run, &e) != nil {
-		return e, false
-	}
-	return e, true
-}
-
 // visible returns the readable content of an event.
 func (e Event) visible() string {
 	switch e.Type {
@@ -142,26 +135,4 @@ func (e Event) visible() string {
 		return e.Tool + " " + string(e.Input)
 	}
 	return ""
-}
-
-// lines yields the lines of a file; each is valid until the next.
-func lines(f io.Reader) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		r, long := bufio.NewReaderSize(f, 64<<10), []byte(nil)
-		for {
-			line, err := r.ReadSlice('\n')
-			if errors.Is(err, bufio.ErrBufferFull) {
-				long = append(long, line...)
-				continue
-			}
-			if len(long) > 0 {
-				long = append(long, line...)
-				line = long
-			}
-			if !yield(line) || err != nil {
-				return
-			}
-			long = long[:0]
-		}
-	}
 }

@@ -252,9 +252,7 @@ func (s *stream) events(t *trail) iter.Seq2[Event, error] {
 				}
 				continue
 			}
-			if e.File != "" {
-				_ = s.book.unfold(t.id, &e) // without the file, whose run may just be removed, it counts without its text
-			}
+			e, _ = s.book.unfold(t.id, e) // without the file, whose run may just be removed, it counts without its text
 			if !yield(e, nil) {
 				return
 			}
