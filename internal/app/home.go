@@ -163,9 +163,12 @@ func (h Home) past(since time.Time) (past []spend.Past, err error) {
 	return past, nil
 }
 
+// settled is after how long the minute that notes what was missed is over.
+const settled = slot.Grace + 2*time.Minute
+
 // Audit returns what became of every slot since an instant, except for those of the last minutes, which are not settled.
 func (h Home) Audit(from time.Time) ([]forecast.Answer, error) {
-	return forecast.Audit(h.Slots, from, h.Disk.Now().Add(-forecast.Settled), h.became)
+	return forecast.Audit(h.Slots, from, h.Disk.Now().Add(-settled), h.became)
 }
 
 // became is the outcome of a claim that does not say it; "" is of a run that is in progress.

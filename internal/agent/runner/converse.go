@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/media"
-	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -37,13 +37,18 @@ func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
 	return w.spec.Origin.Prepare(ctx, w.run, w.tools, in)
 }
 
+// late reports whether a run that was to be at an instant, nil if it was not scheduled, is late enough to be informed.
+func late(at *time.Time, now time.Time) bool {
+	return at != nil && now.Sub(*at) > 2*time.Minute
+}
+
 // input completes the input of a Spec with what holds now.
 func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error) {
 	in = s.Input
 	in.Now, in.Busy = r.Disk.Now().In(r.Zone), record.Busy && in.Task.Background
 	in.Task.Dirs = record.Dirs // in full
 	in.Tools = slices.DeleteFunc(slices.Clone(record.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") })
-	if record.Scheduled != nil && forecast.Late(*record.Scheduled, in.Now) {
+	if late(record.Scheduled, in.Now) {
 		in.Late = record.Scheduled.In(r.Zone)
 	}
 	switch record.Compaction {

@@ -221,6 +221,9 @@ func (r *Runner) CallHeartbeats(ctx context.Context) error {
 	})
 }
 
+// heartbeatLimit is how long a call is owed: a later one would hide that the job has not run since.
+const heartbeatLimit = time.Hour
+
 func (r *Runner) callHeartbeats(ctx context.Context, due func(job string, record runlog.Record) bool) error {
 	owed, err := r.Heartbeats.List()
 	if len(owed) == 0 || err != nil {
@@ -229,7 +232,7 @@ func (r *Runner) callHeartbeats(ctx context.Context, due func(job string, record
 	over := map[string]heartbeat.Call{}
 	for job, c := range owed {
 		switch record, err := r.Runs.Load(c.Run); {
-		case err != nil, record.Done() && record.Outcome != runlog.OK, r.Disk.Now().Sub(c.At) > heartbeat.Limit:
+		case err != nil, record.Done() && record.Outcome != runlog.OK, r.Disk.Now().Sub(c.At) > heartbeatLimit:
 			over[job] = c
 		case record.Done() && due(job, record) && r.Heartbeat(ctx, job, c.URL):
 			over[job] = c

@@ -78,7 +78,7 @@ func (c *clock) answer(id string, at time.Time) runlog.Record {
 // unaccounted is what an audit of all that lies behind knows nothing of.
 func (c *clock) unaccounted() (list []string) {
 	c.t.Helper()
-	answers, err := forecast.Audit(c.minute.Runner.Slots, time.Time{}, c.now.Add(-forecast.Settled), func(slot.Claim) string { return forecast.Unaccounted })
+	answers, err := forecast.Audit(c.minute.Runner.Slots, time.Time{}, c.now.Add(-slot.Grace-2*time.Minute), func(slot.Claim) string { return forecast.Unaccounted })
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -16,9 +16,6 @@ import (
 	"github.com/ollim/ollim/internal/state/slot"
 )
 
-// Settled is after how long the minute that notes what was missed is over.
-const Settled = slot.Grace + 2*time.Minute
-
 // Outcomes of slots that are none of a run's.
 const (
 	running     = "running"

@@ -384,21 +384,6 @@ func checkForward(t *rapid.T, f Forward, jobs []job.Job, zone *time.Location, no
 	}
 }
 
-func TestLate(t *testing.T) {
-	now := clock(t, noon, time.UTC)
-	for _, c := range []struct {
-		at   time.Time
-		want bool
-	}{
-		{now.Add(-2 * time.Minute), false}, {now.Add(-2*time.Minute - 1), true}, {now, false}, {now.Add(time.Hour), false},
-		{now.Add(-24 * time.Hour), true}, {time.Time{}, false},
-	} {
-		if Late(c.at, now) != c.want {
-			t.Errorf("%v: %v", c.at, !c.want)
-		}
-	}
-}
-
 func BenchmarkAround(b *testing.B) {
 	zone := load(b, "America/New_York")
 	now := clock(b, noon, zone)

@@ -17,9 +17,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Limit is how long a call is owed: a later one would hide that the job has not run since.
-const Limit = time.Hour
-
 // Book holds the calls of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after ten seconds.
 type Book struct {
 	Home paths.Dir
