@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // newProcess returns an App over an empty data directory, and what it warned of.
@@ -201,7 +203,7 @@ func TestSessionNames(t *testing.T) {
 	if _, err := h.Conversation("main"); !errors.Is(err, ErrNoSession) {
 		t.Errorf("main: %v", err)
 	}
-	if _, err := h.Conversation("n-a1b2"); !errors.As(err, new(*UnknownSession)) {
+	if _, err := h.Conversation("n-a1b2"); !errors.As(err, new(*plaintext.Unknown)) {
 		t.Errorf("an unknown id: %v", err)
 	}
 }

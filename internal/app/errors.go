@@ -23,11 +23,6 @@ type BadArgument struct{ Reason string }
 
 func (e *BadArgument) Error() string { return e.Reason }
 
-// UnknownSession is a session that is not there.
-type UnknownSession struct{ Text string }
-
-func (e *UnknownSession) Error() string { return fmt.Sprintf("no session %q", e.Text) }
-
 // Hinted is an error with a command that helps.
 type Hinted struct {
 	error

@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/pi"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -110,7 +111,7 @@ type Conversation struct {
 }
 
 // Conversation finds the session of a name, of an id, of the beginning of an id, or of a path. Only the owner may use other than
-// names. The errors are ErrNoSession, *BadArgument, *UnknownSession, session.ErrID, and those of transcript.
+// names. The errors are ErrNoSession, *BadArgument, *plaintext.Unknown, session.ErrID, and those of transcript.
 func (h Home) Conversation(text string) (c Conversation, err error) {
 	n, found, err := h.SessionName(text)
 	if err != nil {
@@ -225,7 +226,7 @@ func IsPath(text string) bool {
 func NoTranscript(text string, err error) error {
 	switch {
 	case errors.Is(err, transcript.ErrUnknown), errors.Is(err, fs.ErrNotExist):
-		return Hint(&UnknownSession{text}, "ollim session list --all")
+		return Hint(&plaintext.Unknown{What: "session", Name: text}, "ollim session list --all")
 	case errors.Is(err, transcript.ErrForeign):
 		return transcript.ErrForeign
 	}

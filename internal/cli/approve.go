@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/skill"
 )
 
 type approveOptions struct{ all, list bool }
@@ -153,7 +153,7 @@ func (a *approver) addPolicy() error {
 
 func (a *approver) addSkill(name string) error {
 	found, err := a.h.Skills.Find(name)
-	if as[*skill.Unknown](err) {
+	if as[*plaintext.Unknown](err) {
 		return &withStatus{err, statusNoJob}
 	}
 	if err != nil || len(found.Commands()) == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -30,7 +31,6 @@ import (
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/skill"
 	"github.com/ollim/ollim/internal/state/transcript"
 	"github.com/ollim/ollim/internal/state/update"
 )
@@ -125,14 +125,14 @@ func rules() []rule {
 		{is(api.ErrToken), statusConfig}, {is(api.ErrClosed), statusUnavailable}, {is(gateway.ErrIntents), statusConfig}, {is(gateway.ErrRefused), statusConfig},
 		{is(context.Canceled), statusInterrupted}, {is(engine.ErrAttachment), statusData}, {is(runner.ErrUnfit), statusData},
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
-		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob}, {as[*runner.UnknownMessage], statusNoJob},
+		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob},
 		{is(inbox.ErrGone), statusNoJob}, {is(runner.ErrNotNext), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
 		{is(seal.ErrUnsupported), statusConfig}, {is(runner.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(app.ErrNoDirectory), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},
 		{is(app.ErrNotAllowed), statusRefused}, {is(runner.ErrRefused), statusRefused}, {is(runner.ErrPaused), statusTempFail},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
-		{is(request.ErrNone), statusNoJob}, {is(request.ErrDamaged), statusData}, {as[*job.Unknown], statusNoJob}, {as[*runlog.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
-		{is(app.ErrNoSession), statusNoJob}, {as[*app.UnknownSession], statusNoJob},
+		{is(request.ErrNone), statusNoJob}, {is(request.ErrDamaged), statusData}, {as[*plaintext.Unknown], statusNoJob},
+		{is(app.ErrNoSession), statusNoJob},
 		{is(session.ErrID), statusUsage}, {is(channel.ErrName), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
 		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
 		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},

@@ -178,7 +178,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Runner, name s
 // needless reports whether there was nothing to do: another process answers the slot, or the entry is stale. Among files that cannot
 // be read may be the one that it was made for.
 func (o *fireOptions) needless(err error) bool {
-	if unknown := (*job.Unknown)(nil); errors.As(err, &unknown) {
+	if unknown := (*plaintext.Unknown)(nil); errors.As(err, &unknown) && unknown.What == "job" {
 		return o.scheduled && unknown.Bad == 0
 	}
 	return errors.Is(err, slot.ErrClaimed) || errors.Is(err, slot.ErrNone)
@@ -233,7 +233,7 @@ func (o *fireOptions) verdict(d *Deps, r runlog.Record, err error) error {
 
 // explain adds what to do about an error before a run.
 func explain(err error) error {
-	var unknown *job.Unknown
+	var unknown *plaintext.Unknown
 	switch {
 	case errors.Is(err, runner.ErrNoEngine):
 		return hint(err, "ollim config set engine claude-code (or native, or script:FILE; ollim demo shows one)")
@@ -241,7 +241,7 @@ func explain(err error) error {
 		return usage("--now: %v", err)
 	case errors.As(err, &unknown) && unknown.Bad > 0:
 		return hint(err, "%s cannot be read, see: ollim check", plaintext.Count(unknown.Bad, "job file"))
-	case errors.As(err, &unknown) && len(unknown.Near) == 0:
+	case errors.As(err, &unknown) && unknown.What == "job" && len(unknown.Near) == 0:
 		return hint(err, "ollim routine list")
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
@@ -237,7 +238,7 @@ func runForkReply(ctx context.Context, d *Deps, h app.Home, id, text, model stri
 	}
 	return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
 		record, err := r.Reply(ctx, id, runner.Message{Text: text}, o)
-		if as[*runner.UnknownMessage](err) {
+		if as[*plaintext.Unknown](err) {
 			err = hint(err, "the id is RUN.N for message N of a run: ollim run list")
 		}
 		return record, err

@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/state/job"
@@ -172,7 +173,7 @@ func cancelReminder(h app.Home, name string) error {
 	}
 	defer guard.Release()
 	if !exists(path) {
-		return &job.Unknown{Name: name} // its run has just ended
+		return &plaintext.Unknown{What: "job", Name: name} // its run has just ended
 	}
 	return store.Remove(path)
 }

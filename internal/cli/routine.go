@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
@@ -37,7 +38,7 @@ func newRoutine(d *Deps) *cobra.Command {
 func jobPath(s job.Set, h app.Home, kind job.Kind, name string) (string, error) {
 	j, err := s.Only(kind).Find(name)
 	var faults yamldoc.Faults
-	var unknown *job.Unknown
+	var unknown *plaintext.Unknown
 	switch {
 	case errors.As(err, &faults):
 		return h.Dir.Path(faults[0].File), nil

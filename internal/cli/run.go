@@ -173,7 +173,7 @@ func newRunLog(d *Deps) *cobra.Command {
 // findRun finds the run that name means. A run whose id was given to the sender of a webhook's event may not have begun.
 func findRun(h app.Home, name string) (runlog.Record, error) {
 	r, err := h.Runs.Find(name)
-	if as[*runlog.Unknown](err) {
+	if as[*plaintext.Unknown](err) {
 		if e, waits := h.Inbox.Find(name); waits == nil {
 			return r, &withStatus{fmt.Errorf("the event waits in the inbox of webhook %s since %s", e.Hook, clock(e.Arrived.In(h.Config.Zone))), statusTempFail}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
@@ -53,7 +54,7 @@ func newSkill(d *Deps) *cobra.Command {
 }
 
 func explainSkill(err error) error {
-	var unknown *skill.Unknown
+	var unknown *plaintext.Unknown
 	if errors.As(err, &unknown) && len(unknown.Near) == 0 {
 		return hint(err, "ollim skill list")
 	}

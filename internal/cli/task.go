@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/task"
 )
 
@@ -36,7 +37,7 @@ func newTask(d *Deps) *cobra.Command {
 // taskError gives the errors of the list their statuses.
 func taskError(err error) error {
 	switch {
-	case as[*task.Unknown](err):
+	case as[*plaintext.Unknown](err):
 		return hint(&withStatus{err, statusNoJob}, "ollim task list")
 	case as[*task.Ambiguous](err):
 		return hint(&withStatus{err, statusUsage}, "give its number")

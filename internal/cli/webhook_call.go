@@ -63,7 +63,7 @@ func runWebhookCall(ctx context.Context, d *Deps, h app.Home, o webhookCallOptio
 		return err
 	}
 	j, err := s.Only(job.Webhook).Find(o.hook)
-	if unknown := (*job.Unknown)(nil); errors.As(err, &unknown) && unknown.Bad == 0 && len(unknown.Near) == 0 {
+	if unknown := (*plaintext.Unknown)(nil); errors.As(err, &unknown) && unknown.Bad == 0 && len(unknown.Near) == 0 {
 		return hint(err, "ollim webhook list")
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
@@ -138,7 +139,7 @@ func (f *fire) stillThere() error {
 		return nil
 	}
 	if _, err := os.Lstat(f.job.Path); errors.Is(err, fs.ErrNotExist) {
-		return &job.Unknown{Name: f.job.ID}
+		return &plaintext.Unknown{What: "job", Name: f.job.ID}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/approval"
@@ -273,7 +274,7 @@ func (f *fire) relative(path string) string {
 func (f *fire) skills(ctx context.Context, set *tools.Set) error {
 	for _, name := range f.job.Skills {
 		err := set.Prepare(ctx, name, func() error { return f.approved(f.job) })
-		if errors.As(err, new(*skill.Unknown)) {
+		if errors.As(err, new(*plaintext.Unknown)) {
 			return refuse("%v", err)
 		}
 		if err != nil {
@@ -290,7 +291,7 @@ func (f *fire) Complete(r *engine.Request) error {
 		return nil
 	}
 	a, err := skill.LoadAgent(f.Home, f.job.Subagent)
-	if errors.As(err, new(*skill.Unknown)) {
+	if errors.As(err, new(*plaintext.Unknown)) {
 		return refuse("there is no agents/%s.md", f.job.Subagent)
 	}
 	if err == nil {

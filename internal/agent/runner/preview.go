@@ -10,8 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/skill"
 )
 
 // Plan is what a fire would ask its engine for.
@@ -72,7 +72,7 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *P
 		p.Refused = oneLine(err)
 	}
 	for _, name := range f.job.Skills {
-		if _, err := f.Skills.Find(name); errors.As(err, new(*skill.Unknown)) {
+		if _, err := f.Skills.Find(name); errors.As(err, new(*plaintext.Unknown)) {
 			p.Refused = err.Error()
 		}
 	}

@@ -31,7 +31,7 @@ var errWaiting = errors.New("the run waits for an answer")
 func (r *Runner) Answer(ctx context.Context, run, text string) (question.Question, error) {
 	record, err := r.Runs.Load(run)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = &runlog.Unknown{Name: run}
+		err = &plaintext.Unknown{What: "run", Name: run}
 	}
 	if err != nil {
 		return question.Question{}, err
@@ -65,7 +65,7 @@ const continueWait = 24 * time.Hour
 func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Record, error) {
 	record, err := r.Runs.Load(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = &runlog.Unknown{Name: id}
+		err = &plaintext.Unknown{What: "run", Name: id}
 	}
 	if err != nil {
 		return record, err

@@ -4,22 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
-
-// UnknownMessage is the error of a reply to a message that no run sent.
-type UnknownMessage struct{ ID string }
-
-func (e *UnknownMessage) Error() string { return fmt.Sprintf("no message %q", e.ID) }
 
 // sent is a message that the owner replies to.
 type sent struct {
@@ -49,7 +44,7 @@ func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (ru
 
 // Replying returns the message with which the owner replies to another. If a background run sent that one and no fork is open, it
 // opens an interactive fork: a branch of the run's session or, if the session is gone, a fork of main that quotes the message. In all
-// other cases the reply itself quotes it. The error is an *UnknownMessage if no run sent the message.
+// other cases the reply itself quotes it. The error is a *plaintext.Unknown if no run sent the message.
 func (r *Runner) Replying(ctx context.Context, id string, m Message, o Options) (Message, error) {
 	s, err := r.sent(ctx, id)
 	if err != nil {
@@ -145,14 +140,14 @@ func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
 		s.MessageID = id
 	}
 	if s.run, err = r.Runs.Load(s.Run()); err != nil {
-		return s, &UnknownMessage{id}
+		return s, &plaintext.Unknown{What: "message", Name: id}
 	}
 	e, found, err := r.sending(s.run.ID, s.MessageID)
 	if err != nil {
 		return s, err
 	}
 	if !found {
-		return s, &UnknownMessage{id}
+		return s, &plaintext.Unknown{What: "message", Name: id}
 	}
 	if s.TS.IsZero() {
 		s.TS = e.At

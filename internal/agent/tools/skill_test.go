@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/skill"
 )
 
 const skillFile = "---\ndescription: News\n---\n"
@@ -93,7 +93,7 @@ func willing() error { return nil }
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, skilled())
-	var unknown *skill.Unknown
+	var unknown *plaintext.Unknown
 	if err := d.Prepare(ctx, "nosuch", willing); !errors.As(err, &unknown) {
 		t.Error(err)
 	}

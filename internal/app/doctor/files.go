@@ -219,7 +219,7 @@ func (e *examination) skills(context.Context) string {
 }
 
 // isUnknown reports whether a name that a job has is that of no file. Other faults of a file are named once, for the file.
-func isUnknown(err error) bool { return errors.As(err, new(*skill.Unknown)) }
+func isUnknown(err error) bool { return errors.As(err, new(*plaintext.Unknown)) }
 
 // approvals names what waits for the owner.
 func (e *examination) approvals(context.Context) string {

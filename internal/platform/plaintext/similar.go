@@ -2,6 +2,7 @@ package plaintext
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -42,4 +43,16 @@ func Suggestion(similar ...string) string {
 		return ""
 	}
 	return " (did you mean " + strings.Join(similar, ", ") + "?)"
+}
+
+// Unknown is the error of a name that nothing has.
+type Unknown struct {
+	What string // that the name is for: job, run, skill
+	Name string
+	Near []string // names like it, best first
+	Bad  int      // files that could not be read, among which it may be
+}
+
+func (e *Unknown) Error() string {
+	return fmt.Sprintf("no %s %q%s", e.What, e.Name, Suggestion(e.Near...))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/queue"
@@ -127,7 +128,7 @@ func (l *listener) address(ctx context.Context, h Home, m *discordgo.Message, s 
 			s.notes = append(s.notes, e.Text)
 		}
 	}}})
-	if errors.As(err, new(*runner.UnknownMessage)) {
+	if unknown := (*plaintext.Unknown)(nil); errors.As(err, &unknown) && unknown.What == "message" {
 		quoted := m.ReferencedMessage
 		if quoted == nil { // Discord may leave it out
 			quoted, err = l.Client.Message(ctx, m.ChannelID, to.MessageID)

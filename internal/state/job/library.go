@@ -200,17 +200,6 @@ func (s *Set) byID() map[string][]twin {
 	return twins
 }
 
-// Unknown is a name that fits no job.
-type Unknown struct {
-	Name string
-	Near []string // names of jobs like it, best first
-	Bad  int      // files that could not be read, among which it may be
-}
-
-func (e *Unknown) Error() string {
-	return fmt.Sprintf("no job %q%s", e.Name, plaintext.Suggestion(e.Near...))
-}
-
 // Ambiguous is a name that fits several jobs.
 type Ambiguous struct {
 	Name  string
@@ -230,7 +219,7 @@ func (s Set) ByID(id string) (Job, bool) {
 }
 
 // Find finds the one job that name means: its id, its file's name with or without .md, the slug of its description, or a
-// path to its file. Errors: *Unknown, *Ambiguous, or the yamldoc.Faults of the file that was meant.
+// path to its file. Errors: *plaintext.Unknown, *Ambiguous, or the yamldoc.Faults of the file that was meant.
 func (s Set) Find(name string) (Job, error) {
 	if faults := s.faultsOf(name); len(faults) > 0 {
 		return Job{}, faults
@@ -243,7 +232,7 @@ func (s Set) Find(name string) (Job, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return Job{}, &Unknown{name, plaintext.Similar(name, s.names()), s.badFiles()}
+		return Job{}, &plaintext.Unknown{What: "job", Name: name, Near: plaintext.Similar(name, s.names()), Bad: s.badFiles()}
 	}
 	e := &Ambiguous{Name: name}
 	for _, j := range found {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -206,7 +207,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("Find(%q): %s, want %s", name, got, want)
 		}
 	}
-	var unknown *job.Unknown
+	var unknown *plaintext.Unknown
 	if _, err := s.Find("dialy-market"); !errors.As(err, &unknown) || unknown.Bad != 1 || !slices.Equal(unknown.Near, []string{"daily-market"}) {
 		t.Errorf("%#v", unknown)
 	}

@@ -113,16 +113,6 @@ func isID(name string) bool {
 	return err == nil
 }
 
-// Unknown is the error of a name that matches no run.
-type Unknown struct {
-	Name string
-	Near []string
-}
-
-func (e *Unknown) Error() string {
-	return fmt.Sprintf("no run %q%s", e.Name, plaintext.Suggestion(e.Near...))
-}
-
 // longestTurn bounds a run without a job's lock (a turn of a conversation, a question at a shell): a later run of the
 // same name may have ended while it is in progress.
 const longestTurn = 24 * time.Hour
@@ -177,7 +167,7 @@ func (b Book) Find(name string) (Record, error) {
 		latest = idle
 	}
 	if latest == nil {
-		return Record{}, &Unknown{name, plaintext.Similar(job, known)}
+		return Record{}, &plaintext.Unknown{What: "run", Name: name, Near: plaintext.Similar(job, known)}
 	}
 	return *latest, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -273,7 +274,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("Find(%q) = %s, %v, want %s", name, r.ID, err, ids[want])
 		}
 	}
-	var unknown *Unknown
+	var unknown *plaintext.Unknown
 	if _, err := d.Find(broken); err == nil || errors.As(err, &unknown) {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
@@ -330,7 +331,7 @@ func TestFindUnknown(t *testing.T) {
 		"20260302T090000.000Z-abcdef": `no run "20260302T090000.000Z-abcdef"`,
 	} {
 		_, err := d.Find(name)
-		var unknown *Unknown
+		var unknown *plaintext.Unknown
 		if !errors.As(err, &unknown) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("Find(%q): %v, want %s", name, err, want)
 		}

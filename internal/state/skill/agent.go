@@ -23,9 +23,9 @@ type subagent struct {
 	Path        string
 }
 
-// LoadAgent reads one subagent. Errors: *Unknown, or the yamldoc.Faults of its file.
+// LoadAgent reads one subagent. Errors: *plaintext.Unknown, or the yamldoc.Faults of its file.
 func LoadAgent(dir paths.Dir, name string) (subagent, error) {
-	unknown := &Unknown{What: "agent", Name: name}
+	unknown := &plaintext.Unknown{What: "agent", Name: name}
 	if checkName(name) != nil {
 		return subagent{}, unknown
 	}

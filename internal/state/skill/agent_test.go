@@ -4,6 +4,8 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 func TestLoadAgent(t *testing.T) {
@@ -29,7 +31,7 @@ func TestLoadAgent(t *testing.T) {
 	for name, want := range map[string]string{
 		"crtic": `no agent "crtic" (did you mean critic?)`, "xyzzy": `no agent "xyzzy"`, "../secret": `no agent "../secret"`, "": `no agent ""`,
 	} {
-		var unknown *Unknown
+		var unknown *plaintext.Unknown
 		if _, err := LoadAgent(dir, name); !errors.As(err, &unknown) || err.Error() != want {
 			t.Errorf("%q: %v, want %s", name, err, want)
 		}

@@ -2,7 +2,6 @@ package skill
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,17 +15,6 @@ import (
 
 // Library is the skills of one data directory.
 type Library struct{ Home paths.Dir }
-
-// Unknown is a name that no file has.
-type Unknown struct {
-	What string // "skill" or "agent"
-	Name string
-	Near []string // names like it, best first
-}
-
-func (e *Unknown) Error() string {
-	return fmt.Sprintf("no %s %q%s", e.What, e.Name, plaintext.Suggestion(e.Near...))
-}
 
 // Load reads every skill, by name. A bad one is among the faults and affects no other; only a directory that cannot be listed
 // is an error.
@@ -44,7 +32,7 @@ func (l Library) Load() (skills []Skill, faults yamldoc.Faults, err error) {
 	return skills, faults, err
 }
 
-// Find reads one skill. Errors: *Unknown, or the yamldoc.Faults of its file.
+// Find reads one skill. Errors: *plaintext.Unknown, or the yamldoc.Faults of its file.
 func (l Library) Find(name string) (Skill, error) {
 	if err := l.known(name); err != nil {
 		return Skill{}, err
@@ -52,7 +40,7 @@ func (l Library) Find(name string) (Skill, error) {
 	return l.read(name)
 }
 
-// Text is a skill's file as it is, also when something is wrong in it. Errors: *Unknown, or yamldoc.Faults when it cannot
+// Text is a skill's file as it is, also when something is wrong in it. Errors: *plaintext.Unknown, or yamldoc.Faults when it cannot
 // be read at all.
 func (l Library) Text(name string) ([]byte, error) {
 	if err := l.known(name); err != nil {
@@ -69,7 +57,7 @@ func (l Library) known(name string) error {
 		}
 	}
 	names, _ := l.names() // for a suggestion
-	return &Unknown{"skill", name, plaintext.Similar(name, names)}
+	return &plaintext.Unknown{What: "skill", Name: name, Near: plaintext.Similar(name, names)}
 }
 
 // names are those of the directories in skills/, good ones or not. Files and what is hidden lie there for other reasons.

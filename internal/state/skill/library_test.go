@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 const good = "---\ndescription: Talks\n---\nTalk.\n"
@@ -110,7 +111,7 @@ func TestFind(t *testing.T) {
 		"dayly": `no skill "dayly" (did you mean daily?)`, "xyzzy": `no skill "xyzzy"`, "": `no skill ""`, "..": `no skill ".."`, ".x": `no skill ".x"`,
 		"../skills/daily": `no skill "../skills/daily"`, "daily/": `no skill "daily/" (did you mean daily?)`, strings.Repeat("x", 65): `no skill "` + strings.Repeat("x", 65) + `"`,
 	} {
-		var unknown *Unknown
+		var unknown *plaintext.Unknown
 		if _, err := l.Find(name); !errors.As(err, &unknown) || unknown.Name != name || err.Error() != want {
 			t.Errorf("Find(%q): %v, want %s", name, err, want)
 		}

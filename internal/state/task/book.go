@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Book is the list of one data directory. Errors: *Unknown, *Ambiguous and *Wrong of what was asked for; *Unfit or *fs.PathError
+// Book is the list of one data directory. Errors: *plaintext.Unknown, *Ambiguous and *Wrong of what was asked for; *Unfit or *fs.PathError
 // if the file cannot be read; *store.NotWritten, *lock.Failed, or lock.ErrBusy after ten seconds, and nothing has changed then.
 type Book struct {
 	Home paths.Dir
@@ -25,11 +26,6 @@ type Book struct {
 
 	NoLink bool // a list that is a link is an error: whoever asks could have made the link
 }
-
-// Unknown is a name that fits no task.
-type Unknown struct{ Name string }
-
-func (e *Unknown) Error() string { return fmt.Sprintf("no task %q", e.Name) }
 
 // Ambiguous is a text that fits several tasks.
 type Ambiguous struct {
@@ -184,7 +180,7 @@ func find(list []Task, name string) (Task, error) {
 		if i := slices.IndexFunc(list, func(t Task) bool { return t.Number == n }); i >= 0 && err == nil {
 			return list[i], nil
 		}
-		return Task{}, &Unknown{name}
+		return Task{}, &plaintext.Unknown{What: "task", Name: name}
 	}
 	for _, done := range []bool{false, true} {
 		for _, fits := range []func(text, name string) bool{isWhole, strings.Contains} {
@@ -202,7 +198,7 @@ func find(list []Task, name string) (Task, error) {
 			}
 		}
 	}
-	return Task{}, &Unknown{name}
+	return Task{}, &plaintext.Unknown{What: "task", Name: name}
 }
 
 func isWhole(text, name string) bool { return text == name }

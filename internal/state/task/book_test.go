@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/testkit"
 )
@@ -118,7 +119,7 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	d.holds("\n\n\n")
-	if _, err := d.Remove(context.Background(), "2"); !errors.As(err, new(*Unknown)) {
+	if _, err := d.Remove(context.Background(), "2"); !errors.As(err, new(*plaintext.Unknown)) {
 		t.Error(err)
 	}
 	if number := d.add(Draft{Text: "d"}); number != 4 {

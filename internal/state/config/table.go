@@ -1,0 +1,188 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/httpget"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/model"
+)
+
+// keys returns the table for a configuration, in the order of a new config.yaml.
+func keys(c *Config) []key {
+	return slices.Concat(c.general(), c.chat(), c.messengers(), c.servers(), c.limits())
+}
+
+func (c *Config) general() []key {
+	return []key{
+		{"timezone", &c.Timezone, "Time zone of schedules and output.", "timezone: Europe/Paris", "", func(s string) error {
+			if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
+				return unknownZone(s)
+			}
+			return nil
+		}},
+		{"engine", &c.Engine, "Engine: claude-code runs the claude command; native needs no other program and calls a model\n" +
+			"service itself; script:FILE plays a file of turns, without a model.", "engine: claude-code", "", CheckEngine},
+		{"seal", &c.Seal,
+			"The seal: the kernel keeps the programs that agents start from reading secrets and state, and from changing files\n" +
+				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +
+				"See ollim(7).", "", sealAuto, oneOf(sealAuto, SealOn, SealOff)},
+		{"heartbeat", &c.Heartbeat, "URL of an outside monitor, called by every `ollim tick` that worked, so that the monitor notices silence.",
+			"heartbeat: https://hc-ping.com/ID", "", httpget.CheckURL},
+		{"env", &c.Env, "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited unless set here.",
+			"env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]", "", func(s string) error {
+				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {
+					return fmt.Errorf("%q is not KEY=value", s)
+				}
+				return checkNUL(s)
+			}},
+		{"models", &c.Models, "Additions and changes to the table of `ollim model list`: windows in tokens, prices in USD per million tokens.",
+			"models: [\"qwen3:8b window=32768 in=0 out=0\"]", "", func(s string) error {
+				_, err := model.Known().With([]string{s})
+				return err
+			}},
+	}
+}
+
+func (c *Config) chat() []key {
+	return []key{
+		{"chat.model", &c.Chat.Model,
+			"Model of the main conversation and its interactive forks; the default is the engine's.", "model: opus", "",
+			func(s string) error {
+				if s == "" { // as it was before
+					return nil
+				}
+				return checkModel(s)
+			}},
+		{"chat.thinking", &c.Chat.Thinking, "Thinking in the main conversation: off, adaptive, true or a number of tokens.", "", "off",
+			func(s string) error { _, err := model.ParseThinking(s); return err }},
+		{"chat.permissions", &c.Chat.Permissions,
+			"Tool uses that no pattern allows: dontAsk refuses them; default asks you, on the terminal of the turn or\n" +
+				"in Discord; acceptEdits does the same, but lets the agent write files of the data directory without asking.",
+			"", string(policy.DontAsk), policy.CheckMode},
+		{"chat.busy", &c.Chat.Busy,
+			"A message that arrives during a turn: queue lets it wait; interrupt stops the turn.", "", busyQueue, oneOf(busyQueue, BusyInterrupt)},
+		{"channels.allowed-tools", &c.Channels.AllowedTools,
+			"Tools of channel turns (`ollim chat --channel`), as in the allowed-tools of jobs. Anyone who writes in a\n" +
+				"channel can have them used.", "allowed-tools: [WebSearch]", "", func(s string) error { return policy.Judge(s) }},
+	}
+}
+
+func (c *Config) messengers() []key {
+	return []key{
+		{"delivery.command", &c.Delivery.Command, "", recipes, "", checkNUL},
+		{"delivery.timeout", &c.Delivery.Timeout, "Time limit of one attempt.", "", "30s", checkDuration("30s")},
+		{"claude-code.command", &c.Claude.Command,
+			"Absolute path of the claude command, because cron has a short PATH.", "command: /usr/local/bin/claude", "",
+			func(s string) error {
+				if !filepath.IsAbs(s) {
+					return fmt.Errorf("%q is not an absolute path", s)
+				}
+				return nil
+			}},
+		{"discord.api", &c.Discord.API,
+			"Address of Discord's API. The bot's token is the line discord.TOKEN=… in ~/.config/ollim/secrets.env. With a token,\n" +
+				"messages also go to your direct messages; no delivery command is needed.", "api: https://discord.com", "", checkAPI},
+		{"discord.owner", &c.Discord.Owner,
+			"Your user id on Discord (default: the owner of the bot's application).", "owner: \"123456789012345678\"", "", checkSnowflake},
+		{"discord.allow", &c.Discord.Allow,
+			"Ids of server channels and users that the bot answers besides you, each in a session of its own; none by default.",
+			"allow: [\"123456789012345678\"]", "", checkSnowflake},
+		{"transcribe", &c.Discord.Transcribe,
+			"Command that transcribes a voice note: it reads the audio (Ogg Opus) on standard input and writes the text on standard output.",
+			"transcribe: [/usr/local/bin/transcribe]", "", checkNUL},
+	}
+}
+
+func (c *Config) servers() []key {
+	return []key{
+		{"webhook.listen", &c.Webhook.Listen,
+			"Address of `ollim webhook serve`; a proxy in front of it does TLS.", "", "127.0.0.1:8420", checkListen},
+		{"webhook.url", &c.Webhook.URL,
+			"Address of the server as senders see it (default: http and webhook.listen).",
+			"url: https://hooks.example.org", "", func(s string) error {
+				if CheckURL(s) != nil { // it is not quoted: it may have a password
+					return errors.New("want the address of the server as senders see it, without a password and a query, such as https://hooks.example.org")
+				}
+				return nil
+			}},
+		parsed("webhook.max-body", &c.Webhook.MaxBody, "Maximum size of a payload, up to 25MiB, which is the maximum of GitHub.", "1MiB", size),
+		number("webhook.inbox", &c.Webhook.Inbox, "Maximum number of events that wait for their runs.", 10000, 1000000),
+		number("webhook.jobs", &c.Webhook.Jobs, "Maximum number of runs of webhooks at once.", 4, 1000),
+		{"native.provider", &c.Native.Provider,
+			"API of the service: anthropic, or openai, which many other services and local servers support. The key is the line\n" +
+				"engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.", "", Anthropic, func(s string) error {
+				if s != Anthropic && s != OpenAI {
+					return fmt.Errorf("unknown provider %q: write %s or %s", s, Anthropic, OpenAI)
+				}
+				return nil
+			}},
+		{"native.base-url", &c.Native.BaseURL,
+			"Address of the service (default: the provider's own).", "base-url: http://localhost:11434/v1", "", CheckURL},
+		{"native.model", &c.Native.Model, "Model: an alias or the service's own name.", "", "sonnet", checkModel},
+		{"native.max-tokens", &c.Native.MaxTokens,
+			"Maximum tokens of one answer; 0 means the maximum of the model.", "", "0", func(s string) error {
+				if n, err := strconv.ParseUint(s, 10, 31); err != nil || strconv.FormatUint(n, 10) != s { // 010 would be read as 8
+					return fmt.Errorf("%q is not a number of tokens: write one like 16000", s)
+				}
+				return nil
+			}},
+		{"native.web-search", &c.Native.WebSearch,
+			"The tool WebSearch, by the service's own search: auto offers it with api.anthropic.com and api.openai.com, on with any\n" +
+				"service, off never. A search costs about 0.01 USD besides its tokens.", "", SearchAuto, oneOf(SearchAuto, searchOn, SearchOff)},
+	}
+}
+
+func (c *Config) limits() []key {
+	return []key{
+		parsed("spend.per-run", &c.Spend.PerRun, "Maximum cost of one automatic run in USD; none means no limit.", "1.00", amount),
+		parsed("spend.per-day", &c.Spend.PerDay, "Maximum cost per day; at the limit no automatic run starts until the next day.", "5.00", amount),
+		parsed("spend.per-month", &c.Spend.PerMonth, "Maximum cost per month.", "50.00", amount),
+		parsed("spend.runs-per-day", &c.Spend.RunsPerDay, "Maximum number of automatic runs per day that reach an engine.", "500", amount),
+		parsed("keep.runs", &c.Keep.Runs, "How long run records are kept.", "90d", days),
+		{"names.user", &c.Names.User, "Name of the owner.", "user: Ada", "", CheckName},
+		{"names.bot", &c.Names.Bot, "Name of the agent.", "bot: Ollim", "", CheckName},
+	}
+}
+
+// parsed returns a key whose value parse reads.
+func parsed[T any](name string, at *T, about, standard string, parse func(string) (T, error)) key {
+	return key{
+		name: name, about: about, standard: standard,
+		at:    func(text string) { *at, _ = parse(text) },
+		check: func(text string) error { _, err := parse(text); return err },
+	}
+}
+
+// number returns the key of a whole number from 1.
+func number(name string, at *int, about string, standard, most int) key {
+	k := parsed(name, at, about, strconv.Itoa(standard), func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > most || strconv.Itoa(n) != s { // 010 would be read as 8
+			return 0, fmt.Errorf("%q: want a number from 1 to %d", s, most)
+		}
+		return n, nil
+	})
+	k.at = at // shown as a number
+	return k
+}
+
+func unknownZone(name string) error {
+	return fmt.Errorf("unknown zone %q: write one like Europe/Paris", name)
+}
+
+// checkDuration returns the check of a time limit.
+func checkDuration(example string) func(string) error {
+	return func(s string) error {
+		if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+			return fmt.Errorf("%q is not a duration: write one like %s", s, example)
+		}
+		return nil
+	}
+}
