@@ -37,16 +37,15 @@ func wrong(reason string) error { return &unreadable{reason: reason} }
 // cannot names the words that made no sense.
 func cannot(words string) error { return wrong("cannot read " + quote(words)) }
 
-// explain adds the text to an error.
+// explain adds the text to an error of wrong; others stay as they are.
 func explain(err error, text, forms string) error {
-	switch e := (*unreadable)(nil); {
-	case errors.As(err, &e):
+	if e := (*unreadable)(nil); errors.As(err, &e) {
 		return &unreadable{text, e.reason, forms}
-	case err == errFar:
-		return fmt.Errorf("%s is %w", quote(text), errFar)
 	}
 	return err
 }
+
+func far(text string) error { return fmt.Errorf("%s is %w", quote(text), errFar) }
 
 // quote shows a text in a message: without control characters, and not all of a long one.
 func quote(text string) string { return strconv.Quote(plaintext.Short(text, 40)) }

@@ -34,6 +34,7 @@
 package timeparse
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func Parse(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	case !at.After(now):
 		return time.Time{}, fmt.Errorf("%s is %s, %w", quote(text), at.Format("2006-01-02 15:04:05 MST"), errPast)
 	case at.After(now.AddDate(maxYears, 0, 0)):
-		return time.Time{}, explain(errFar, text, timeForms)
+		return time.Time{}, far(text)
 	}
 	return at, nil
 }
@@ -63,6 +64,9 @@ func Parse(text string, now time.Time, zone *time.Location) (time.Time, error) {
 // Delay reads a delay of at least a second.
 func Delay(text string) (time.Duration, error) {
 	d, err := sum(words(text))
+	if errors.Is(err, errFar) {
+		return 0, far(text)
+	}
 	return d, explain(err, text, delayForms)
 }
 
@@ -76,10 +80,10 @@ func Either(text string, now time.Time, zone *time.Location) (time.Time, error) 
 	if err == nil {
 		return now.Add(d).Truncate(time.Second).In(zone), nil
 	}
-	at := time.Time{}
-	if err != errFar {
-		at, err = Parse(text, now, zone)
+	if errors.Is(err, errFar) {
+		return time.Time{}, far(text)
 	}
+	at, err := Parse(text, now, zone)
 	return at, explain(err, text, eitherForms)
 }
 
