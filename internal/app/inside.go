@@ -132,7 +132,7 @@ const longestSocket = 100
 
 // serve returns the socket by which this process executes the commands of ollim of a sealed run.
 func (h Home) serve(service runner.Service) runner.Socket {
-	path := h.Dir.RunSocket(service.Run)
+	path := h.Dir.Run(service.Run, "socket")
 	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(real, filepath.Base(path))
 	}

@@ -149,7 +149,7 @@ func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, 
 // channelPrompt returns the system prompt of a channel turn. A CHANNEL.md that cannot be read is an error, because other people read
 // the answers.
 func (r *Runner) channelPrompt() (string, error) {
-	path := r.Home.ChannelPrompt()
+	path := r.Home.Path("CHANNEL.md")
 	text, err := store.ReadText(path, maxProfile, false)
 	switch own := strings.TrimSpace(string(text)); {
 	case errors.Is(err, fs.ErrNotExist), err == nil && own == "":

@@ -1,5 +1,5 @@
-// Package paths defines where everything in the data directory is. It contains paths only: no other package joins path
-// elements of the data directory, and no function here accesses the disk.
+// Package paths defines where what several packages use in the data directory is. Names that one package uses stand there, below
+// Path or State. No function here accesses the disk.
 package paths
 
 import "path/filepath"
@@ -70,9 +70,6 @@ func (d Dir) Run(id string, elem ...string) string {
 // RunLock is the flock that the process of a run holds, from before the record exists until the run ends.
 func (d Dir) RunLock(id string) string { return d.Run(id, "running") }
 
-// RunSocket is where the processes of a sealed run reach the process that executes it.
-func (d Dir) RunSocket(id string) string { return d.Run(id, "socket") }
-
 // Canary is the file that no sealed program may open: each start of one tries it.
 func (d Dir) Canary() string { return d.State("canary") }
 
@@ -97,20 +94,14 @@ func (d Dir) MainSession() string { return d.State("sessions.json") }
 // SessionHistory is the log of session lifecycle events.
 func (d Dir) SessionHistory() string { return d.State("session_history.jsonl") }
 
-// RoutineSessions is the directory of the session ids of persistent routines.
-func (d Dir) RoutineSessions() string { return d.State("routine_sessions") }
-
 // RoutineSession holds the session id of one persistent routine as a bare string.
-func (d Dir) RoutineSession(id string) string { return filepath.Join(d.RoutineSessions(), id) }
+func (d Dir) RoutineSession(id string) string { return d.State("routine_sessions", id) }
 
 // Channels is the directory of the sessions of channels.
 func (d Dir) Channels() string { return d.State("channels") }
 
 // Channel is the file of one session of a channel, by its name such as telegram_987.
 func (d Dir) Channel(name string) string { return filepath.Join(d.Channels(), name+".json") }
-
-// ChannelPrompt is the system prompt of channel turns.
-func (d Dir) ChannelPrompt() string { return d.Path("CHANNEL.md") }
 
 // Outbox is the directory of messages that have not reached the owner yet.
 func (d Dir) Outbox() string { return d.State("outbox") }
@@ -132,18 +123,6 @@ func (d Dir) Firing() string { return d.State("firing") }
 
 // Discord is what the listener has handled of Discord's messages.
 func (d Dir) Discord() string { return d.State("discord.json") }
-
-// DiscordSession is the session of Discord's gateway that the listener resumes.
-func (d Dir) DiscordSession() string { return d.State("discord_session.json") }
-
-// Downloads is the directory of the files that the owner sent.
-func (d Dir) Downloads() string { return d.Path("downloads") }
-
-// Inquiries holds the prompts of buttons.
-func (d Dir) Inquiries() string { return d.State("inquiries.json") }
-
-// DiscordCommands says which commands are registered with Discord.
-func (d Dir) DiscordCommands() string { return d.State("discord_commands.json") }
 
 // Questions is the directory of questions that wait for the owner's answer.
 func (d Dir) Questions() string { return d.State("questions") }
@@ -178,15 +157,6 @@ func (d Dir) PingBudget() string { return d.State("ping_budget.json") }
 // Approvals is the file of the owner's approvals.
 func (d Dir) Approvals() string { return d.State("approvals.json") }
 
-// Changed is the directory of the values committed by `ollim changed`.
-func (d Dir) Changed() string { return d.State("changed") }
-
-// DiscordDM is the file that remembers the channel of the owner's direct messages.
-func (d Dir) DiscordDM() string { return d.State("discord_dm.json") }
-
-// ForkMessages links delivered messages to the sessions that sent them.
-func (d Dir) ForkMessages() string { return d.State("fork_messages.json") }
-
 // Fork is the file of the interactive fork that is open.
 func (d Dir) Fork() string { return d.State("fork.json") }
 
@@ -195,9 +165,6 @@ func (d Dir) Slots() string { return d.State("slots") }
 
 // Schedules is the history of each routine's schedule.
 func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
-
-// Backups is the directory of copies of a crontab, made before it is changed.
-func (d Dir) Backups() string { return d.State("backups") }
 
 // Heartbeats holds the calls that are owed to monitors.
 func (d Dir) Heartbeats() string { return d.State("heartbeats.json") }

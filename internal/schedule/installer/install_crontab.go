@@ -107,14 +107,14 @@ const keptBackups = 20
 // backup keeps a crontab and says where.
 func (t Table) backup(old []byte) (path string, err error) {
 	name := "crontab-" + t.Disk.Now().UTC().Format("20060102T150405.000000000Z")
-	path = filepath.Join(t.Home.Backups(), name)
-	if err := store.MkdirOwn(t.Home.Backups()); err != nil {
+	path = t.Home.State("backups", name)
+	if err := store.MkdirOwn(t.Home.State("backups")); err != nil {
 		return "", err
 	}
 	if err := store.Write(path, old, store.Synced); err != nil {
 		return "", err
 	}
-	kept, err := filepath.Glob(filepath.Join(t.Home.Backups(), "crontab-*"))
+	kept, err := filepath.Glob(t.Home.State("backups", "crontab-*"))
 	for len(kept) > keptBackups {
 		err = errors.Join(err, os.Remove(kept[0])) // their names sort by time
 		kept = kept[1:]

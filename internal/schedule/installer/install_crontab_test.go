@@ -163,12 +163,12 @@ func TestTableBackups(t *testing.T) {
 		put(t, filepath.Join(dir, "table"), fmt.Sprintf("# %d\n", i))
 		edit(t, table, merge(block))
 	}
-	kept, err := os.ReadDir(table.Home.Backups())
+	kept, err := os.ReadDir(table.Home.State("backups"))
 	if err != nil || len(kept) != 20 {
 		t.Fatalf("%d, %v", len(kept), err)
 	}
 	for i, e := range kept {
-		if got, want := fileText(t, filepath.Join(table.Home.Backups(), e.Name())), fmt.Sprintf("# %d\n", i+3); got != want {
+		if got, want := fileText(t, filepath.Join(table.Home.State("backups"), e.Name())), fmt.Sprintf("# %d\n", i+3); got != want {
 			t.Errorf("%s: %q, want %q", e.Name(), got, want)
 		}
 		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
@@ -286,7 +286,7 @@ func TestTableKeepsWhatItReplaces(t *testing.T) {
 	table, dir := theTable(t, fakeCrontab)
 	put(t, filepath.Join(dir, "table"), "a\xff\r\nb\b\\b")
 	edit(t, table, merge(block))
-	kept, err := filepath.Glob(filepath.Join(table.Home.Backups(), "*"))
+	kept, err := filepath.Glob(filepath.Join(table.Home.State("backups"), "*"))
 	if err != nil || len(kept) != 1 || !bytes.Equal([]byte(fileText(t, kept[0])), []byte("a\xff\r\nb\b\\b")) {
 		t.Errorf("%q, %v", kept, err)
 	}

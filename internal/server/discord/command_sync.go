@@ -41,7 +41,7 @@ func SyncCommands(ctx context.Context, client *api.Client, home paths.Dir, disk 
 	}
 	sum := sha256.Sum256(data)
 	now := registered{app, hex.EncodeToString(sum[:])}
-	path := home.DiscordCommands()
+	path := home.State("discord_commands.json")
 	held, err := disk.Lock(ctx, home.Lock("discord-commands"))
 	if err != nil {
 		return 0, err

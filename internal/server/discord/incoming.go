@@ -156,7 +156,7 @@ func (*listener) keep(h Home, a *discordgo.MessageAttachment, data []byte) (atta
 	if snowflake(a.ID) == 0 {
 		return attached, "", errors.New("its id is not one of Discord's")
 	}
-	path := filepath.Join(h.Dir.Downloads(), name)
+	path := h.Dir.Path("downloads", name)
 	if err := store.Write(path, data, store.Synced); err != nil {
 		return attached, "", err
 	}

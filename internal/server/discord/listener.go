@@ -154,8 +154,8 @@ func (l *listener) run(ctx context.Context, h Home) error {
 	options.Intents = intents
 	options.Log = func(err error) { l.Warn("discord: " + err.Error()); l.Notify("STATUS=" + err.Error()) }
 	options.Beat = func() { l.Notify("WATCHDOG=1") }
-	options.Save = func(s gateway.Saved) { l.warn(store.WriteJSON(h.Dir.DiscordSession(), s, store.Buffered)) }
-	options.Saved, _ = store.ReadJSON[gateway.Saved](h.Disk, h.Dir.DiscordSession())
+	options.Save = func(s gateway.Saved) { l.warn(store.WriteJSON(h.Dir.State("discord_session.json"), s, store.Buffered)) }
+	options.Saved, _ = store.ReadJSON[gateway.Saved](h.Disk, h.Dir.State("discord_session.json"))
 	err := gateway.Run(ctx, options, func(e gateway.Event) { l.hear(ctx, e) })
 	end()
 

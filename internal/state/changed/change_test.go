@@ -207,7 +207,7 @@ func TestProposalsOfARun(t *testing.T) {
 	must(t, b.CommitRun(t.Context(), run))
 	b.same(t, "a", "3")
 	b.same(t, "b", "x")
-	if names := entries(t, b.Home.Changed()); names != "a b" {
+	if names := entries(t, b.Home.State("changed")); names != "a b" {
 		t.Errorf("committed %s", names)
 	}
 	must(t, b.Commit(t.Context(), "a", []byte("4")))
@@ -231,7 +231,7 @@ func TestCommitRunAgain(t *testing.T) {
 	b := newBook(t)
 	must(t, b.Propose(t.Context(), run, "a", []byte("1")))
 	must(t, b.Propose(t.Context(), run, "b", []byte("2")))
-	must(t, os.MkdirAll(filepath.Join(b.Home.Changed(), "b"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(b.Home.State("changed"), "b"), 0o700))
 	var failed *store.NotWritten
 	if err := b.CommitRun(t.Context(), run); !errors.As(err, &failed) {
 		t.Errorf("%v, want *store.NotWritten", err)
@@ -241,7 +241,7 @@ func TestCommitRunAgain(t *testing.T) {
 		t.Errorf("%v, want *fs.PathError", err)
 	}
 	b.same(t, "a", "1")
-	must(t, os.Remove(filepath.Join(b.Home.Changed(), "b")))
+	must(t, os.Remove(filepath.Join(b.Home.State("changed"), "b")))
 	must(t, b.CommitRun(t.Context(), run))
 	b.same(t, "b", "2")
 }

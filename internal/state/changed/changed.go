@@ -110,7 +110,7 @@ func (b Book) write(ctx context.Context, path, key string, value []byte, d store
 	return b.Disk.Locked(ctx, b.Home.Lock("changed"), func() error { return store.Write(path, value, d) })
 }
 
-func (b Book) path(key string) string { return filepath.Join(b.Home.Changed(), key) }
+func (b Book) path(key string) string { return b.Home.State("changed", key) }
 
 func (b Book) proposals(run string) string { return b.Home.Run(run, "changed") }
 

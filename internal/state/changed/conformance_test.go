@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 		return Book{paths.Dir(dir), store.Disk{Now: time.Now, Warn: warn}}
 	}
 	storetest.Run(t, storetest.Store{
-		File: func(dir string) string { return paths.Dir(dir).Changed() },
+		File: func(dir string) string { return paths.Dir(dir).State("changed") },
 		Lock: func(dir string) string { return paths.Dir(dir).Lock("changed") },
 		Busy: lock.ErrBusy,
 		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 			},
 		},
 		Count: func(dir string, _ func(string)) (int, error) {
-			found, err := filepath.Glob(filepath.Join(paths.Dir(dir).Changed(), "k*"))
+			found, err := filepath.Glob(filepath.Join(paths.Dir(dir).State("changed"), "k*"))
 			return len(found), err
 		},
 	})

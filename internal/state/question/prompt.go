@@ -68,7 +68,7 @@ func (b Book) ReturnPrompt(ctx context.Context, id string) error {
 
 // editPrompts changes the prompts, of which those that are too old are gone.
 func (b Book) editPrompts(ctx context.Context, change func(map[string]prompt) error) error {
-	return store.EditJSON(ctx, b.Disk, b.Home.Lock("inquiries"), b.Home.Inquiries(), func(all *map[string]prompt) error {
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("inquiries"), b.Home.State("inquiries.json"), func(all *map[string]prompt) error {
 		if *all == nil {
 			*all = map[string]prompt{}
 		}

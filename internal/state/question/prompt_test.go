@@ -74,7 +74,7 @@ func TestPromptOfSevenDays(t *testing.T) {
 		t.Error(err)
 	}
 	keep("third")
-	text, err := os.ReadFile(b.Home.Inquiries())
+	text, err := os.ReadFile(b.Home.State("inquiries.json"))
 	if err != nil || strings.Contains(string(text), "second") || !strings.Contains(string(text), `"prompt": "third"`) {
 		t.Errorf("%s %v", text, err)
 	}

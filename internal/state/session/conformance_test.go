@@ -44,7 +44,7 @@ func TestHistoryConformance(t *testing.T) {
 
 func TestMessagesConformance(t *testing.T) {
 	storetest.Run(t, storetest.Store{
-		File: func(dir string) string { return paths.Dir(dir).ForkMessages() },
+		File: func(dir string) string { return paths.Dir(dir).State("fork_messages.json") },
 		Lock: func(dir string) string { return paths.Dir(dir).Lock("fork_messages") },
 		Busy: lock.ErrBusy,
 		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
@@ -52,7 +52,7 @@ func TestMessagesConformance(t *testing.T) {
 		},
 		Count: func(dir string, _ func(string)) (int, error) {
 			var all []Message
-			text, err := os.ReadFile(paths.Dir(dir).ForkMessages())
+			text, err := os.ReadFile(paths.Dir(dir).State("fork_messages.json"))
 			if err == nil {
 				err = json.Unmarshal(text, &all)
 			}

@@ -54,7 +54,7 @@ func (b Book) Received(ctx context.Context, messageID string, outside ...string)
 }
 
 func (b Book) editMessages(ctx context.Context, edit func(*[]Message) error) error {
-	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.ForkMessages(), edit)
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.State("fork_messages.json"), edit)
 }
 
 // ByMessage returns the latest message with an id, its own or the one that a reply quotes. found is false if it cannot be answered

@@ -13,7 +13,7 @@ import (
 func messages(t *testing.T, b Book) (ids []string) {
 	t.Helper()
 	var all []Message
-	if err := json.Unmarshal([]byte(content(t, b.Home.ForkMessages())), &all); err != nil {
+	if err := json.Unmarshal([]byte(content(t, b.Home.State("fork_messages.json"))), &all); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range all {
@@ -42,10 +42,10 @@ func TestSentIsOfTheDesignsForm(t *testing.T) {
   }
 ]
 `
-	if got := content(t, b.Home.ForkMessages()); got != want || len(*warned) > 0 {
+	if got := content(t, b.Home.State("fork_messages.json")); got != want || len(*warned) > 0 {
 		t.Errorf("%s\n%s", got, *warned)
 	}
-	if info, err := os.Stat(b.Home.ForkMessages()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(b.Home.State("fork_messages.json")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
 }

@@ -122,7 +122,7 @@ func (b Book) RemoveRoutine(routineID string) error {
 // Routines lists the ids of routines that have a session file, sorted. Other files (temporary, set aside, directories)
 // are omitted, so that a cleanup after deleted routines leaves them alone.
 func (b Book) Routines() ([]string, error) {
-	entries, err := os.ReadDir(b.Home.RoutineSessions())
+	entries, err := os.ReadDir(b.Home.State("routine_sessions"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

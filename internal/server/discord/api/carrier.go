@@ -83,7 +83,7 @@ type note struct {
 func (c Carrier) channel(ctx context.Context, remembered bool) (string, error) {
 	sum := sha256.Sum256([]byte(c.Bot + " " + c.Owner))
 	bot := hex.EncodeToString(sum[:8])
-	path := c.Home.DiscordDM()
+	path := c.Home.State("discord_dm.json")
 	if remembered {
 		if n, err := store.ReadJSON[note](c.Disk, path); err == nil && n.Bot == bot && n.Channel != "" {
 			return n.Channel, nil
