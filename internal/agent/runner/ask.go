@@ -135,7 +135,7 @@ type transcriber struct {
 // Run writes down what the engine tells.
 func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	p := page{t: t, request: r}
-	defer p.close()
+	defer func() { p.guard.Release() }()
 	if err := p.reserve(ctx); err != nil {
 		return engine.Result{}, err
 	}
@@ -183,8 +183,6 @@ func (p *page) reserve(ctx context.Context) error {
 	}
 	return err
 }
-
-func (p *page) close() { p.guard.Release() }
 
 func (p *page) note(m transcript.Message) {
 	p.said = append(p.said, transcript.Entry{Message: m, At: p.t.runner.Disk.Now()})

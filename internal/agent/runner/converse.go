@@ -17,9 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// engine makes the run's engine.
-func (w *work) engine() (engine.Engine, error) { return w.engineOf(w.spec) }
-
+// engineOf makes the engine of a run.
 func (r *Runner) engineOf(s Spec) (engine.Engine, error) {
 	made, err := r.Engines(s.Engine.Name)
 	if err != nil || !s.Engine.Transcribe || s.Engine.Name == engine.Native {
@@ -60,34 +58,23 @@ func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error
 	if in.Task.Background && in.Task.AllowPing {
 		in.Budget, err = r.Budget.Status()
 	}
-	if err == nil {
-		in.Piped.Named, err = named(in.Piped.Files)
+	for _, a := range in.Piped.Files {
+		text, size, textErr := a.Text()
+		err = errors.Join(err, textErr)
+		in.Piped.Named = append(in.Piped.Named, prompt.File{Name: a.Name, Type: a.Type, Size: size, Text: text})
 	}
 	return in, err
-}
-
-// named describes files for the prompt, with the content of text files.
-func named(files []engine.Attachment) (list []prompt.File, err error) {
-	for _, a := range files {
-		text, size, err := a.Text()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, prompt.File{Name: a.Name, Type: a.Type, Size: size, Text: text})
-	}
-	return list, nil
-}
-
-// seen returns the files that are shown to the model.
-func seen(files []engine.Attachment) []engine.Attachment {
-	return slices.DeleteFunc(slices.Clone(files), func(a engine.Attachment) bool { return !media.IsSeen(a.Type) })
 }
 
 // request is what the engine is asked. granted is the most that the run may cost, in USD; 0 is no limit.
 func (w *work) request(granted float64) (engine.Request, error) {
 	request, err := w.requestOf(w.spec, w.run, w.tools)
 	if !w.run.Private {
-		request.Run.Sent = w.keepSent()
+		log := w.Requests.Log(w.run.ID)
+		request.Run.Sent = func(body []byte) { // one after the other, while the service works on it
+			w.keeping.Wait()
+			w.keeping.Go(func() { w.unkept = cmp.Or(log.Add(context.Background(), body), w.unkept) })
+		}
 	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.raise(), w.run.Reserved
 	request.Run.Socket, request.Run.Vars, request.Scope.Seal = w.socket, w.vars, w.tools.Seal
@@ -96,15 +83,6 @@ func (w *work) request(granted float64) (engine.Request, error) {
 		request.Run.Locks = append(request.Run.Locks, guard.File())
 	}
 	return request, err
-}
-
-// keepSent returns a function that keeps what is sent to models, one request after the other, while the service works on it.
-func (w *work) keepSent() func(body []byte) {
-	log := w.Requests.Log(w.run.ID)
-	return func(body []byte) {
-		w.keeping.Wait()
-		w.keeping.Go(func() { w.unkept = cmp.Or(log.Add(context.Background(), body), w.unkept) })
-	}
 }
 
 // kept waits until what was sent is stored. A failure costs the evidence alone, and the run goes on.
@@ -117,10 +95,11 @@ func (w *work) kept() {
 
 // requestOf is the request without locks and money, as a preview shows it.
 func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Request, error) {
+	seen := slices.DeleteFunc(slices.Clone(s.Input.Piped.Files), func(a engine.Attachment) bool { return !media.IsSeen(a.Type) })
 	request := engine.Request{
 		Run: engine.Run{ID: run.ID},
 		Input: engine.Input{
-			System: s.Policy.System, SystemOnly: !run.Shared, Attachments: seen(s.Input.Piped.Files), Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
+			System: s.Policy.System, SystemOnly: !run.Shared, Attachments: seen, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
 		},
 		Session: engine.Session{NextIn: s.Limits.Again},
 		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},

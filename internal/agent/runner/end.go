@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/state/job"
@@ -16,14 +15,18 @@ import (
 // conclude decides how the run ended, and notes it in the events and the record, which is not finished yet. It returns the cause of
 // a failure; nothing went wrong in a run that its gate held back or that waits for an answer.
 func (w *work) conclude(ctx context.Context, cause error) error {
-	outcome := outcomeOf(cause)
-	reason := reasonOf(w.spec.Limits.Time, outcome, cause)
-	if outcome == runlog.Interrupted {
-		reason = cmp.Or(w.Runs.StopReason(w.run.ID), reason)
+	outcome, reason := outcomeOf(cause), ""
+	switch {
+	case outcome == runlog.Gated, outcome == runlog.Waiting:
+		cause = nil
+	case outcome == runlog.Timeout:
+		reason = fmt.Sprintf("stopped after %s", job.FormatDuration(w.spec.Limits.Time))
+	case outcome == runlog.Interrupted:
+		reason = cmp.Or(w.Runs.StopReason(w.run.ID), "stopped by a signal")
+	case cause != nil:
+		reason = oneLine(cause)
 	}
-	if outcome == runlog.Gated || outcome == runlog.Waiting {
-		reason, cause = "", nil
-	} else if cause != nil {
+	if cause != nil {
 		w.warn(w.run.Event(ctx, runlog.Event{Type: runlog.ErrorEvent, Text: reason}))
 	}
 	w.warn(w.run.Conclude(outcome, reason))
@@ -50,18 +53,6 @@ func outcomeOf(cause error) runlog.Outcome {
 		return runlog.Gated
 	}
 	return runlog.Failed
-}
-
-func reasonOf(limit time.Duration, outcome runlog.Outcome, cause error) string {
-	switch {
-	case cause == nil:
-		return ""
-	case outcome == runlog.Timeout:
-		return fmt.Sprintf("stopped after %s", job.FormatDuration(limit))
-	case outcome == runlog.Interrupted:
-		return "stopped by a signal"
-	}
-	return oneLine(cause)
 }
 
 // deliver sends the owner the final text, where the policy says so. What cannot be delivered waits in the outbox, and a failed

@@ -14,7 +14,6 @@ import (
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
-	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -100,14 +99,6 @@ func (f *fire) returnEntry(ctx context.Context, run *runlog.Run, later *Later) e
 	}
 	f.taken = false
 	return f.Inbox.GiveBack(*f.entry)
-}
-
-// payload is the data of the entry, for the prompt.
-func (f *fire) payload() []payload.Datum {
-	if f.entry == nil {
-		return nil
-	}
-	return f.entry.Data
 }
 
 // recheck is how long an entry that cannot be started now waits at most until it is looked at again.

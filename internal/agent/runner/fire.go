@@ -84,7 +84,9 @@ func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Recor
 
 // respond runs the job, unless it is running, or done with.
 func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
-	if f.beaten() {
+	// If another run serves the slot, this fire must not take the job's lock even for a moment: that run may be about to take it, and
+	// would be skipped.
+	if f.yields() && !f.Unanswered(f.job.ID, f.rival) {
 		return runlog.Record{}, slot.ErrClaimed
 	}
 	guard, err := f.lock(ctx)
@@ -102,8 +104,10 @@ func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 	if err := f.contest(); err != nil {
 		return runlog.Record{}, err
 	}
-	if err := f.stillThere(); err != nil {
-		return runlog.Record{}, err
+	if f.job.Kind == job.Reminder {
+		if _, err := os.Lstat(f.job.Path); errors.Is(err, fs.ErrNotExist) { // another process has ended it, or taken it a step further
+			return runlog.Record{}, &plaintext.Unknown{What: "job", Name: f.job.ID}
+		}
 	}
 	f.previous = f.closePrevious(ctx)
 	if f.concluded(ctx) {
@@ -131,17 +135,6 @@ func (r *Runner) find(ctx context.Context, name string, o Options) (*fire, error
 	}
 	id, err := runlog.NewID(r.Disk.Now(), r.Random)
 	return &fire{Runner: r, run: id, job: j, options: o, all: files.Jobs}, err
-}
-
-// stillThere returns an error for a reminder that another process has ended, or taken a step further, since it was found.
-func (f *fire) stillThere() error {
-	if f.job.Kind != job.Reminder {
-		return nil
-	}
-	if _, err := os.Lstat(f.job.Path); errors.Is(err, fs.ErrNotExist) {
-		return &plaintext.Unknown{What: "job", Name: f.job.ID}
-	}
-	return nil
 }
 
 // lock takes the job's lock.

@@ -32,7 +32,7 @@ func (f *fire) spec() Spec {
 			Run: f.run, Kind: string(j.Kind), ID: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
 			Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil,
 		},
-		Input:  prompt.Input{Task: prompt.TaskOf(j), Payload: f.payload(), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
+		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
 		Policy: Policy{
 			Dirs: j.Roots(f.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
@@ -42,6 +42,9 @@ func (f *fire) spec() Spec {
 		Origin:  f,
 		Observe: o.Observe,
 		Plain:   j.Plain,
+	}
+	if f.entry != nil {
+		s.Input.Payload = f.entry.Data
 	}
 	own, main, err := f.patterns(j.Background)
 	if err == nil {
@@ -256,17 +259,15 @@ func (f *fire) Prepare(ctx context.Context, run *runlog.Run, set *tools.Set, in 
 // foresee adds the other background tasks that lie ahead, if the agent may ping.
 func (f *fire) foresee(in prompt.Input) prompt.Input {
 	if in.Task.Background && in.Task.AllowPing {
-		in.Forward = forecast.Around(f.all, f.Zone, in.Now, f.job.ID, f.relative)
+		in.Forward = forecast.Around(f.all, f.Zone, in.Now, f.job.ID, func(path string) string {
+			if rel, err := filepath.Rel(string(f.Home), path); err == nil && filepath.IsLocal(rel) {
+				return rel
+			}
+			return path
+		})
 		in.Forward.Refills = in.Budget.Refills(in.Forward.Last.Sub(in.Now))
 	}
 	return in
-}
-
-func (f *fire) relative(path string) string {
-	if rel, err := filepath.Rel(string(f.Home), path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }
 
 // skills renders those that the job names; a missing one fails the job. The gate, and the commands of the skill before, take their
@@ -318,7 +319,7 @@ func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 		f.warn(f.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, notice.Refusal(f.job.ID, "")) }))
 	case runlog.Failed, runlog.Timeout:
 		if f.job.Kind != job.Reminder || run.Unverified() { // see putAway
-			f.reportFailure(ctx, run.Record, howItFailed(run.Outcome))
+			f.reportFailure(ctx, run.Record, map[runlog.Outcome]string{runlog.Failed: "failed", runlog.Timeout: "did not finish in time"}[run.Outcome])
 		}
 	case runlog.Refused:
 		f.reportRefusal(ctx, run.Record, cause)
@@ -333,18 +334,13 @@ func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
 	if run.Outcome == runlog.Waiting {
 		return
 	}
-	f.oweHeartbeat(ctx, run)
 	if f.permitted != nil {
+		if f.job.Heartbeat != "" && run.Outcome == runlog.OK { // called when the job's lock is free
+			f.warn(f.Heartbeats.Owe(ctx, f.job.ID, run.ID, f.job.Heartbeat))
+		}
 		f.runAfter(ctx, run)
 	}
 	f.putAway(ctx, run, cause)
-}
-
-func howItFailed(outcome runlog.Outcome) string {
-	if outcome == runlog.Timeout {
-		return "did not finish in time"
-	}
-	return "failed"
 }
 
 // HeldBack reports whether a fire cannot run before the owner does something: approve the job, or configure an engine. With tell it

@@ -195,13 +195,6 @@ func (w *work) reportServers(ctx context.Context) {
 	}
 }
 
-// oweHeartbeat notes that the run owes its job's monitor a call, which is made when the job's lock is free.
-func (f *fire) oweHeartbeat(ctx context.Context, run *runlog.Run) {
-	if f.job.Heartbeat != "" && f.permitted != nil && run.Outcome == runlog.OK {
-		f.warn(f.Heartbeats.Owe(ctx, f.job.ID, run.ID, f.job.Heartbeat))
-	}
-}
-
 // release does what need not hold up the next fire, when the job's lock is free: it calls the job's monitor, and tries what waits in
 // the outbox. A call that fails is made again by tick.
 func (f *fire) release(ctx context.Context) {

@@ -29,7 +29,11 @@ const (
 // same job find again, both without links. They are not the owner's own caches: what an agent leaves there must not become part of the
 // owner's programs. An owner without a home directory that can be written, as many system users are, has no caches, only files of the run.
 func (w *work) private() (temporary, cache string) {
-	temporary = filepath.Join(followed(w.Sealing.Temp), temporaryPrefix+w.run.ID+"-"+strconv.Itoa(os.Getpid()))
+	dir, err := filepath.EvalSymlinks(w.Sealing.Temp)
+	if err != nil {
+		dir = w.Sealing.Temp
+	}
+	temporary = filepath.Join(dir, temporaryPrefix+w.run.ID+"-"+strconv.Itoa(os.Getpid()))
 	cache = filepath.Join(w.caches(), cacheOf(string(w.Home), w.run.Record))
 	if real, err := policy.Resolve(cache); err != nil || real != cache || !filepath.IsAbs(cache) || !canMake(cache) {
 		cache = filepath.Join(temporary, "cache")
@@ -58,14 +62,6 @@ func canMake(dir string) bool {
 		dir = filepath.Dir(dir)
 	}
 	return err == nil
-}
-
-// followed returns a directory without links in its path, or as it is if there is none.
-func followed(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return dir
 }
 
 // makePrivate makes the two directories. One for temporary files that is there already may be another user's.

@@ -50,12 +50,6 @@ func (r *Runner) Answer(ctx context.Context, run, text string) (question.Questio
 	return r.Questions.Answer(ctx, run, update.Clean(text))
 }
 
-// awaits reports whether a run waits for an answer to the question that a message has asked.
-func (r *Runner) awaits(run, message string) bool {
-	q, err := r.Questions.Load(run)
-	return err == nil && q.Message == message && q.Answer == "" && !q.Expired(r.Disk.Now())
-}
-
 // continueWait is how long a run waits for a fire of its job before it continues.
 const continueWait = 24 * time.Hour
 

@@ -107,7 +107,8 @@ func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 	if err != nil || standing.FollowUp.IsZero() {
 		return err
 	}
-	child := j.FollowUp(childID(j), standing.FollowUp.In(f.Zone))
+	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1))) // the same each time: a chain continues once after a crash
+	child := j.FollowUp(fmt.Sprintf("%x", sum[:4]), standing.FollowUp.In(f.Zone))
 	files, err := f.Jobs.Load()
 	if err != nil {
 		return err
@@ -122,10 +123,4 @@ func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 	f.warn(err) // it will wait for the owner
 	_, err = f.Jobs.Create(child, "")
 	return err
-}
-
-// childID is the same each time, so that a chain continues once after a crash.
-func childID(j job.Job) string {
-	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1)))
-	return fmt.Sprintf("%x", sum[:4])
 }

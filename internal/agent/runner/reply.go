@@ -25,14 +25,6 @@ type sent struct {
 	inTime bool // a reply still reaches the session
 }
 
-// age is how long ago the message was sent; 0 if that is not known.
-func (s sent) age(now time.Time) time.Duration {
-	if s.TS.IsZero() {
-		return 0
-	}
-	return now.Sub(s.TS)
-}
-
 // Reply is the owner's reply to a message: a turn with what Replying returns.
 func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (runlog.Record, error) {
 	m, err := r.Replying(ctx, id, m, o)
@@ -60,7 +52,11 @@ func (r *Runner) Replying(ctx context.Context, id string, m Message, o Options) 
 			return m, err
 		}
 	}
-	m.Text = prompt.Reply(s.quote, s.age(r.Disk.Now()), m.Text)
+	age := time.Duration(0) // not known
+	if !s.TS.IsZero() {
+		age = r.Disk.Now().Sub(s.TS)
+	}
+	m.Text = prompt.Reply(s.quote, age, m.Text)
 	return m, nil
 }
 
@@ -70,8 +66,12 @@ func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
 	if m.MessageID == "" {
 		m.MessageID = id
 	}
-	if err != nil || !r.awaits(m.Run(), m.MessageID) {
+	if err != nil {
 		return "", err
+	}
+	q, err := r.Questions.Load(m.Run())
+	if err != nil || q.Message != m.MessageID || q.Answer != "" || q.Expired(r.Disk.Now()) {
+		return "", nil //nolint:nilerr // it asked nothing
 	}
 	return m.Run(), nil
 }

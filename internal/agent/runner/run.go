@@ -74,7 +74,7 @@ func (w *work) carryOut(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	engine, err := w.engine()
+	engine, err := w.engineOf(w.spec)
 	if err != nil {
 		return err
 	}

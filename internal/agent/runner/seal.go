@@ -83,7 +83,9 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 			return rules, err
 		},
 	})
-	socket = w.serve()
+	socket = w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, record.Write})
+	w.socket = socket.Path
+	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+socket.Path)
 	return ctx, func() {
 		end(nil)
 		closed.Store(true)
@@ -214,14 +216,6 @@ type Socket struct {
 	Path   string       // absolute, without links
 	Listen func() error // makes the socket
 	Close  func()       // ends what is being executed, waits for it, and removes the socket
-}
-
-// serve returns the socket by which the run's process executes the commands of ollim that processes of a sealed run start.
-func (w *work) serve() Socket {
-	s := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.run.Sealed.Write})
-	w.socket = s.Path
-	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+s.Path)
-	return s
 }
 
 // servers is the patterns of the tools of MCP servers that a run's engine is offered.

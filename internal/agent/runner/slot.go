@@ -76,12 +76,6 @@ func (f *fire) slotOf(history []slot.Schedule) (at time.Time, err error) {
 	return at, nil // permit reports a routine that is not enabled
 }
 
-// beaten reports whether a timer's fire has nothing to do because another run serves its slot. Such a fire must not take the job's
-// lock even for a moment: the other run may be about to take it, and would be skipped.
-func (f *fire) beaten() bool {
-	return f.yields() && !f.Unanswered(f.job.ID, f.rival)
-}
-
 // cronDelay is how long after its minute began a line in a crontab may have been started for it.
 const cronDelay = 2 * time.Minute
 

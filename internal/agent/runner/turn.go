@@ -112,7 +112,12 @@ func (w *work) askOwner(ctx context.Context) (stop func()) {
 			asked, err := w.run.Unanswered()
 			w.warn(err)
 			for _, use := range asked {
-				w.permit(ctx, use)
+				waiting, cancel := context.WithTimeout(ctx, tools.AskPatience)
+				allowed := w.spec.Observe.Permit(waiting, use)
+				if waiting.Err() == nil { // else the use has been decided meanwhile
+					w.warn(w.run.Event(ctx, runlog.Event{Type: runlog.Permitted, Tool: use.Tool, ToolID: use.ToolID, IsError: !allowed}))
+				}
+				cancel()
 			}
 			select {
 			case <-look.C:
@@ -121,16 +126,6 @@ func (w *work) askOwner(ctx context.Context) (stop func()) {
 		}
 	})
 	return func() { cancel(); asking.Wait() }
-}
-
-// permit asks about one use and records the answer, unless the use has been decided meanwhile.
-func (w *work) permit(ctx context.Context, use runlog.Event) {
-	waiting, cancel := context.WithTimeout(ctx, tools.AskPatience)
-	defer cancel()
-	allowed := w.spec.Observe.Permit(waiting, use)
-	if waiting.Err() == nil {
-		w.warn(w.run.Event(ctx, runlog.Event{Type: runlog.Permitted, Tool: use.Tool, ToolID: use.ToolID, IsError: !allowed}))
-	}
 }
 
 // reach returns the patterns that file tools check when they are used. If the owner can be asked, they cover all that the owner may
