@@ -53,6 +53,9 @@ func measure(files, loads, chats int, binary string) error {
 	return processes(dir, chats, binary)
 }
 
+// messages is how many a session keeps.
+const messages = 50
+
 func book(dir string) channel.Book {
 	warn := func(text string) { fmt.Fprintln(os.Stderr, "channels: warning:", text) }
 	return channel.Book{Home: paths.Dir(dir), Disk: store.Disk{Now: time.Now, Warn: warn, Locks: &lock.Table{}}, Cache: &channel.Cache{}}
@@ -63,7 +66,7 @@ func load(dir string, files, loads int) error {
 	at := time.Now().UTC().Truncate(time.Second)
 	for i := range files {
 		s := channel.Session{SessionID: "telegram_" + strconv.Itoa(i), Channel: "telegram", ChatID: strconv.Itoa(i), CreatedAt: at, LastAccessed: at}
-		for k := range channel.MaxMessages {
+		for k := range messages {
 			role := []string{channel.User, channel.Assistant}[k%2]
 			s.Messages = append(s.Messages, channel.Message{Role: role, Content: strings.Repeat("word ", 40), Timestamp: at})
 		}
@@ -84,7 +87,7 @@ func load(dir string, files, loads int) error {
 	}
 	cpu = (spent(syscall.RUSAGE_SELF) - cpu) / time.Duration(loads)
 	slices.Sort(took)
-	fmt.Printf("| load %d sessions of %d messages | 200 ms | %s | %s | %s |\n", files, channel.MaxMessages, millis(took[len(took)/2]), millis(took[0]), millis(cpu))
+	fmt.Printf("| load %d sessions of %d messages | 200 ms | %s | %s | %s |\n", files, messages, millis(took[len(took)/2]), millis(took[0]), millis(cpu))
 	return nil
 }
 

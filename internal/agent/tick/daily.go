@@ -13,7 +13,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/approval"
-	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
@@ -121,7 +120,7 @@ func (m Minute) expireChannels(at time.Time) error {
 	if now := m.now(); now.Sub(at) <= 2*m.patience() {
 		at = now
 	}
-	_, err := m.Runner.Channels.Expire(at.Add(-channel.Life))
+	_, err := m.Runner.Channels.Expire(at)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package channel_test
+package channel
 
 import (
 	"encoding/json"
@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/ollim/ollim/internal/state/channel"
 )
 
 // The six acceptance criteria of channel sessions, one test each.
@@ -77,7 +75,7 @@ func TestSessionUpdate(t *testing.T) {
 func TestFIFOManagement(t *testing.T) {
 	w := newWorld(t)
 	n := telegram(t)
-	for i := range channel.MaxMessages / 2 {
+	for i := range maxMessages / 2 {
 		w.say(n, numbered("q%d", i), numbered("a%d", i))
 	}
 	if s := w.session(n); len(s.Messages) != 50 || s.Messages[0].Content != "q0" {
@@ -108,8 +106,8 @@ func TestToolInteractionStorage(t *testing.T) {
 	n := telegram(t)
 	turn := w.begin(n, "oil and gas?")
 	turn.Answer("I look.")
-	turn.Call(channel.ToolCall{ID: "a", Name: "price", Input: json.RawMessage(`{"of":"oil"}`)})
-	turn.Call(channel.ToolCall{ID: "b", Name: "price"})
+	turn.Call(ToolCall{ID: "a", Name: "price", Input: json.RawMessage(`{"of":"oil"}`)})
+	turn.Call(ToolCall{ID: "b", Name: "price"})
 	turn.Result("b", "no such thing", true)
 	turn.Result("a", "80", false)
 	turn.Answer("80")
@@ -146,7 +144,7 @@ func TestAutoPersistence(t *testing.T) {
 		turn := w.begin(n, "a long task")
 		for i := range 3 {
 			turn.Answer(numbered("part %d", i))
-			time.Sleep(channel.Interval - time.Nanosecond)
+			time.Sleep(saveEvery - time.Nanosecond)
 			synctest.Wait()
 			if text := w.text(n); strings.Contains(text, numbered("part %d", i)) {
 				t.Errorf("part %d was saved before its time", i)
@@ -158,7 +156,7 @@ func TestAutoPersistence(t *testing.T) {
 			}
 		}
 		before, _ := os.Stat(w.path(n))
-		time.Sleep(10 * channel.Interval)
+		time.Sleep(10 * saveEvery)
 		synctest.Wait()
 		if after, err := os.Stat(w.path(n)); err != nil || !os.SameFile(before, after) {
 			t.Errorf("it was written without a change, %v", err)
@@ -172,11 +170,11 @@ func TestAutoPersistence(t *testing.T) {
 // TestSessionRecovery: a new process reads all sessions and goes on with them.
 func TestSessionRecovery(t *testing.T) {
 	w := newWorld(t)
-	names := []channel.Name{telegram(t), name(t, "telegram", "2"), name(t, "my-bridge", "../x")}
+	names := []Name{telegram(t), name(t, "telegram", "2"), name(t, "my-bridge", "../x")}
 	for _, n := range names {
 		w.say(n, "I am "+n.ID(), "Hello.")
 	}
-	w.book.Cache = &channel.Cache{} // of the new process
+	w.book.Cache = &Cache{} // of the new process
 	if l, err := w.book.Load(t.Context()); err != nil || l.String() != "3 channel sessions loaded" {
 		t.Errorf("%s, %v", l, err)
 	}

@@ -1,4 +1,4 @@
-package channel_test
+package channel
 
 import (
 	"fmt"
@@ -10,19 +10,18 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/channel"
 )
 
 // BenchmarkLoad reads 1,000 sessions of 50 messages of 200 bytes, each time as a new process does.
 func BenchmarkLoad(b *testing.B) {
-	book := channel.Book{Home: paths.Dir(b.TempDir()), Disk: store.Disk{Now: time.Now, Warn: func(m string) { b.Error(m) }, Locks: &lock.Table{}}}
+	book := Book{Home: paths.Dir(b.TempDir()), Disk: store.Disk{Now: time.Now, Warn: func(m string) { b.Error(m) }, Locks: &lock.Table{}}}
 	at := time.Date(2026, 2, 14, 10, 30, 0, 0, time.UTC)
 	for i := range 1000 {
-		s := channel.Session{Channel: "telegram", ChatID: fmt.Sprint(i), CreatedAt: at, LastAccessed: at}
+		s := Session{Channel: "telegram", ChatID: fmt.Sprint(i), CreatedAt: at, LastAccessed: at}
 		s.SessionID = s.Channel + "_" + s.ChatID
-		for k := range channel.MaxMessages {
-			role := []string{channel.User, channel.Assistant}[k%2]
-			s.Messages = append(s.Messages, channel.Message{Role: role, Content: strings.Repeat("word ", 40), Timestamp: at})
+		for k := range maxMessages {
+			role := []string{User, Assistant}[k%2]
+			s.Messages = append(s.Messages, Message{Role: role, Content: strings.Repeat("word ", 40), Timestamp: at})
 		}
 		if err := store.WriteJSON(book.Home.Channel(s.SessionID), s, store.Buffered); err != nil {
 			b.Fatal(err)
@@ -30,7 +29,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	began := cpu(b)
 	for b.Loop() {
-		book.Cache = &channel.Cache{}
+		book.Cache = &Cache{}
 		if l, err := book.Load(b.Context()); err != nil || l.Sessions != 1000 {
 			b.Fatal(l, err)
 		}

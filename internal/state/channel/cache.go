@@ -43,82 +43,65 @@ func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-func (c *Cache) get(n Name, info fs.FileInfo) (Session, bool) {
+// with calls do alone with the cache, if there is one.
+func (c *Cache) with(do func()) {
 	if c == nil {
-		return Session{}, false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f, ok := c.files[n]
-	return f.session, ok && same(f.info, info)
-}
-
-func (c *Cache) put(n Name, s Session, info fs.FileInfo) {
-	if c == nil || info == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.files == nil {
-		c.files = map[Name]file{}
+		c.files, c.unsaved = map[Name]file{}, map[Name]unsaved{}
 	}
-	c.files[n] = file{s, info}
+	do()
+}
+
+func (c *Cache) get(n Name, info fs.FileInfo) (s Session, ok bool) {
+	c.with(func() {
+		f, known := c.files[n]
+		s, ok = f.session, known && same(f.info, info)
+	})
+	return s, ok
+}
+
+func (c *Cache) put(n Name, s Session, info fs.FileInfo) {
+	if info != nil {
+		c.with(func() { c.files[n] = file{s, info} })
+	}
 }
 
 // forget drops a session from the cache.
 func (c *Cache) forget(n Name) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.files, n)
-	delete(c.unsaved, n)
+	c.with(func() {
+		delete(c.files, n)
+		delete(c.unsaved, n)
+	})
 }
 
 // pending returns what could not be saved of a session.
-func (c *Cache) pending(n Name) (unsaved, bool) {
-	if c == nil {
-		return unsaved{}, false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	u, ok := c.unsaved[n]
+func (c *Cache) pending(n Name) (u unsaved, ok bool) {
+	c.with(func() { u, ok = c.unsaved[n] })
 	return u, ok
 }
 
 // postpone keeps what could not be saved; without a tail everything is saved.
 func (c *Cache) postpone(n Name, u unsaved) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(u.tail) == 0 {
-		delete(c.unsaved, n)
-		return
-	}
-	if c.unsaved == nil {
-		c.unsaved = map[Name]unsaved{}
-	}
-	c.unsaved[n] = u
+	c.with(func() {
+		if delete(c.unsaved, n); len(u.tail) > 0 {
+			c.unsaved[n] = u
+		}
+	})
 }
 
-// Unsaved returns how many sessions have messages that are not on disk, besides those in a turn.
-func (c *Cache) Unsaved() int { return len(c.waiting()) }
-
-func (c *Cache) waiting() []Name {
-	if c == nil {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.unsaved))
+// waiting returns the sessions that have messages that are not on disk, besides those in a turn.
+func (c *Cache) waiting() (names []Name) {
+	c.with(func() { names = slices.Collect(maps.Keys(c.unsaved)) })
+	return names
 }
 
 // Persist saves what turns could not save, every 30 seconds and once more when ctx ends; then it returns.
 func (b Book) Persist(ctx context.Context) {
-	tick := time.NewTicker(Interval)
+	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
 	for {
 		select {

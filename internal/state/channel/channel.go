@@ -21,13 +21,12 @@
 package channel
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,8 +42,8 @@ type Book struct {
 	Cache *Cache // of the process; nil: each turn reads its file
 }
 
-// Life is how long a session is kept after the last access.
-const Life = 30 * 24 * time.Hour
+// life is how long a session is kept after the last access.
+const life = 30 * 24 * time.Hour
 
 // Damaged is the error of a file that is not a session.
 type Damaged struct {
@@ -76,32 +75,16 @@ func (b Book) read(n Name) (s Session, info fs.FileInfo, err error) {
 	if s, ok := b.Cache.get(n, info); ok {
 		return s, info, nil
 	}
-	data := make([]byte, 0, info.Size()+1)
-	if data, err = readAll(f, data); err != nil {
+	var data bytes.Buffer
+	data.Grow(int(info.Size()) + bytes.MinRead) // one read, and one for the end
+	if _, err = data.ReadFrom(f); err != nil {
 		return s, nil, err
 	}
-	if s, err = decode(n, data); err != nil {
+	if s, err = decode(n, data.Bytes()); err != nil {
 		return Session{}, info, &Damaged{path, err}
 	}
 	b.Cache.put(n, s, info)
 	return s, info, nil
-}
-
-// readAll reads a file into a buffer of its size, with one read and one for the end.
-func readAll(f io.Reader, data []byte) ([]byte, error) {
-	for {
-		k, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+k]
-		if errors.Is(err, io.EOF) {
-			return data, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(data) == cap(data) {
-			data = slices.Grow(data, cap(data))
-		}
-	}
 }
 
 // Names lists the sessions on disk, sorted. Files with other names are left out.
@@ -142,10 +125,10 @@ func (b Book) Remove(n Name) error {
 	return err
 }
 
-// Expire deletes the sessions without an access since an instant, except those in a turn, and returns how many.
-func (b Book) Expire(since time.Time) (removed int, err error) {
+// Expire deletes the sessions whose life has ended by now, except those in a turn, and returns how many.
+func (b Book) Expire(now time.Time) (removed int, err error) {
 	names, err := b.Names()
-	old := func(s Session) bool { return s.LastAccessed.Before(since) }
+	old := func(s Session) bool { return s.LastAccessed.Before(now.Add(-life)) }
 	for _, n := range names {
 		if s, readErr := b.Read(n); readErr != nil || !old(s) {
 			continue // a damaged file is left to the next turn

@@ -1,4 +1,4 @@
-package channel_test
+package channel
 
 import (
 	"context"
@@ -12,14 +12,13 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/testkit/storetest"
 )
 
 // TestConformance: the messages of many processes, each with the number that follows the last one, as a session keeps only 50.
 func TestConformance(t *testing.T) {
-	bookAt := func(dir string, warn func(string)) channel.Book {
-		return channel.Book{Home: paths.Dir(dir), Disk: store.Disk{Now: time.Now, Warn: warn, Locks: &lock.Table{}}}
+	bookAt := func(dir string, warn func(string)) Book {
+		return Book{Home: paths.Dir(dir), Disk: store.Disk{Now: time.Now, Warn: warn, Locks: &lock.Table{}}}
 	}
 	n := telegram(t)
 	storetest.Run(t, storetest.Store{
@@ -35,7 +34,7 @@ func TestConformance(t *testing.T) {
 					warn(text)
 				}
 			}
-			return inTurn(ctx, bookAt(dir, other), n, func(turn *channel.Turn) error {
+			return inTurn(ctx, bookAt(dir, other), n, func(turn *Turn) error {
 				turn.Begin(ctx, strconv.Itoa(number(turn.Messages())+1), time.Now())
 				return nil
 			})
@@ -53,7 +52,7 @@ func TestConformance(t *testing.T) {
 }
 
 // number is the last message.
-func number(messages []channel.Message) int {
+func number(messages []Message) int {
 	if len(messages) == 0 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package channel_test
+package channel
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -78,13 +77,13 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.book.Cache = &channel.Cache{}
+	w.book.Cache = &Cache{}
 	l, err := w.book.Load(t.Context())
 	if err != nil || l.String() != "20 channel sessions loaded, 3 damaged files set aside" {
 		t.Errorf("%s, %v", l, err)
 	}
 	held.Release()
-	for n, aside := range map[channel.Name]bool{role: true, late: true, busy: false} {
+	for n, aside := range map[Name]bool{role: true, late: true, busy: false} {
 		_, err := os.Lstat(w.path(n) + ".corrupted")
 		if gone := errors.Is(err, fs.ErrNotExist); gone == aside {
 			t.Errorf("%s: set aside: %v", n, !gone)
@@ -95,7 +94,7 @@ func TestLoad(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.book.Cache = &channel.Cache{}
+	w.book.Cache = &Cache{}
 	if l, err := w.book.Load(ended); l.Sessions != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %s, %v", l, err)
 	}
@@ -107,8 +106,8 @@ func TestChangedOnDisk(t *testing.T) {
 	n := telegram(t)
 	w.say(n, "one", "1")
 	other := w.book
-	other.Cache = &channel.Cache{}
-	if err := inTurn(t.Context(), other, n, func(turn *channel.Turn) error {
+	other.Cache = &Cache{}
+	if err := inTurn(t.Context(), other, n, func(turn *Turn) error {
 		turn.Begin(t.Context(), "two", start)
 		return nil
 	}); err != nil {
@@ -135,13 +134,13 @@ func TestFailedSave(t *testing.T) {
 		restore := w.obstruct()
 		turn := w.begin(n, "two")
 		turn.Answer("2")
-		time.Sleep(3 * channel.Interval)
+		time.Sleep(3 * saveEvery)
 		synctest.Wait()
 		if got := w.warned(); len(got) != 1 || !strings.Contains(got[0], "saving it is tried again") {
 			t.Errorf("warned %q", got)
 		}
 		restore()
-		time.Sleep(channel.Interval)
+		time.Sleep(saveEvery)
 		synctest.Wait()
 		wantBrief(t, w.session(n).Messages, "user:one assistant:1 user:two assistant:2")
 		if err := turn.End(); err != nil {
@@ -156,7 +155,7 @@ func TestUnsaved(t *testing.T) {
 	if !testkit.Unprivileged(t) {
 		return
 	}
-	fail := func(w *world, n channel.Name, text, answer string) {
+	fail := func(w *world, n Name, text, answer string) {
 		t.Helper()
 		turn := w.begin(n, text)
 		turn.Answer(answer)
@@ -178,13 +177,13 @@ func TestUnsaved(t *testing.T) {
 				restore := w.obstruct()
 				fail(w, n, "two", "2")
 				fail(w, n, "three", "3")
-				if got := w.book.Cache.Unsaved(); got != 1 {
+				if got := len(w.book.Cache.waiting()); got != 1 {
 					t.Errorf("%d sessions are unsaved", got)
 				}
 				ctx, end := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				running.Go(func() { w.book.Persist(ctx) })
-				time.Sleep(channel.Interval)
+				time.Sleep(saveEvery)
 				synctest.Wait() // in vain
 				restore()
 				other := w.book
@@ -193,7 +192,7 @@ func TestUnsaved(t *testing.T) {
 				case "turn":
 					w.say(n, "four", "4")
 				case "other":
-					if err := inTurn(t.Context(), other, n, func(turn *channel.Turn) error {
+					if err := inTurn(t.Context(), other, n, func(turn *Turn) error {
 						turn.Begin(t.Context(), "else", start)
 						return nil
 					}); err != nil {
@@ -205,13 +204,13 @@ func TestUnsaved(t *testing.T) {
 					}
 				}
 				if how == "persist" {
-					time.Sleep(channel.Interval)
+					time.Sleep(saveEvery)
 					synctest.Wait()
 				}
 				end()
 				running.Wait()
 				wantBrief(t, w.session(n).Messages, want)
-				if got := w.book.Cache.Unsaved(); got != 0 {
+				if got := len(w.book.Cache.waiting()); got != 0 {
 					t.Errorf("%d sessions are unsaved", got)
 				}
 			})
@@ -230,9 +229,9 @@ func TestUnsavedRest(t *testing.T) {
 		n := telegram(t)
 		turn := w.begin(n, "one")
 		turn.Answer("half")
-		time.Sleep(channel.Interval)
+		time.Sleep(saveEvery)
 		synctest.Wait()
-		turn.Call(channel.ToolCall{ID: "a", Name: "look"})
+		turn.Call(ToolCall{ID: "a", Name: "look"})
 		restore := w.obstruct()
 		turn.Result("a", "seen", false)
 		turn.Answer("whole")
@@ -242,7 +241,7 @@ func TestUnsavedRest(t *testing.T) {
 		restore()
 		other := w.book
 		other.Cache = nil
-		if err := inTurn(t.Context(), other, n, func(turn *channel.Turn) error {
+		if err := inTurn(t.Context(), other, n, func(turn *Turn) error {
 			turn.Begin(t.Context(), "else", start)
 			return nil
 		}); err != nil {
@@ -270,7 +269,7 @@ func TestSavedAtTheEndOfTheContext(t *testing.T) {
 		synctest.Wait()
 		wantBrief(t, w.session(n).Messages, "user:go assistant:half")
 		turn.Answer("more")
-		time.Sleep(channel.Interval)
+		time.Sleep(saveEvery)
 		synctest.Wait()
 		wantBrief(t, w.session(n).Messages, "user:go assistant:half\nmore")
 		if err := turn.End(); err != nil {
@@ -283,13 +282,13 @@ func TestSavedAtTheEndOfTheContext(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	old, used, busy, damaged := name(t, "irc", "old"), name(t, "irc", "used"), name(t, "irc", "busy"), name(t, "irc", "damaged")
-	for _, n := range []channel.Name{old, used, busy} {
+	for _, n := range []Name{old, used, busy} {
 		w.say(n, "hi", "hello")
 	}
 	w.write(damaged, "{")
-	w.pass(channel.Life - time.Minute)
+	w.pass(life - time.Minute)
 	w.begin(used, "still there?")
-	if removed, err := w.book.Expire(w.clock().Add(-channel.Life)); removed != 0 || err != nil {
+	if removed, err := w.book.Expire(w.clock()); removed != 0 || err != nil {
 		t.Errorf("%d removed too early, %v", removed, err)
 	}
 	w.pass(time.Hour)
@@ -297,7 +296,7 @@ func TestExpiry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := w.book.Expire(w.clock().Add(-channel.Life))
+	removed, err := w.book.Expire(w.clock())
 	if left, _ := w.book.Names(); removed != 1 || err != nil || len(left) != 3 {
 		t.Errorf("%d removed, %v; %v are left", removed, err, left)
 	}
@@ -305,7 +304,7 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("its lock: %v", err)
 	}
 	held.Release()
-	if removed, err := w.book.Expire(w.clock().Add(-channel.Life)); removed != 1 || err != nil {
+	if removed, err := w.book.Expire(w.clock()); removed != 1 || err != nil {
 		t.Errorf("%d removed after the turn, %v", removed, err)
 	}
 }
@@ -339,12 +338,12 @@ func TestConcurrentTurns(t *testing.T) {
 	w := newWorld(t)
 	n := telegram(t)
 	other := w.book
-	other.Cache, other.Disk.Locks = &channel.Cache{}, &lock.Table{}
+	other.Cache, other.Disk.Locks = &Cache{}, &lock.Table{}
 	var all sync.WaitGroup
 	for i := range 20 {
-		book := []channel.Book{w.book, other}[i%2]
+		book := []Book{w.book, other}[i%2]
 		all.Go(func() {
-			err := inTurn(t.Context(), book, n, func(turn *channel.Turn) error {
+			err := inTurn(t.Context(), book, n, func(turn *Turn) error {
 				before := len(turn.Messages())
 				turn.Begin(t.Context(), numbered("%d", before), start)
 				turn.Answer("yes")

@@ -1,4 +1,4 @@
-package channel_test
+package channel
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -23,7 +22,7 @@ var start = time.Date(2026, 2, 14, 2, 30, 0, 250_000_000, time.FixedZone("PST", 
 // world is a data directory with a clock and the warnings of a process.
 type world struct {
 	t    *testing.T
-	book channel.Book
+	book Book
 
 	mu       sync.Mutex
 	now      time.Time
@@ -33,7 +32,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, now: start}
-	w.book = channel.Book{Home: paths.Dir(testkit.MemoryDir(t)), Disk: store.Disk{Now: w.clock, Warn: w.warn, Locks: &lock.Table{}}, Cache: &channel.Cache{}}
+	w.book = Book{Home: paths.Dir(testkit.MemoryDir(t)), Disk: store.Disk{Now: w.clock, Warn: w.warn, Locks: &lock.Table{}}, Cache: &Cache{}}
 	return w
 }
 
@@ -61,9 +60,9 @@ func (w *world) warned() []string {
 	return append([]string{}, w.warnings...)
 }
 
-func name(t testing.TB, channelName, chat string) channel.Name {
+func name(t testing.TB, channelName, chat string) Name {
 	t.Helper()
-	n, err := channel.NewName(channelName, chat)
+	n, err := NewName(channelName, chat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +70,10 @@ func name(t testing.TB, channelName, chat string) channel.Name {
 }
 
 // telegram is the session of most tests.
-func telegram(t testing.TB) channel.Name { t.Helper(); return name(t, "telegram", "123456789") }
+func telegram(t testing.TB) Name { t.Helper(); return name(t, "telegram", "123456789") }
 
 // begin opens a turn with a message.
-func (w *world) begin(n channel.Name, text string) *channel.Turn {
+func (w *world) begin(n Name, text string) *Turn {
 	w.t.Helper()
 	turn, err := w.book.Open(n)
 	if err != nil {
@@ -85,7 +84,7 @@ func (w *world) begin(n channel.Name, text string) *channel.Turn {
 }
 
 // say takes a whole turn.
-func (w *world) say(n channel.Name, text, answer string) {
+func (w *world) say(n Name, text, answer string) {
 	w.t.Helper()
 	turn := w.begin(n, text)
 	turn.Answer(answer)
@@ -94,8 +93,8 @@ func (w *world) say(n channel.Name, text, answer string) {
 	}
 }
 
-// session is a session as it is on disk.
-func (w *world) session(n channel.Name) channel.Session {
+// Session is a session as it is on disk.
+func (w *world) session(n Name) Session {
 	w.t.Helper()
 	b := w.book
 	b.Cache = nil
@@ -106,9 +105,9 @@ func (w *world) session(n channel.Name) channel.Session {
 	return s
 }
 
-func (w *world) path(n channel.Name) string { return w.book.Home.Channel(n.String()) }
+func (w *world) path(n Name) string { return w.book.Home.Channel(n.String()) }
 
-func (w *world) text(n channel.Name) string {
+func (w *world) text(n Name) string {
 	w.t.Helper()
 	data, err := os.ReadFile(w.path(n))
 	if err != nil {
@@ -117,7 +116,7 @@ func (w *world) text(n channel.Name) string {
 	return string(data)
 }
 
-func (w *world) write(n channel.Name, text string) {
+func (w *world) write(n Name, text string) {
 	w.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(w.path(n)), 0o700); err != nil {
 		w.t.Fatal(err)
@@ -128,7 +127,7 @@ func (w *world) write(n channel.Name, text string) {
 }
 
 // brief returns messages as words such as `user:hi` and `assistant:well+price(failed)`.
-func brief(messages []channel.Message) string {
+func brief(messages []Message) string {
 	var words []string
 	for _, m := range messages {
 		word := m.Role + ":" + m.Content
@@ -143,7 +142,7 @@ func brief(messages []channel.Message) string {
 	return strings.Join(words, " ")
 }
 
-func wantBrief(t *testing.T, got []channel.Message, want string) {
+func wantBrief(t *testing.T, got []Message, want string) {
 	t.Helper()
 	if brief(got) != want {
 		t.Errorf("got  %s\nwant %s", brief(got), want)
@@ -151,7 +150,7 @@ func wantBrief(t *testing.T, got []channel.Message, want string) {
 }
 
 // inTurn calls do under the lock of a session, as the runner does.
-func inTurn(ctx context.Context, b channel.Book, n channel.Name, do func(*channel.Turn) error) error {
+func inTurn(ctx context.Context, b Book, n Name, do func(*Turn) error) error {
 	guard, err := b.Disk.Locks.WaitGuard(ctx, b.Home.ConversationLock(n.Key()))
 	if err != nil {
 		return err

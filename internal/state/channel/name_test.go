@@ -1,4 +1,4 @@
-package channel_test
+package channel
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/paths"
-	"github.com/ollim/ollim/internal/state/channel"
 )
 
 func TestNames(t *testing.T) {
@@ -24,14 +23,14 @@ func TestNames(t *testing.T) {
 		{"Telegram", "1", ""}, {"tele_gram", "1", ""}, {"", "1", ""}, {"a/b", "1", ""}, {"..", "1", ""}, {"é", "1", ""}, {"a b", "1", ""},
 		{"x", "", ""}, {"x", "\xff", ""}, {"x", strings.Repeat("x", 199), ""}, {"x", strings.Repeat("x", 300), ""}, {"x", strings.Repeat("😀", 20), ""},
 	} {
-		n, err := channel.NewName(tc.channel, tc.chat)
-		if errors.Is(err, channel.ErrName) != (tc.want == "") || err == nil && n.String() != tc.want {
+		n, err := NewName(tc.channel, tc.chat)
+		if errors.Is(err, ErrName) != (tc.want == "") || err == nil && n.String() != tc.want {
 			t.Errorf("%s, %q: %s, %v", tc.channel, tc.chat, n, err)
 		}
 		if tc.want == "" {
 			continue
 		}
-		if back, err := channel.Parse(n.String()); err != nil || back != n || back.ID() != tc.channel+"_"+tc.chat {
+		if back, err := Parse(n.String()); err != nil || back != n || back.ID() != tc.channel+"_"+tc.chat {
 			t.Errorf("%s is read as %s, %v", n, back, err)
 		}
 	}
@@ -40,7 +39,7 @@ func TestNames(t *testing.T) {
 // TestParse: a name has one form only, so that two files never are one session.
 func TestParse(t *testing.T) {
 	for _, text := range []string{"", "x", "x_", "_1", "X_1", "x_a/b", "x_a%2fb", "x_%41", "x_%", "x_%4", "x_%zz", "x_a b", "x_😀", "x_%FF", "../x_1", "x_a+b"} {
-		if n, err := channel.Parse(text); !errors.Is(err, channel.ErrName) {
+		if n, err := Parse(text); !errors.Is(err, ErrName) {
 			t.Errorf("%q is read as %s, %v", text, n, err)
 		}
 	}
@@ -52,9 +51,9 @@ func FuzzNames(f *testing.F) {
 		f.Add("telegram", chat)
 	}
 	f.Fuzz(func(t *testing.T, ch, chat string) {
-		n, err := channel.NewName(ch, chat)
+		n, err := NewName(ch, chat)
 		if err != nil {
-			if !errors.Is(err, channel.ErrName) {
+			if !errors.Is(err, ErrName) {
 				t.Error(err)
 			}
 			return
@@ -63,7 +62,7 @@ func FuzzNames(f *testing.F) {
 		if path := home.Channel(n.String()); filepath.Dir(path) != home.Channels() || len(filepath.Base(home.ConversationLock(n.Key()))) > 255 {
 			t.Errorf("%s is the file %s", n, path)
 		}
-		if back, err := channel.Parse(n.String()); err != nil || back != n || n.ID() != ch+"_"+chat {
+		if back, err := Parse(n.String()); err != nil || back != n || n.ID() != ch+"_"+chat {
 			t.Errorf("%s is read as %s, %v", n, back, err)
 		}
 	})

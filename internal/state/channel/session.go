@@ -43,15 +43,15 @@ type ToolCall struct {
 	Failed bool            `json:"failed,omitempty"` // the result is an error
 }
 
-// MaxMessages is the greatest number of messages in a session, unless one turn alone has more.
-const MaxMessages = 50
+// maxMessages is the greatest number of messages in a session, unless one turn alone has more.
+const maxMessages = 50
 
 // Unanswered is the result of a call whose result is unknown.
 const Unanswered = "interrupted: it is not known whether this took effect"
 
 // decode parses the file of a session.
 func decode(n Name, data []byte) (s Session, err error) {
-	s.Messages = make([]Message, 0, MaxMessages) // a third of what Load would allocate, when it grows in steps
+	s.Messages = make([]Message, 0, maxMessages) // a third of what Load would allocate, when it grows in steps
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, store.Misfit(err)
 	}

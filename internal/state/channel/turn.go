@@ -15,8 +15,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Interval is the time between two saves during a turn.
-const Interval = 30 * time.Second
+// saveEvery is the time between two saves during a turn.
+const saveEvery = 30 * time.Second
 
 // Turn is one turn of a session. The session's lock is held until End. Its methods may be called by several goroutines; Ask, Answer,
 // Call and Result do not wait for the disk.
@@ -90,7 +90,7 @@ func (b Book) Open(n Name) (*Turn, error) {
 func (*Turn) now(at time.Time) time.Time { return at.UTC().Truncate(time.Second) }
 
 // Messages returns the messages before the turn, oldest first, as many as leave space for the user's.
-func (t *Turn) Messages() []Message { return last(t.session.Messages, MaxMessages-1) }
+func (t *Turn) Messages() []Message { return last(t.session.Messages, maxMessages-1) }
 
 // Begin adds the user's message and saves the session, now and every 30 seconds until End, and when ctx ends. A failed save is
 // reported by Disk.Warn, once, and tried again.
@@ -100,7 +100,7 @@ func (t *Turn) Begin(ctx context.Context, text string, at time.Time) {
 	saves, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t.stop = stop
 	t.done.Go(func() {
-		tick := time.NewTicker(Interval)
+		tick := time.NewTicker(saveEvery)
 		defer tick.Stop()
 		ended := ctx.Done()
 		for {
@@ -262,7 +262,7 @@ func (t *Turn) snapshot() (s Session, own []Message, version int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, own = t.session, slices.Clone(t.own)
-	s.Messages = slices.Concat(last(s.Messages, MaxMessages-len(own)), own)
+	s.Messages = slices.Concat(last(s.Messages, maxMessages-len(own)), own)
 	return s, own, t.version
 }
 

@@ -1,4 +1,4 @@
-package channel_test
+package channel
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/ollim/ollim/internal/state/channel"
 )
 
 // TestGroupsLeaveWhole: a call never leaves without its results, and no result stays without its call.
@@ -16,7 +14,7 @@ func TestGroupsLeaveWhole(t *testing.T) {
 	n := telegram(t)
 	turn := w.begin(n, "first")
 	for _, id := range []string{"a", "b", "c"} {
-		turn.Call(channel.ToolCall{ID: id, Name: "look"})
+		turn.Call(ToolCall{ID: id, Name: "look"})
 	}
 	turn.Answer("seen")
 	if err := turn.End(); err != nil { // a question, an answer with three results
@@ -42,7 +40,7 @@ func TestRunningTurnStays(t *testing.T) {
 	w.say(n, "earlier", "yes")
 	turn := w.begin(n, "look 40 times")
 	for i := range 40 {
-		turn.Call(channel.ToolCall{ID: numbered("%d", i), Name: "look"})
+		turn.Call(ToolCall{ID: numbered("%d", i), Name: "look"})
 		turn.Result(numbered("%d", i), "seen", false)
 	}
 	turn.Answer("done")
@@ -64,14 +62,14 @@ func TestInterruptedTurn(t *testing.T) {
 	n := telegram(t)
 	turn := w.begin(n, "go")
 	turn.Answer("I look.")
-	turn.Call(channel.ToolCall{ID: "a", Name: "look"})
-	turn.Call(channel.ToolCall{ID: "b", Name: "write"})
+	turn.Call(ToolCall{ID: "a", Name: "look"})
+	turn.Call(ToolCall{ID: "b", Name: "write"})
 	turn.Result("a", "seen", false)
 	turn.Result("unknown", "x", false)
 	if err := turn.End(); err != nil {
 		t.Fatal(err)
 	}
-	wantBrief(t, w.session(n).Messages, "user:go assistant:I look.+look+write(failed) tool_result:seen tool_result:"+channel.Unanswered)
+	wantBrief(t, w.session(n).Messages, "user:go assistant:I look.+look+write(failed) tool_result:seen tool_result:"+Unanswered)
 }
 
 // TestAnswers: what the model says at once is one answer, also where a tool is used before the next one; what follows a question to
@@ -81,7 +79,7 @@ func TestAnswers(t *testing.T) {
 	n := telegram(t)
 	turn := w.begin(n, "go")
 	use := func(id string) {
-		turn.Call(channel.ToolCall{ID: id, Name: id})
+		turn.Call(ToolCall{ID: id, Name: id})
 		turn.Result(id, "seen", false)
 	}
 	use("a")
@@ -109,9 +107,9 @@ func TestRestart(t *testing.T) {
 	n := telegram(t)
 	turn := w.begin(n, "go")
 	turn.Answer("half of")
-	turn.Call(channel.ToolCall{ID: "a", Name: "look"})
+	turn.Call(ToolCall{ID: "a", Name: "look"})
 	turn.Restart()
-	turn.Call(channel.ToolCall{ID: "a", Name: "look"})
+	turn.Call(ToolCall{ID: "a", Name: "look"})
 	turn.Result("a", "seen", false)
 	if err := turn.End(); err != nil {
 		t.Fatal(err)
@@ -130,7 +128,7 @@ func TestWindow(t *testing.T) {
 			turn := w.begin(n, numbered("q%d", i))
 			for c := range rapid.IntRange(0, 12).Draw(rt, "calls") {
 				id := numbered("%d", c)
-				turn.Call(channel.ToolCall{ID: id, Name: "look"})
+				turn.Call(ToolCall{ID: id, Name: "look"})
 				if rapid.Bool().Draw(rt, "answered") {
 					turn.Result(id, "seen", false)
 				}
@@ -141,13 +139,13 @@ func TestWindow(t *testing.T) {
 			}
 			s := w.session(n).Messages
 			at := len(s) - 1
-			for s[at].Role != channel.User {
+			for s[at].Role != User {
 				at--
 			}
 			last, said = len(s)-at, said+" "+brief(s[at:])
 		}
 		s := w.session(n).Messages
-		if len(s) > channel.MaxMessages && len(s) > last {
+		if len(s) > maxMessages && len(s) > last {
 			rt.Errorf("%d messages, %d of the last turn", len(s), last)
 		}
 		if !strings.HasSuffix(said, " "+brief(s)) {
@@ -155,7 +153,7 @@ func TestWindow(t *testing.T) {
 		}
 		calls := 0
 		for _, m := range s {
-			if m.Role == channel.ToolResult {
+			if m.Role == ToolResult {
 				calls--
 			} else if calls != 0 {
 				rt.Fatalf("%d calls have no result: %s", calls, brief(s))
