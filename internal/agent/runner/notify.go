@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/httpget"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -205,7 +204,7 @@ func (f *fire) release(ctx context.Context) {
 }
 
 // ownCall is how long after the end of a run its own process may still be calling.
-const ownCall = 2 * httpget.Limit
+const ownCall = 2 * heartbeat.Limit
 
 // CallHeartbeats makes the calls that runs of ended processes owe, and forgets those that come too late.
 func (r *Runner) CallHeartbeats(ctx context.Context) error {
@@ -240,7 +239,7 @@ func (r *Runner) callHeartbeats(ctx context.Context, due func(job string, record
 // Heartbeat calls the URL of a monitor and reports whether it answered. A failure is reported on standard error, once a day for each
 // caller, a job or tick, until a call succeeds.
 func (r *Runner) Heartbeat(ctx context.Context, caller, url string) bool {
-	what, err := notice.Heartbeat+caller, httpget.Call(ctx, url)
+	what, err := notice.Heartbeat+caller, heartbeat.Get(ctx, url)
 	switch {
 	case err == nil:
 		r.warn(r.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, what+" ") }))

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/httpget"
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/model"
 )
 
@@ -34,7 +34,7 @@ func (c *Config) general() []key {
 				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +
 				"See ollim(7).", "", sealAuto, oneOf(sealAuto, SealOn, SealOff)},
 		{"heartbeat", &c.Heartbeat, "URL of an outside monitor, called by every `ollim tick` that worked, so that the monitor notices silence.",
-			"heartbeat: https://hc-ping.com/ID", "", httpget.CheckURL},
+			"heartbeat: https://hc-ping.com/ID", "", heartbeat.CheckURL},
 		{"env", &c.Env, "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited unless set here.",
 			"env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]", "", func(s string) error {
 				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {

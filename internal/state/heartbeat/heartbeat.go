@@ -1,4 +1,5 @@
-// Package heartbeat keeps the calls that are owed to monitors: a run that ended ok owes its job's URL a call.
+// Package heartbeat makes calls to monitors, which report the absence of a call that they expect, and keeps those that are owed: a run
+// that ended ok owes its job's URL a call.
 //
 // On disk: state/heartbeats.json, absent when no call is owed,
 //

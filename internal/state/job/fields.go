@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/httpget"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/heartbeat"
 )
 
 // field is one key of a job file. This table is the only place that knows the keys: reading, writing, the flags of
@@ -91,7 +91,7 @@ func table() []field {
 		timed(agent(text("after", "an executable in gates/ that runs at the end", func(j *Job) *string { return &j.After }, checkName))),
 		agent(text("verify", "an executable in gates/ that decides at the end whether the run did what it was for", func(j *Job) *string { return &j.Verify }, checkName)),
 		agent(count("retry", "how many times the agent may continue after verify refused the run", func(j *Job) *int { return &j.Retry })),
-		text("heartbeat", "URL that is called after a run that ended ok", func(j *Job) *string { return &j.Heartbeat }, httpget.CheckURL),
+		text("heartbeat", "URL that is called after a run that ended ok", func(j *Job) *string { return &j.Heartbeat }, heartbeat.CheckURL),
 		timed(agent(list("dirs", "directories outside the data directory that it may read; rw:DIR allows writing", func(j *Job) *[]string { return &j.Dirs }, checkDir))),
 		agent(text("seal", "on: refuse to run where the agent's commands cannot be sealed", func(j *Job) *string { return &j.Seal }, oneOf(SealOn))),
 		agent(text("network", "any, none: where the agent's commands may connect", func(j *Job) *string { return &j.Network }, oneOf(NetworkAny, NetworkNone))),

@@ -1,5 +1,4 @@
-// Package httpget calls URLs of monitors. A monitor expects such a call (a heartbeat) at regular times and reports its absence.
-package httpget
+package heartbeat
 
 import (
 	"context"
@@ -29,8 +28,8 @@ func CheckURL(s string) error {
 	return nil
 }
 
-// Call requests a URL with GET. The error is nil if the answer is 2xx, and does not contain the URL, whose path may be a secret.
-func Call(ctx context.Context, address string) error {
+// Get requests a URL with GET. The error is nil if the answer is 2xx, and does not contain the URL, whose path may be a secret.
+func Get(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -1,4 +1,4 @@
-package httpget
+package heartbeat
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-func TestCall(t *testing.T) {
+func TestGet(t *testing.T) {
 	var got []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.Method+" "+r.URL.String()+" "+r.UserAgent())
@@ -35,7 +35,7 @@ func TestCall(t *testing.T) {
 	}))
 	defer s.Close()
 	for path, want := range map[string]string{"/x?a=b": "", "/moved": "", "/gone": "127.0.0.1:" + port(s) + ": HTTP 404 Not Found"} {
-		err := Call(t.Context(), s.URL+path)
+		err := Get(t.Context(), s.URL+path)
 		if (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -58,7 +58,7 @@ func TestCallThatFails(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, ctx := range []context.Context{t.Context(), ended} {
-		if err := Call(ctx, "http://"+address+"/secret"); err == nil || strings.Contains(err.Error(), "secret") || !strings.HasPrefix(err.Error(), address+": ") {
+		if err := Get(ctx, "http://"+address+"/secret"); err == nil || strings.Contains(err.Error(), "secret") || !strings.HasPrefix(err.Error(), address+": ") {
 			t.Errorf("%v", err)
 		}
 	}
