@@ -40,7 +40,9 @@ func (m Minute) routines(ctx context.Context, files job.Set) error {
 	for i, j := range jobs {
 		now[i] = m.Runner.ScheduleOf(j)
 	}
-	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool { return !faulty(files, name) })
+	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool {
+		return !slices.ContainsFunc(files.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
+	})
 	for i, j := range jobs { // they fire all the same
 		history[j.ID] = slot.Extend(history[j.ID], now[i], m.now())
 	}
@@ -59,11 +61,6 @@ func (m Minute) routines(ctx context.Context, files job.Set) error {
 		return errors.Join(noteErr, err)
 	}
 	return errors.Join(err, m.account(ctx, history, late))
-}
-
-// faulty reports whether a file of that name is there and cannot be read.
-func faulty(files job.Set, name string) bool {
-	return slices.ContainsFunc(files.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
 }
 
 // answer is a fire to start for a slot.
@@ -85,7 +82,11 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 		a := answer{job: j}
 		var due bool
 		if a.at, due = m.Runner.Due(j, history[j.ID], m.now()); due {
-			err = errors.Join(err, m.forgo(ctx, late, j.ID)) // one run for both
+			if at, isLate := late[j.ID]; isLate { // one run for both
+				delete(late, j.ID)
+				_, missErr := m.Runner.Miss(ctx, j.ID, at)
+				err = errors.Join(err, missErr)
+			}
 		} else if a.at, a.late = late[j.ID]; !a.late {
 			continue
 		}
@@ -104,17 +105,6 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 		}
 	}
 	return errors.Join(err, m.startAll(answers))
-}
-
-// forgo records that a routine's late slot, if it has one, will not run.
-func (m Minute) forgo(ctx context.Context, late map[string]time.Time, id string) error {
-	at, isLate := late[id]
-	if !isLate {
-		return nil
-	}
-	delete(late, id)
-	_, err := m.Runner.Miss(ctx, id, at)
-	return err
 }
 
 func (m Minute) startAll(answers []answer) error {

@@ -132,7 +132,8 @@ func (m Minute) Pass(ctx context.Context) error {
 		m.Runner.ReportBadFiles(ctx, files.Faults)
 		err = errors.Join(m.reminders(ctx, files), m.routines(ctx, files))
 	}
-	err = errors.Join(err, m.messages(ctx), m.fork(ctx), m.entries(ctx))
+	_, entriesErr := m.Runner.StartEntries(ctx, m.Entry)
+	err = errors.Join(err, m.messages(ctx), m.fork(ctx), entriesErr)
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
@@ -180,12 +181,6 @@ func (m Minute) messages(ctx context.Context) error {
 	return m.Converse()
 }
 
-// entries starts runs of webhooks for the events that wait in the inbox.
-func (m Minute) entries(ctx context.Context) error {
-	_, err := m.Runner.StartEntries(ctx, m.Entry)
-	return err
-}
-
 // fork has the agent of the interactive fork reminded, if nobody has said anything in it for a while.
 func (m Minute) fork(ctx context.Context) error {
 	_, idle, err := m.Runner.IdleFork(ctx)
@@ -222,10 +217,10 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 	jobs := files.Only(job.Reminder).Jobs
 	order.Sort(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 	for _, j := range jobs {
-		last := m.last(j)
+		last, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
 		switch {
 		case !j.Enabled || j.RunAt.After(m.now()):
-		case m.now().Sub(j.RunAt) > overdue && neverRan(j, last):
+		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // was being collected
 			late = append(late, j)
 		case m.resting(last) || m.within(p.Started[j.ID], startTime):
 		case m.Runner.HeldBack(ctx, j, tell):
@@ -234,17 +229,6 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 		}
 	}
 	return start[:min(len(start), maxStarts)], late, nil
-}
-
-// neverRan reports whether no attempt was made. A reminder that is claimed and has no run was being collected.
-func neverRan(j job.Job, last runlog.Record) bool {
-	return j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""
-}
-
-// last is the job's latest run; the zero Record when there is none.
-func (m Minute) last(j job.Job) runlog.Record {
-	r, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID))
-	return r
 }
 
 // resting reports whether it is too early for another attempt. The run of an earlier reminder with the same id does not count.
@@ -276,6 +260,8 @@ func (m Minute) within(at time.Time, d time.Duration) bool {
 // collect reports all overdue reminders in one update. The files are claimed before the update is written and moved away after it, so
 // that none is lost and at worst one is reported twice.
 func (m Minute) collect(ctx context.Context, late []job.Job) error {
+	const head, date = 200, 30                                      // characters
+	share := max((update.MaxChars-head)/max(len(late), 1)-date, 20) // so that all are named in one update
 	var claimed []job.Job
 	var list []overdueReminder
 	for _, j := range late {
@@ -290,7 +276,7 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 			}
 		}
 		claimed = append(claimed, j)
-		list = append(list, overdueReminder{at: j.RunAt.In(m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share(len(late)))})
+		list = append(list, overdueReminder{at: j.RunAt.In(m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share)})
 	}
 	if len(claimed) == 0 {
 		return nil
@@ -298,24 +284,13 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	if err := m.Runner.Updates.Add(ctx, overdueText(list), "ollim"); err != nil {
 		return err
 	}
-	var err error
-	for _, j := range claimed {
-		err = errors.Join(err, m.shelve(j))
-	}
-	return err
-}
-
-// shelve keeps the file of a reminder that was only reported, because the report may have cut its text.
-func (m Minute) shelve(j job.Job) error {
-	kept := filepath.Join(m.Runner.Home.Late(), j.ID+".md")
-	if err := store.MkdirOwn(filepath.Dir(kept)); err != nil {
+	if err := store.MkdirOwn(m.Runner.Home.Late()); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(j.Path, kept), os.Chtimes(kept, m.now(), m.now())) // it is kept from now on
-}
-
-// share is how many characters each of n reminders may have, so that all are named in one update.
-func share(n int) int {
-	const head, date = 200, 30
-	return max((update.MaxChars-head)/n-date, 20)
+	var err error
+	for _, j := range claimed { // their files are kept from now on, because the report may have cut their texts
+		kept := filepath.Join(m.Runner.Home.Late(), j.ID+".md")
+		err = errors.Join(err, os.Rename(j.Path, kept), os.Chtimes(kept, m.now(), m.now()))
+	}
+	return err
 }

@@ -29,17 +29,7 @@ func (b *Set) savesFork() (bool, error) {
 }
 
 // inFork reports whether the run is a turn of the interactive fork.
-func (b *Set) inFork() bool { return b.Run.Key == session.ForkKey }
-
-// forkOnly is for a tool that ends the interactive fork.
-func forkOnly(name string) func(*Set) error {
-	return func(b *Set) error {
-		if !b.inFork() {
-			return &Refused{name + " is for an interactive fork only."}
-		}
-		return nil
-	}
-}
+func inFork(r *runlog.Run) bool { return r.Key == session.ForkKey }
 
 // mayLeave returns a *Refused if the owner has said nothing in the fork.
 func (b *Set) mayLeave(ctx context.Context) error {
@@ -51,13 +41,6 @@ func (b *Set) mayLeave(ctx context.Context) error {
 		return &Refused{"No interactive fork is open."}
 	case f.Heard == 0:
 		return &Refused{"The owner has said nothing in this fork yet: wait for their first message."}
-	}
-	return nil
-}
-
-func inMain(b *Set) error {
-	if b.Run.Key != session.MainKey {
-		return &Refused{"enter_fork is for the main conversation only."}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 func reports(b *Set) error {
 	switch {
-	case b.inFork():
+	case inFork(b.Run):
 		return nil
 	case b.Run.Foreground:
 		return &Refused{"This is the main session itself: say it in your answer."}
@@ -30,7 +30,7 @@ func reports(b *Set) error {
 func callReport(ctx context.Context, b *Set, in struct {
 	Message string `json:"message"`
 }) (string, error) {
-	if b.inFork() {
+	if inFork(b.Run) {
 		if err := b.mayLeave(ctx); err != nil {
 			return "", err
 		}
@@ -39,7 +39,7 @@ func callReport(ctx context.Context, b *Set, in struct {
 		return "", err
 	}
 	const reported = "Reported: the main session will see it in its next turn."
-	if !b.inFork() {
+	if !inFork(b.Run) {
 		return reported, nil
 	}
 	saved, err := b.savesFork()
@@ -84,13 +84,6 @@ func (b *Set) Nudge(ctx context.Context) (text string, err error) {
 // Judged returns the ids of the tool uses that have a verdict.
 func (b *Set) Judged() (map[string]bool, error) { return b.Run.Judged() }
 
-func renames(b *Set) error {
-	if !b.Run.Foreground {
-		return &Refused{"update_names is for the main conversation only."}
-	}
-	return nil
-}
-
 func callNames(_ context.Context, b *Set, in struct {
 	User string `json:"user_name"`
 	Bot  string `json:"bot_name"`
@@ -108,13 +101,6 @@ func callNames(_ context.Context, b *Set, in struct {
 		return "", err
 	}
 	return "Noted.", nil
-}
-
-func persistent(b *Set) error {
-	if !b.Run.Persistent {
-		return &Refused{"compact_session is for persistent routine sessions only."}
-	}
-	return nil
 }
 
 func callCompact(ctx context.Context, b *Set, in struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 // Set is the tools of one run.
@@ -87,13 +88,23 @@ func tools() []tool {
 		{"add_reminder", listed("add_reminder"), takes(callAddReminder), ""},
 		{"list_reminders", listed("list_reminders"), takes(callListReminders), schema(0)},
 		{"cancel_reminder", listed("cancel_reminder"), takes(callCancelReminder), schema(1, "id", text)},
-		{"update_names", renames, takes(callNames), schema(0, "user_name", text, "bot_name", text)},
-		{"compact_session", persistent, takes(callCompact), schema(1, "instructions", text)},
+		{"update_names", only(func(r *runlog.Run) bool { return r.Foreground }, "update_names is for the main conversation only."), takes(callNames), schema(0, "user_name", text, "bot_name", text)},
+		{"compact_session", only(func(r *runlog.Run) bool { return r.Persistent }, "compact_session is for persistent routine sessions only."), takes(callCompact), schema(1, "instructions", text)},
 		{"skill", usesSkills, takes(callSkill), schema(1, "name", text, "arguments", `{"type":"string"}`)},
 		{"search_docs", listed("search_docs"), takes(callSearchDocs), schema(1, "query", text)},
-		{runlog.EnterFork, inMain, takes(callEnterFork), schema(0, "topic", `{"type":"string"}`)},
-		{runlog.ExitFork, forkOnly(runlog.ExitFork), takes(callExitFork), schema(0)},
-		{runlog.SaveContext, forkOnly(runlog.SaveContext), takes(callSaveContext), schema(0)},
+		{runlog.EnterFork, only(func(r *runlog.Run) bool { return r.Key == session.MainKey }, "enter_fork is for the main conversation only."), takes(callEnterFork), schema(0, "topic", `{"type":"string"}`)},
+		{runlog.ExitFork, only(inFork, "exit_fork is for an interactive fork only."), takes(callExitFork), schema(0)},
+		{runlog.SaveContext, only(inFork, "save_context is for an interactive fork only."), takes(callSaveContext), schema(0)},
+	}
+}
+
+// only is for a tool that some runs have, and whose other calls are refused.
+func only(has func(*runlog.Run) bool, refusal string) func(*Set) error {
+	return func(b *Set) error {
+		if !has(b.Run) {
+			return &Refused{refusal}
+		}
+		return nil
 	}
 }
 
