@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 )
 
 // Kind is the kind of an event.
@@ -31,6 +32,7 @@ type Event struct {
 	Event           Kind
 	Timestamp       time.Time
 	ParentSessionID string // "" if there is none
+	floating        bool   // Timestamp was written without a zone
 }
 
 // line is an event on disk. The time is text, because other software writes it without a zone.
@@ -56,9 +58,15 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &l); err != nil {
 		return err
 	}
-	var err error
-	*e, err = l.event(time.UTC)
-	return err
+	at, floating, ok := timeparse.ISO(l.Timestamp)
+	if l.Event == "" || !ok {
+		return errors.New("not a session event")
+	}
+	*e = Event{l.SessionID, l.Event, at, "", floating}
+	if l.ParentSessionID != nil {
+		e.ParentSessionID = *l.ParentSessionID
+	}
+	return nil
 }
 
 // Log appends an event to the history and waits for the disk; a zero Timestamp becomes now. The error is a *lock.Failed
@@ -70,19 +78,16 @@ func (b Book) log(ctx context.Context, e Event, once bool) error {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = b.Disk.Now().In(b.Zone)
 	}
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("session_history"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	if once {
-		for old, err := range b.History(nil) {
-			if err != nil || old.Event == e.Event && old.SessionID == e.SessionID {
-				return err
+	return b.Disk.Locked(ctx, b.Home.Lock("session_history"), func() error {
+		if once {
+			for old, err := range b.History(nil) {
+				if err != nil || old.Event == e.Event && old.SessionID == e.SessionID {
+					return err
+				}
 			}
 		}
-	}
-	return store.AppendJSON(b.Home.SessionHistory(), store.Synced, e)
+		return store.AppendJSON(b.Home.SessionHistory(), store.Synced, e)
+	})
 }
 
 // History reads every event, oldest first. Lines that are torn, malformed or not events are skipped and counted in
@@ -90,39 +95,13 @@ func (b Book) log(ctx context.Context, e Event, once bool) error {
 // the first I/O error, which is yielded with the zero Event.
 func (b Book) History(bad *int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for l, err := range store.Lines[line](b.Home.SessionHistory(), bad) {
-			if err != nil {
-				yield(Event{}, err)
-				return
+		for e, err := range store.Lines[Event](b.Home.SessionHistory(), bad) {
+			if e.floating {
+				e.Timestamp, e.floating = timeparse.Shown(e.Timestamp, b.Zone), false
 			}
-			e, err := l.event(b.Zone)
-			if err != nil {
-				if bad != nil {
-					*bad++
-				}
-				continue
-			}
-			if !yield(e, nil) {
+			if !yield(e, err) || err != nil {
 				return
 			}
 		}
 	}
-}
-
-func (l line) event(zone *time.Location) (Event, error) {
-	if l.Event == "" {
-		return Event{}, errors.New("not a session event")
-	}
-	at, err := time.Parse(time.RFC3339, l.Timestamp)
-	if err != nil {
-		const noZone = "2006-01-02T15:04:05" // a fraction of a second is accepted too
-		if at, err = time.ParseInLocation(noZone, l.Timestamp, zone); err != nil {
-			return Event{}, err
-		}
-	}
-	e := Event{SessionID: l.SessionID, Event: l.Event, Timestamp: at}
-	if l.ParentSessionID != nil {
-		e.ParentSessionID = *l.ParentSessionID
-	}
-	return e, nil
 }

@@ -60,63 +60,60 @@ func (b Book) MainAt() (id string, at Mark, err error) {
 
 // FollowMain is SetMain for a turn that has found the file at a mark, or left it there. It returns the new mark. If the
 // session was cleared since, nothing is written: a turn that outlives that must not bring its session back.
-func (b Book) FollowMain(ctx context.Context, at Mark, id string) (Mark, error) {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("sessions"))
-	if err != nil {
-		return at, err
-	}
-	defer held.Release()
-	_, now, err := b.MainAt()
-	if err != nil || now != at {
-		return at, err
-	}
-	if err := b.SetMain(id); err != nil {
-		return at, err
-	}
-	_, now, err = b.MainAt()
-	return now, err
+func (b Book) FollowMain(ctx context.Context, at Mark, id string) (now Mark, err error) {
+	err = b.locked(ctx, func() error {
+		if _, now, err = b.MainAt(); err != nil || now != at {
+			return err
+		}
+		if err := b.SetMain(id); err != nil {
+			return err
+		}
+		_, at, err = b.MainAt()
+		return err
+	})
+	return at, err
 }
 
 // ClearMainNow clears the main session while a turn of it may be in progress, and returns its id. The file then has a JSON
 // object instead of an id.
 func (b Book) ClearMainNow(ctx context.Context) (id string, err error) {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("sessions"))
-	if err != nil {
-		return "", err
-	}
-	defer held.Release()
-	if id, err = b.Main(); err != nil {
-		return "", err
-	}
-	text := fmt.Sprintf("{\"cleared\":%q}\n", b.Disk.Now().In(b.Zone).Format(time.RFC3339Nano))
-	return id, store.Write(b.Home.MainSession(), []byte(text), store.Synced)
+	err = b.locked(ctx, func() error {
+		if id, err = b.Main(); err != nil {
+			return err
+		}
+		text := fmt.Sprintf("{\"cleared\":%q}\n", b.Disk.Now().In(b.Zone).Format(time.RFC3339Nano))
+		return store.Write(b.Home.MainSession(), []byte(text), store.Synced)
+	})
+	return id, err
+}
+
+func (b Book) locked(ctx context.Context, do func() error) error {
+	return b.Disk.Locked(ctx, b.Home.Lock("sessions"), do)
 }
 
 // ClearMain removes the id of the main session; the next turn creates a new session. The caller holds session-main.
 func (b Book) ClearMain() error { return store.Remove(b.Home.MainSession()) }
 
 // Routine returns the id of a persistent routine's session, "" if it has none yet. Errors as in Main.
-func (b Book) Routine(routineID string) (string, error) {
-	if !plaintext.IsID(routineID) {
-		return "", fmt.Errorf("routine %q: %w", routineID, ErrID)
-	}
-	return b.read(b.Home.RoutineSession(routineID))
+func (b Book) Routine(routineID string) (id string, err error) {
+	err = b.routine(routineID, func(path string) error { id, err = b.read(path); return err })
+	return id, err
 }
 
 // SetRoutine makes id the session of a persistent routine. The caller holds session-routine-<id>. Errors as in SetMain.
 func (b Book) SetRoutine(routineID, id string) error {
-	if !plaintext.IsID(routineID) {
-		return fmt.Errorf("routine %q: %w", routineID, ErrID)
-	}
-	return b.set(b.Home.RoutineSession(routineID), id)
+	return b.routine(routineID, func(path string) error { return b.set(path, id) })
 }
 
 // RemoveRoutine removes the session id of a persistent routine. It succeeds if there is none.
-func (b Book) RemoveRoutine(routineID string) error {
-	if !plaintext.IsID(routineID) {
-		return fmt.Errorf("routine %q: %w", routineID, ErrID)
+func (b Book) RemoveRoutine(routineID string) error { return b.routine(routineID, store.Remove) }
+
+// routine calls do with the file of a persistent routine's session.
+func (b Book) routine(id string, do func(path string) error) error {
+	if !plaintext.IsID(id) {
+		return fmt.Errorf("routine %q: %w", id, ErrID)
 	}
-	return store.Remove(b.Home.RoutineSession(routineID))
+	return do(b.Home.RoutineSession(id))
 }
 
 // Routines lists the ids of routines that have a session file, sorted. Other files (temporary, set aside, directories)
