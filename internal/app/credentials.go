@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -176,7 +177,7 @@ func (h Home) AddHookSecret(ctx context.Context, name, value string) (added bool
 // readableSecrets returns the secrets that can be read, and warns of a file that cannot.
 func (h Home) readableSecrets() config.Secrets {
 	s, err := h.app.loadSecrets()
-	if err != nil && h.Config.Engine != config.ClaudeCode { // that engine fails with this error
+	if err != nil && h.Config.Engine != engine.ClaudeCode { // that engine fails with this error
 		h.app.warn(err.Error())
 	}
 	return s

@@ -32,9 +32,9 @@ func (h Home) engines(atShell bool) func(string) (engine.Engine, error) {
 			return nil, &config.Wrong{Reason: err.Error()}
 		}
 		switch name {
-		case config.ClaudeCode:
+		case engine.ClaudeCode:
 			return h.claude(atShell)
-		case config.Native:
+		case engine.Native:
 			return h.native(atShell)
 		}
 		return h.script(strings.TrimPrefix(name, "script:"))

@@ -26,7 +26,6 @@ import (
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/inbox"
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -134,7 +133,7 @@ func rules() []rule {
 		{is(request.ErrNone), statusNoJob}, {is(request.ErrDamaged), statusData}, {as[*plaintext.Unknown], statusNoJob},
 		{is(app.ErrNoSession), statusNoJob},
 		{is(session.ErrID), statusUsage}, {is(channel.ErrName), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
-		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
+		{as[*plaintext.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
 		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
 		{is(errTooLong), statusData}, {as[*channel.Damaged], statusData}, {as[*question.Closed], statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
 		{is(engine.ErrUnavailable), statusUnavailable},

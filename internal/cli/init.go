@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
@@ -99,7 +100,7 @@ func (d *Deps) tellMade(dir paths.Dir, made []string, settings map[string]string
 		return
 	}
 	d.note("created %s", strings.Join(made, ", "))
-	if settings["engine"] == config.ClaudeCode {
+	if settings["engine"] == engine.ClaudeCode {
 		d.note("the engine is %s; it uses its own login, or a key: engine.ANTHROPIC_API_KEY=… in %s (mode 0600)",
 			settings["claude-code.command"], d.SecretsFile())
 	}
@@ -111,8 +112,8 @@ func (o *initOptions) settings(d *Deps) (map[string]string, error) {
 	if o.engine != "" && o.engine != "auto" && o.engine != noAnswer {
 		set["engine"] = o.engine
 	}
-	if command := d.findClaude(); command != "" && (o.engine == "" || o.engine == "auto" || o.engine == config.ClaudeCode) {
-		set["engine"], set["claude-code.command"], set["env"] = config.ClaudeCode, command, d.captured()
+	if command := d.findClaude(); command != "" && (o.engine == "" || o.engine == "auto" || o.engine == engine.ClaudeCode) {
+		set["engine"], set["claude-code.command"], set["env"] = engine.ClaudeCode, command, d.captured()
 	}
 	if o.delivery != "" && o.delivery != noAnswer {
 		set["delivery.command"] = fmt.Sprintf("[sh, -c, '%s']", strings.ReplaceAll(o.delivery, "'", "''"))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -80,7 +81,7 @@ func (o *initOptions) askEngine(ctx context.Context, a asker) error {
 	}
 	standard, claude := noAnswer, "not found: npm install -g @anthropic-ai/claude-code"
 	if command := a.d.findClaude(); command != "" {
-		standard, claude = config.ClaudeCode, command
+		standard, claude = engine.ClaudeCode, command
 	}
 	_, _ = fmt.Fprintf(a.d.Stderr, "Engines:\n"+
 		"  claude-code  the claude command (%s); the account that it is logged in to pays, or that of a key\n"+
@@ -91,7 +92,7 @@ func (o *initOptions) askEngine(ctx context.Context, a asker) error {
 		switch {
 		case answer == noAnswer:
 			return nil
-		case answer == config.ClaudeCode && a.d.findClaude() == "":
+		case answer == engine.ClaudeCode && a.d.findClaude() == "":
 			return errors.New("the claude command is not found")
 		}
 		return config.CheckEngine(answer)

@@ -39,9 +39,9 @@ func taskError(err error) error {
 	switch {
 	case as[*plaintext.Unknown](err):
 		return hint(&withStatus{err, statusNoJob}, "ollim task list")
-	case as[*task.Ambiguous](err):
+	case as[*plaintext.Ambiguous](err):
 		return hint(&withStatus{err, statusUsage}, "give its number")
-	case as[*task.Wrong](err), as[*task.Unfit](err):
+	case as[*task.Unfit](err):
 		return &withStatus{err, statusData}
 	}
 	return err

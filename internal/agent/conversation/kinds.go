@@ -19,7 +19,7 @@ func (unkept) Event() session.Kind                { return "" }
 type Main struct {
 	Sessions session.Book
 
-	mark session.Mark // of the session as the turn has found or left it
+	mark string // of the session as the turn has found or left it
 }
 
 // Traits returns those of the owner's own conversation.

@@ -166,7 +166,7 @@ func (r *Runner) support(s Spec) (support seal.Support, why string, err error) {
 
 // list is what the run's programs may reach.
 func (w *work) list(private ...string) *confine.List {
-	allow, inside := w.run.Tools, w.spec.Engine.Name == config.ClaudeCode
+	allow, inside := w.run.Tools, w.spec.Engine.Name == engine.ClaudeCode
 	if inside && policy.Mode(w.run.Permissions) != "" {
 		allow = append(slices.Clone(allow), "Write(./**.md)") // the owner may allow any file of the working directory
 	}

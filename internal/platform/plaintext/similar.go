@@ -56,3 +56,8 @@ type Unknown struct {
 func (e *Unknown) Error() string {
 	return fmt.Sprintf("no %s %q%s", e.What, e.Name, Suggestion(e.Near...))
 }
+
+// Ambiguous is the error of a name that several have.
+type Ambiguous struct{ Name, Any string }
+
+func (e *Ambiguous) Error() string { return fmt.Sprintf("%q could be any of: %s", e.Name, e.Any) }

@@ -64,8 +64,8 @@ func oneOf(values ...string) func(string) error {
 
 // Engines by name; the third, script:FILE, contains a file name.
 const (
-	ClaudeCode = "claude-code" // the claude command
-	Native     = "native"      // the built-in loop
+	engineClaude = "claude-code" // the claude command
+	engineNative = "native"      // the built-in loop
 )
 
 // amount parses a limit: a number from 0, or none, which is +Inf.
@@ -82,10 +82,10 @@ func amount(text string) (float64, error) {
 
 // CheckEngine returns an error if the name of an engine is invalid.
 func CheckEngine(name string) error {
-	if kind, file, found := strings.Cut(name, ":"); name == ClaudeCode || name == Native || found && kind == "script" && file != "" {
+	if kind, file, found := strings.Cut(name, ":"); name == engineClaude || name == engineNative || found && kind == "script" && file != "" {
 		return nil
 	}
-	return fmt.Errorf("unknown engine %q: write %s, %s or script:FILE", name, ClaudeCode, Native)
+	return fmt.Errorf("unknown engine %q: write %s, %s or script:FILE", name, engineClaude, engineNative)
 }
 
 func (k key) path() []string { return strings.Split(k.name, ".") }

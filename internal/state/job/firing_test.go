@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -107,8 +108,8 @@ func TestOneNameTwoKinds(t *testing.T) {
 	})
 	s := load(t, dir)
 	for _, name := range []string{"daily", "daily.md", "daily-news"} {
-		var ambiguous *job.Ambiguous
-		if _, err := s.Find(name); !errors.As(err, &ambiguous) || !slices.Equal(ambiguous.Paths, []string{"reminders/daily.md", "routines/daily.md"}) {
+		var ambiguous *plaintext.Ambiguous
+		if _, err := s.Find(name); !errors.As(err, &ambiguous) || ambiguous.Any != "reminders/daily.md, routines/daily.md" {
 			t.Errorf("%s: %v", name, err)
 		}
 		for kind, want := range map[job.Kind]string{job.Reminder: "r1", job.Routine: "r2"} {

@@ -200,16 +200,6 @@ func (s *Set) byID() map[string][]twin {
 	return twins
 }
 
-// Ambiguous is a name that fits several jobs.
-type Ambiguous struct {
-	Name  string
-	Paths []string
-}
-
-func (e *Ambiguous) Error() string {
-	return fmt.Sprintf("%q could be any of: %s", e.Name, strings.Join(e.Paths, ", "))
-}
-
 // ByID is the job with an id.
 func (s Set) ByID(id string) (Job, bool) {
 	if i := slices.IndexFunc(s.Jobs, func(j Job) bool { return j.ID == id }); i >= 0 {
@@ -219,7 +209,7 @@ func (s Set) ByID(id string) (Job, bool) {
 }
 
 // Find finds the one job that name means: its id, its file's name with or without .md, the slug of its description, or a
-// path to its file. Errors: *plaintext.Unknown, *Ambiguous, or the yamldoc.Faults of the file that was meant.
+// path to its file. Errors: *plaintext.Unknown, *plaintext.Ambiguous, or the yamldoc.Faults of the file that was meant.
 func (s Set) Find(name string) (Job, error) {
 	if faults := s.faultsOf(name); len(faults) > 0 {
 		return Job{}, faults
@@ -234,11 +224,11 @@ func (s Set) Find(name string) (Job, error) {
 	case 0:
 		return Job{}, &plaintext.Unknown{What: "job", Name: name, Near: plaintext.Similar(name, s.names()), Bad: s.badFiles()}
 	}
-	e := &Ambiguous{Name: name}
+	var paths []string
 	for _, j := range found {
-		e.Paths = append(e.Paths, s.from.relative(j.Path))
+		paths = append(paths, s.from.relative(j.Path))
 	}
-	return Job{}, e
+	return Job{}, &plaintext.Ambiguous{Name: name, Any: strings.Join(paths, ", ")}
 }
 
 func (s Set) all(fits func(Job) bool) (found []Job) {

@@ -148,7 +148,7 @@ func TestIDOfAnotherName(t *testing.T) {
 			t.Errorf("Find(%q): %q, %v", name, j.ID, err)
 		}
 	}
-	var ambiguous *job.Ambiguous
+	var ambiguous *plaintext.Ambiguous
 	if _, err := s.Find("b"); !errors.As(err, &ambiguous) || err.Error() != `"b" could be any of: routines/a.md, routines/b.md` {
 		t.Errorf("%v", err)
 	}

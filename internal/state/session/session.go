@@ -43,11 +43,8 @@ func (b Book) Main() (string, error) { return b.read(b.Home.MainSession()) }
 // the history; see ClearMain.
 func (b Book) SetMain(id string) error { return b.set(b.Home.MainSession(), id) }
 
-// Mark identifies a state of the main session's file.
-type Mark string
-
-// MainAt returns Main with the mark of the file.
-func (b Book) MainAt() (id string, at Mark, err error) {
+// MainAt returns Main with a mark that identifies the state of the file.
+func (b Book) MainAt() (id, at string, err error) {
 	if id, err = b.Main(); err != nil { // it may set the file aside
 		return "", "", err
 	}
@@ -55,12 +52,12 @@ func (b Book) MainAt() (id string, at Mark, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return id, Mark(data), err
+	return id, string(data), err
 }
 
 // FollowMain is SetMain for a turn that has found the file at a mark, or left it there. It returns the new mark. If the
 // session was cleared since, nothing is written: a turn that outlives that must not bring its session back.
-func (b Book) FollowMain(ctx context.Context, at Mark, id string) (now Mark, err error) {
+func (b Book) FollowMain(ctx context.Context, at, id string) (now string, err error) {
 	err = b.locked(ctx, func() error {
 		if _, now, err = b.MainAt(); err != nil || now != at {
 			return err

@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Book is the list of one data directory. Errors: *plaintext.Unknown, *Ambiguous and *Wrong of what was asked for; *Unfit or *fs.PathError
+// Book is the list of one data directory. Errors: *plaintext.Unknown, *plaintext.Ambiguous and *Unfit of what was asked for; *Unfit or *fs.PathError
 // if the file cannot be read; *store.NotWritten, *lock.Failed, or lock.ErrBusy after ten seconds, and nothing has changed then.
 type Book struct {
 	Home paths.Dir
@@ -27,22 +27,17 @@ type Book struct {
 	NoLink bool // a list that is a link is an error: whoever asks could have made the link
 }
 
-// Ambiguous is a text that fits several tasks.
-type Ambiguous struct {
-	Name  string
-	Tasks []Task
-}
-
-func (e *Ambiguous) Error() string {
+// ambiguous is the error of a text that fits several tasks.
+func ambiguous(name string, tasks []Task) error {
 	const most = 10
 	var list []string
-	for _, t := range e.Tasks[:min(most, len(e.Tasks))] {
+	for _, t := range tasks[:min(most, len(tasks))] {
 		list = append(list, fmt.Sprintf("%d %s", t.Number, t.Text))
 	}
-	if more := len(e.Tasks) - most; more > 0 {
+	if more := len(tasks) - most; more > 0 {
 		list = append(list, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("%q could be any of: %s", e.Name, strings.Join(list, "; "))
+	return &plaintext.Ambiguous{Name: name, Any: strings.Join(list, "; ")}
 }
 
 // All lists the tasks in the order of the file, done ones too. It takes no lock: the file is replaced whole.
@@ -130,13 +125,12 @@ func (b Book) edit(ctx context.Context, change func(*file) (bool, error)) error 
 // maxFile is the largest file that is read, in bytes.
 const maxFile = 16 << 20
 
-// Unfit is a file that is no list: a pipe, or far too large.
-type Unfit struct {
-	Path   string
-	Reason string
-}
+// Unfit is a file that is no list (a pipe, or far too large), or a text that cannot be a task.
+type Unfit struct{ Reason string }
 
-func (e *Unfit) Error() string { return e.Path + ": " + e.Reason }
+func (e *Unfit) Error() string { return e.Reason }
+
+func (b Book) unfit(reason string) error { return &Unfit{b.Home.Tasks() + ": " + reason} }
 
 // load reads the file; one that is not there is empty.
 func (b Book) load() (file, error) {
@@ -150,7 +144,7 @@ func (b Book) load() (file, error) {
 	case errors.As(err, new(*fs.PathError)):
 		return file{}, err
 	}
-	return file{}, &Unfit{b.Home.Tasks(), err.Error()}
+	return file{}, b.unfit(err.Error())
 }
 
 // checkLink refuses a list that is a link to a file not called *.txt, or to nothing. Any text is a list of tasks, so the name has
@@ -159,12 +153,12 @@ func (b Book) checkLink() error {
 	target, err := filepath.EvalSymlinks(b.Home.Tasks())
 	if errors.Is(err, fs.ErrNotExist) {
 		if target, err = os.Readlink(b.Home.Tasks()); err == nil {
-			return &Unfit{b.Home.Tasks(), "a link to " + target + ", which is not there"}
+			return b.unfit("a link to " + target + ", which is not there")
 		}
 		return nil
 	}
 	if err == nil && filepath.Ext(target) != ".txt" {
-		err = &Unfit{b.Home.Tasks(), "a link to " + target + ", whose name does not end in .txt"}
+		err = b.unfit("a link to " + target + ", whose name does not end in .txt")
 	}
 	return err
 }
@@ -194,7 +188,7 @@ func find(list []Task, name string) (Task, error) {
 				return found[0], nil
 			}
 			if len(found) > 1 {
-				return Task{}, &Ambiguous{name, found}
+				return Task{}, ambiguous(name, found)
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func TestRefusedTexts(t *testing.T) {
 		_, addErr := d.Add(context.Background(), Draft{Text: text})
 		_, editErr := d.Edit(context.Background(), "1", Draft{Text: text})
 		for _, err := range []error{addErr, editErr} {
-			var wrong *Wrong
+			var wrong *Unfit
 			if !errors.As(err, &wrong) || wrong.Reason != reason {
 				t.Errorf("%.20q: %v, want %s", text, err, reason)
 			}
@@ -86,7 +86,7 @@ func TestRefusedTexts(t *testing.T) {
 	if _, err := d.Add(context.Background(), Draft{Text: "(A) a", Priority: "B"}); err == nil || err.Error() != "the priority is given twice" {
 		t.Error(err)
 	}
-	if _, err := d.Add(context.Background(), Draft{Text: "a", Priority: "high"}); !errors.As(err, new(*Wrong)) {
+	if _, err := d.Add(context.Background(), Draft{Text: "a", Priority: "high"}); !errors.As(err, new(*Unfit)) {
 		t.Error(err)
 	}
 	d.holds("")
@@ -158,7 +158,7 @@ func TestEditThatWouldBeReadOtherwise(t *testing.T) {
 		"a": "x b", "b": "# b", "x a": "2026-01-02 b", "x b": "(A) 2026-01-02 b",
 	} {
 		d := newDesk(t, before)
-		if _, err := d.Edit(context.Background(), "1", Draft{Text: text}); !errors.As(err, new(*Wrong)) {
+		if _, err := d.Edit(context.Background(), "1", Draft{Text: text}); !errors.As(err, new(*Unfit)) {
 			t.Errorf("%q to %q: %v", before, text, err)
 		}
 		d.holds(before)

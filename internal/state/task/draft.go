@@ -14,12 +14,7 @@ const maxChars = 4000
 // None is the Draft.Priority that takes a priority away.
 const None = "none"
 
-// Wrong is a text that cannot be a task.
-type Wrong struct{ Reason string }
-
-func (e *Wrong) Error() string { return e.Reason }
-
-func wrong(format string, args ...any) error { return &Wrong{fmt.Sprintf(format, args...)} }
+func wrong(format string, args ...any) error { return &Unfit{fmt.Sprintf(format, args...)} }
 
 // Draft is what somebody says of a task.
 type Draft struct {
