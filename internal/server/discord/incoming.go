@@ -115,7 +115,7 @@ func (l *listener) download(ctx context.Context, a *discordgo.MessageAttachment)
 	}
 	for range 3 {
 		data, err = l.Client.Download(ctx, a.URL, maxAttachment)
-		if err == nil || api.Permanent(err) || errors.Is(err, api.ErrTooLarge) || process.Sleep(ctx, firstPause) != nil {
+		if err == nil || api.Permanent(err) || process.Sleep(ctx, firstPause) != nil {
 			break
 		}
 	}

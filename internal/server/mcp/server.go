@@ -32,14 +32,14 @@ import (
 
 // Server is the agent's tools as a server.
 type Server struct {
-	Tools        Tools                // called concurrently
+	Tools        toolSet              // called concurrently
 	Version      string               // of this program, as clients show it
 	Instructions string               // for the model, about the tools as a whole; may be empty
 	Warn         func(message string) // one line, no newline; called concurrently; never nil
 }
 
-// Tools is the part of engine.Tools that the server needs.
-type Tools interface {
+// toolSet is the part of engine.Tools that the server needs.
+type toolSet interface {
 	List() []engine.Tool
 	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
 }

@@ -26,31 +26,31 @@ type Files struct {
 	set    job.Set
 }
 
-// Hook is a webhook with its keys.
-type Hook struct {
+// hook is a webhook with its keys.
+type hook struct {
 	Job  job.Job
 	Keys Keys
 }
 
-// Find returns the webhook with an id. The error is for the owner.
-func (f *Files) Find(id string) (Hook, error) {
+// find returns the webhook with an id. The error is for the owner.
+func (f *Files) find(id string) (hook, error) {
 	set, err := f.load()
 	if err != nil {
-		return Hook{}, err
+		return hook{}, err
 	}
 	i := slices.IndexFunc(set.Jobs, func(j job.Job) bool { return j.ID == id })
 	if i < 0 && len(set.Faults) > 0 {
-		return Hook{}, fmt.Errorf("no webhook has this id; the files of %d cannot be read, see: ollim check", len(set.Faults))
+		return hook{}, fmt.Errorf("no webhook has this id; the files of %d cannot be read, see: ollim check", len(set.Faults))
 	}
 	if i < 0 {
-		return Hook{}, errors.New("no webhook has this id")
+		return hook{}, errors.New("no webhook has this id")
 	}
 	return f.open(set.Jobs[i])
 }
 
-func (f *Files) open(j job.Job) (Hook, error) {
+func (f *Files) open(j job.Job) (hook, error) {
 	keys, err := f.Keys(*j.Hook)
-	return Hook{j, Keys{j.Hook.Signature, keys}}, err
+	return hook{j, Keys{j.Hook.Signature, keys}}, err
 }
 
 // All returns the webhooks that can be called, and why others cannot.

@@ -60,14 +60,14 @@ func TestSameIDElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Hour) // so that the files are not read each time
-	if _, err := files.Find("a"); err == nil {
+	if _, err := files.find("a"); err == nil {
 		t.Error("an id of two files was found")
 	}
 	if err := os.Remove(other); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(unsettled)
-	if _, err := files.Find("a"); err != nil {
+	if _, err := files.find("a"); err != nil {
 		t.Error(err)
 	}
 }

@@ -81,15 +81,15 @@ func (s *server) route(r *http.Request, c *connection, line *Access) answer {
 	if err != nil {
 		return unread(err)
 	}
-	hook, proof, err := s.authenticate(r.Header, id, body)
+	to, p, err := s.authenticate(r.Header, id, body)
 	if err != nil {
 		return unproven(err)
 	}
-	line.Delivery = proof.Delivery
-	if hook.Keys.Family == job.GitHub && r.Header.Get(githubEvent) == "ping" {
+	line.Delivery = p.Delivery
+	if to.Keys.Family == job.GitHub && r.Header.Get(githubEvent) == "ping" {
 		return answer{code: http.StatusOK}
 	}
-	return s.accept(r.Context(), hook, proof, body)
+	return s.accept(r.Context(), to, p, body)
 }
 
 // badType returns why a body cannot be JSON as it is, "" if it can.
@@ -123,32 +123,32 @@ func unread(err error) answer {
 
 // authenticate returns the webhook that a request is for, if its signature is valid. If it is not, the signatures of all families are
 // computed, so that the time of the answer does not tell which webhooks there are.
-func (s *server) authenticate(h http.Header, id string, body []byte) (Hook, Proof, error) {
-	hook, unknown := s.Files.Find(id)
+func (s *server) authenticate(h http.Header, id string, body []byte) (to hook, p proof, err error) {
+	to, unknown := s.Files.find(id)
 	if unknown != nil {
-		hook.Keys = s.unknown
+		to.Keys = s.unknown
 	}
-	proof, err := hook.Keys.Verify(h, body, s.Now())
+	p, err = to.Keys.verify(h, body, s.Now())
 	if err = cmp.Or(unknown, err); err == nil {
-		return hook, proof, nil
+		return to, p, nil
 	}
 	for _, other := range []job.Signature{job.Bearer, job.GitHub, job.Standard} {
-		if other != hook.Keys.Family {
-			_, _ = Keys{other, hook.Keys.Values}.Verify(h, body, s.Now())
+		if other != to.Keys.Family {
+			_, _ = Keys{other, to.Keys.Values}.verify(h, body, s.Now())
 		}
 	}
-	return Hook{}, Proof{}, err
+	return hook{}, proof{}, err
 }
 
 // accept puts an event into the inbox.
-func (s *server) accept(ctx context.Context, hook Hook, proof Proof, body []byte) answer {
-	data, err := s.selected(hook, body)
+func (s *server) accept(ctx context.Context, to hook, p proof, body []byte) answer {
+	data, err := s.selected(to, body)
 	if err != nil {
 		return refuse(http.StatusBadRequest, err.Error())
 	}
 	hash := sha256.Sum256(body)
 	run, err := s.Inbox.Add(context.WithoutCancel(ctx), inbox.Entry{
-		Hook: hook.Job.ID, Delivery: proof.Delivery, Signed: proof.Signed, Hash: hex.EncodeToString(hash[:]), Data: data,
+		Hook: to.Job.ID, Delivery: p.Delivery, Signed: p.Signed, Hash: hex.EncodeToString(hash[:]), Data: data,
 	})
 	switch {
 	case err == nil:
@@ -167,8 +167,8 @@ func (s *server) accept(ctx context.Context, hook Hook, proof Proof, body []byte
 }
 
 // selected returns the data that the agent gets of a body. Few bodies are decoded at once, because that takes more memory.
-func (s *server) selected(hook Hook, body []byte) ([]payload.Datum, error) {
+func (s *server) selected(to hook, body []byte) ([]payload.Datum, error) {
 	s.selecting <- struct{}{}
 	defer func() { <-s.selecting }()
-	return hook.Job.Hook.Fields.Select(body)
+	return to.Job.Hook.Fields.Select(body)
 }

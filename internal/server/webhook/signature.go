@@ -42,15 +42,15 @@ type Keys struct {
 	Values [][]byte
 }
 
-// Proof is what a valid signature says about a request.
-type Proof struct {
+// proof is what a valid signature says about a request.
+type proof struct {
 	Delivery string // the identity of the delivery, the same when the sender sends it again; "" if the sender gives none
 	Signed   bool   // Delivery cannot have been changed by others than the holder of the key
 }
 
-// Verify returns the proof of a request with this header and body. The error says what is wrong; it is for the owner, not for the
+// verify returns the proof of a request with this header and body. The error says what is wrong; it is for the owner, not for the
 // sender. Headers are taken only if they occur once.
-func (k Keys) Verify(h http.Header, body []byte, now time.Time) (Proof, error) {
+func (k Keys) verify(h http.Header, body []byte, now time.Time) (proof, error) {
 	switch k.Family {
 	case job.GitHub:
 		return k.verifyGitHub(h, body)
@@ -61,14 +61,14 @@ func (k Keys) Verify(h http.Header, body []byte, now time.Time) (Proof, error) {
 	}
 }
 
-func (k Keys) verifyBearer(h http.Header) (Proof, error) {
+func (k Keys) verifyBearer(h http.Header) (proof, error) {
 	value, err := single(h, authorization)
 	if err != nil {
-		return Proof{}, err
+		return proof{}, err
 	}
 	scheme, token, _ := strings.Cut(value, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return Proof{}, errors.New("the Authorization header has another scheme than Bearer")
+		return proof{}, errors.New("the Authorization header has another scheme than Bearer")
 	}
 	given := sha256.Sum256([]byte(token)) // comparing hashes hides the length of the secret
 	valid := 0
@@ -77,58 +77,58 @@ func (k Keys) verifyBearer(h http.Header) (Proof, error) {
 		valid |= subtle.ConstantTimeCompare(given[:], want[:])
 	}
 	if valid == 0 {
-		return Proof{}, errors.New("the token is not the secret")
+		return proof{}, errors.New("the token is not the secret")
 	}
 	id, err := optional(h, idempotencyKey)
-	return Proof{Delivery: id, Signed: id != ""}, err
+	return proof{Delivery: id, Signed: id != ""}, err
 }
 
-func (k Keys) verifyGitHub(h http.Header, body []byte) (Proof, error) {
+func (k Keys) verifyGitHub(h http.Header, body []byte) (proof, error) {
 	value, err := single(h, githubSignature)
 	if err != nil {
-		return Proof{}, err
+		return proof{}, err
 	}
 	digits, _ := strings.CutPrefix(value, "sha256=")
 	given, err := hex.DecodeString(digits)
 	if err != nil || len(given) != sha256.Size || digits == value {
-		return Proof{}, errors.New(githubSignature + " is not sha256= and 64 hexadecimal digits")
+		return proof{}, errors.New(githubSignature + " is not sha256= and 64 hexadecimal digits")
 	}
 	if !among(k.sums(body), given) {
-		return Proof{}, errors.New(githubSignature + " is not of this secret and body")
+		return proof{}, errors.New(githubSignature + " is not of this secret and body")
 	}
 	id, err := optional(h, githubDelivery) // others who sign as GitHub does have none
-	return Proof{Delivery: id}, err
+	return proof{Delivery: id}, err
 }
 
-func (k Keys) verifyStandard(h http.Header, body []byte, now time.Time) (Proof, error) {
+func (k Keys) verifyStandard(h http.Header, body []byte, now time.Time) (proof, error) {
 	id, err := identity(h, standardID)
 	if err != nil {
-		return Proof{}, err
+		return proof{}, err
 	}
 	stamp, err := single(h, standardTime)
 	if err != nil {
-		return Proof{}, err
+		return proof{}, err
 	}
 	signatures, err := single(h, standardSign)
 	if err != nil {
-		return Proof{}, err
+		return proof{}, err
 	}
 	seconds, err := strconv.ParseUint(stamp, 10, 40)
 	if err != nil {
-		return Proof{}, errors.New(standardTime + " is not a number of seconds")
+		return proof{}, errors.New(standardTime + " is not a number of seconds")
 	}
 	if away := now.Sub(time.Unix(int64(seconds), 0)); away.Abs() > tolerance {
-		return Proof{}, fmt.Errorf("%s is %s away from the clock: want at most %s", standardTime, away.Abs().Round(time.Second), tolerance)
+		return proof{}, fmt.Errorf("%s is %s away from the clock: want at most %s", standardTime, away.Abs().Round(time.Second), tolerance)
 	}
 	wanted := k.sums([]byte(id+"."+stamp+"."), body) // once, however many signatures there are
 	for signature := range strings.FieldsSeq(signatures) {
 		version, text, _ := strings.Cut(signature, ",")
 		given, err := base64.StdEncoding.DecodeString(text)
 		if version == "v1" && err == nil && among(wanted, given) {
-			return Proof{Delivery: id, Signed: true}, nil
+			return proof{Delivery: id, Signed: true}, nil
 		}
 	}
-	return Proof{}, errors.New(standardSign + " has no v1 signature of this secret and message")
+	return proof{}, errors.New(standardSign + " has no v1 signature of this secret and message")
 }
 
 // sums returns the signature of the parts by each key.

@@ -32,16 +32,16 @@ func keysOf(t testing.TB, family job.Signature, secrets ...string) Keys {
 func TestVectors(t *testing.T) {
 	github := http.Header{}
 	github.Set(githubSignature, "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17")
-	if _, err := (Keys{job.GitHub, [][]byte{[]byte("It's a Secret to Everybody")}}).Verify(github, []byte("Hello, World!"), signedAt); err != nil {
+	if _, err := (Keys{job.GitHub, [][]byte{[]byte("It's a Secret to Everybody")}}).verify(github, []byte("Hello, World!"), signedAt); err != nil {
 		t.Error("the example of GitHub's documentation:", err)
 	}
 	standard := http.Header{}
 	standard.Set(standardID, "msg_p5jXN8AQM9LWM0D4loKWxJek")
 	standard.Set(standardTime, "1614265330")
 	standard.Set(standardSign, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
-	proof, err := keysOf(t, job.Standard, standardSecret).Verify(standard, []byte(`{"test": 2432232314}`), signedAt)
-	if err != nil || proof != (Proof{"msg_p5jXN8AQM9LWM0D4loKWxJek", true}) {
-		t.Error("the example of the Standard Webhooks libraries:", proof, err)
+	got, err := keysOf(t, job.Standard, standardSecret).verify(standard, []byte(`{"test": 2432232314}`), signedAt)
+	if err != nil || got != (proof{"msg_p5jXN8AQM9LWM0D4loKWxJek", true}) {
+		t.Error("the example of the Standard Webhooks libraries:", got, err)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestVerify(t *testing.T) {
 		if c.change != nil {
 			c.change(h)
 		}
-		_, err := k.Verify(h, []byte("{}"), signedAt)
+		_, err := k.verify(h, []byte("{}"), signedAt)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, %s: %v, want %q", c.family, c.what, err, c.want)
 		}
@@ -137,11 +137,11 @@ func TestRotation(t *testing.T) {
 	h := http.Header{}
 	for _, sender := range []Keys{old, keysOf(t, job.Standard, now)} {
 		sender.Sign(h, "a", []byte("{}"), signedAt)
-		if _, err := both.Verify(h, []byte("{}"), signedAt); err != nil {
+		if _, err := both.verify(h, []byte("{}"), signedAt); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := old.Verify(h, []byte("{}"), signedAt); err == nil {
+	if _, err := old.verify(h, []byte("{}"), signedAt); err == nil {
 		t.Error("the other secret was accepted")
 	}
 }
@@ -153,7 +153,7 @@ func TestOtherFamilies(t *testing.T) {
 		for _, verifier := range families {
 			h := http.Header{}
 			keysOf(t, signer, standardSecret).Sign(h, "a", []byte("{}"), signedAt)
-			if _, err := keysOf(t, verifier, standardSecret).Verify(h, []byte("{}"), signedAt); (err == nil) != (signer == verifier) {
+			if _, err := keysOf(t, verifier, standardSecret).verify(h, []byte("{}"), signedAt); (err == nil) != (signer == verifier) {
 				t.Errorf("signed as %s, verified as %s: %v", signer, verifier, err)
 			}
 		}
@@ -163,7 +163,7 @@ func TestOtherFamilies(t *testing.T) {
 		keysOf(t, family, standardSecret).Sign(h, string(family), []byte("{}"), signedAt)
 	}
 	for _, family := range families {
-		if p, err := keysOf(t, family, standardSecret).Verify(h, []byte("{}"), signedAt); err != nil || p.Delivery != string(family) {
+		if p, err := keysOf(t, family, standardSecret).verify(h, []byte("{}"), signedAt); err != nil || p.Delivery != string(family) {
 			t.Errorf("%s: %v, %v", family, p, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestNoKey(t *testing.T) {
 	for _, family := range []job.Signature{job.Bearer, job.GitHub, job.Standard} {
 		h := http.Header{}
 		Keys{family, [][]byte{{}}}.Sign(h, "a", []byte("{}"), signedAt)
-		if _, err := (Keys{Family: family}).Verify(h, []byte("{}"), signedAt); err == nil {
+		if _, err := (Keys{Family: family}).verify(h, []byte("{}"), signedAt); err == nil {
 			t.Errorf("%s: a signature without a key was accepted", family)
 		}
 	}
@@ -192,7 +192,7 @@ func FuzzVerify(f *testing.F) {
 		h.Set(standardSign, signatures)
 		h.Set(authorization, bearer)
 		for _, family := range []job.Signature{job.Bearer, job.GitHub, job.Standard} {
-			if p, err := keysOf(t, family, standardSecret).Verify(h, body, signedAt); err == nil {
+			if p, err := keysOf(t, family, standardSecret).verify(h, body, signedAt); err == nil {
 				t.Errorf("%s accepts %v: %v", family, h, p)
 			}
 		}

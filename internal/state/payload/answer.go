@@ -67,14 +67,14 @@ func (a *Answer) Value(text string) (json.RawMessage, error) {
 	}
 	value, err := decode(text)
 	if err != nil {
-		return nil, &Invalid{"", "not JSON: " + err.Error()}
+		return nil, &invalid{"", "not JSON: " + err.Error()}
 	}
 	if checked := instance(value); a.resolved.Validate(checked) != nil {
 		return nil, explain(a.schema, checked, "")
 	}
 	var line bytes.Buffer
 	if err := json.Compact(&line, []byte(text)); err != nil {
-		return nil, &Invalid{"", err.Error()}
+		return nil, &invalid{"", err.Error()}
 	}
 	return line.Bytes(), nil
 }

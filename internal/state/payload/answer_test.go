@@ -1,4 +1,4 @@
-package payload_test
+package payload
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/yamldoc"
-	"github.com/ollim/ollim/internal/state/payload"
 )
 
 func TestAnswer(t *testing.T) {
@@ -25,7 +24,7 @@ func TestAnswer(t *testing.T) {
 		{`{"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}`, `[1]`, "", "/0: is integer, want string"},
 		{`true`, `null`, `null`, ""},
 	} {
-		a, err := payload.ReadAnswer("json-schema", c.schema)
+		a, err := ReadAnswer("json-schema", c.schema)
 		if err != nil {
 			t.Errorf("%s: %v", c.schema, err)
 			continue
@@ -34,7 +33,7 @@ func TestAnswer(t *testing.T) {
 		if c.reason == "" && (err != nil || string(value) != c.want) {
 			t.Errorf("%s: %s, %v, want %s", c.text, value, err, c.want)
 		}
-		if invalid := (*payload.Invalid)(nil); c.reason != "" && (!errors.As(err, &invalid) || !strings.Contains(err.Error(), c.reason)) {
+		if invalid := (*invalid)(nil); c.reason != "" && (!errors.As(err, &invalid) || !strings.Contains(err.Error(), c.reason)) {
 			t.Errorf("%s: %v, want %s", c.text, err, c.reason)
 		}
 	}
@@ -53,7 +52,7 @@ func TestAnswerSchema(t *testing.T) {
 		`{"$ref": "#/$defs/a"}`:             "want a place in this schema",
 		`{"$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}`: "the schema is recursive",
 	} {
-		_, err := payload.ReadAnswer("json-schema", schema)
+		_, err := ReadAnswer("json-schema", schema)
 		if faults := (yamldoc.Faults)(nil); !errors.As(err, &faults) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", schema, err, want)
 		}

@@ -88,10 +88,10 @@ func explain(schema, value any, location string) error {
 		err = resolved.Validate(value)
 	}
 	if err == nil { // not after it did not fit
-		return &Invalid{location, "does not fit the schema"}
+		return &invalid{location, "does not fit the schema"}
 	}
 	s, _ := schema.(map[string]any)
-	return &Invalid{location, reason(s, value, err)}
+	return &invalid{location, reason(s, value, err)}
 }
 
 // part is a schema below another, with the values that it is applied to.

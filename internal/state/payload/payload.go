@@ -24,13 +24,13 @@ type Datum struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Invalid is the error of a payload that is not JSON or does not fit the schema. It may name a key of the payload, and no value.
-type Invalid struct {
+// invalid is the error of a payload that is not JSON or does not fit the schema. It may name a key of the payload, and no value.
+type invalid struct {
 	Location string // a JSON pointer into the payload, "byte N", or "" for the payload as a whole
 	Reason   string
 }
 
-func (e *Invalid) Error() string {
+func (e *invalid) Error() string {
 	location, reason := plaintext.Short(plaintext.Line(e.Location), maxQuoted), plaintext.Short(plaintext.Line(e.Reason), 2*maxQuoted)
 	if location == "" {
 		return reason
@@ -111,7 +111,7 @@ func (f *Fields) Select(payload []byte) ([]Datum, error) {
 		value, has := found[p.name]
 		if !has {
 			if p.required {
-				return nil, &Invalid{p.pointer, "is missing"}
+				return nil, &invalid{p.pointer, "is missing"}
 			}
 			continue
 		}
@@ -139,10 +139,10 @@ func (f *Fields) data(found map[string]any) (data []Datum, err error) {
 		e := json.NewEncoder(&text)
 		e.SetEscapeHTML(false)
 		if err := e.Encode(cut(views(p.schema), value)); err != nil {
-			return nil, &Invalid{p.pointer, err.Error()}
+			return nil, &invalid{p.pointer, err.Error()}
 		}
 		if size += text.Len(); size > maxData {
-			return nil, &Invalid{p.pointer, fmt.Sprintf("the selected values have more than %d bytes", maxData)}
+			return nil, &invalid{p.pointer, fmt.Sprintf("the selected values have more than %d bytes", maxData)}
 		}
 		data = append(data, Datum{p.name, bytes.TrimSuffix(text.Bytes(), []byte("\n"))})
 	}

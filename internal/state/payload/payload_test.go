@@ -1,4 +1,4 @@
-package payload_test
+package payload
 
 import (
 	"fmt"
@@ -6,24 +6,23 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/yamldoc"
-	"github.com/ollim/ollim/internal/state/payload"
 )
 
 // read reads a schema that is written as the value of fields in a file.
-func read(schema string) (fields *payload.Fields, err error) {
+func read(schema string) (fields *Fields, err error) {
 	text := "fields:\n  " + strings.ReplaceAll(strings.Trim(schema, "\n"), "\n", "\n  ") + "\n"
 	doc, err := yamldoc.Parse("hook.md", []byte(text), 1)
 	if err != nil {
 		return nil, err
 	}
 	err = doc.Decode([]yamldoc.Field{{Key: "fields", Read: func(v yamldoc.Value) error {
-		fields, err = payload.Read(v)
+		fields, err = Read(v)
 		return err
 	}}})
 	return fields, err
 }
 
-func must(t testing.TB, schema string) *payload.Fields {
+func must(t testing.TB, schema string) *Fields {
 	t.Helper()
 	fields, err := read(schema)
 	if err != nil {
@@ -33,7 +32,7 @@ func must(t testing.TB, schema string) *payload.Fields {
 }
 
 // lines writes data as a prompt has it.
-func lines(data []payload.Datum) string {
+func lines(data []Datum) string {
 	var b strings.Builder
 	for _, d := range data {
 		fmt.Fprintf(&b, "%s: %s\n", d.Key, d.Value)

@@ -57,16 +57,16 @@ func (*skipped) UnmarshalJSON([]byte) error { return nil }
 // wellFormed reports where a payload is not one JSON object.
 func wellFormed(payload []byte) error {
 	if at := invalidUTF8(payload); at >= 0 {
-		return &Invalid{fmt.Sprintf("byte %d", at), "not valid UTF-8"}
+		return &invalid{fmt.Sprintf("byte %d", at), "not valid UTF-8"}
 	}
 	switch {
 	case !json.Valid(payload):
 		err := json.Unmarshal(payload, &skipped{})
 		var syntax *json.SyntaxError
 		errors.As(err, &syntax)
-		return &Invalid{fmt.Sprintf("byte %d", syntax.Offset), "not JSON: " + syntax.Error()}
+		return &invalid{fmt.Sprintf("byte %d", syntax.Offset), "not JSON: " + syntax.Error()}
 	case !bytes.HasPrefix(bytes.TrimLeft(payload, " \t\r\n"), []byte("{")):
-		return &Invalid{"", "not a JSON object"}
+		return &invalid{"", "not a JSON object"}
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (p *picker) wrong(format string, args ...any) error {
 	for _, part := range p.path {
 		location.WriteString(escape(part))
 	}
-	return &Invalid{location.String(), fmt.Sprintf(format, args...)}
+	return &invalid{location.String(), fmt.Sprintf(format, args...)}
 }
 
 // within reads a value one level deeper.

@@ -21,15 +21,15 @@ import (
 	"github.com/bwmarrin/discordgo"
 )
 
-// Discord is the address that Options.Base replaces.
-const Discord = "https://discord.com"
+// discordURL is the address that Options.Base replaces.
+const discordURL = "https://discord.com"
 
 // timeout bounds one request with its answer.
 const timeout = 20 * time.Second
 
 // Options are the parameters of a Client.
 type Options struct {
-	Base  string // scheme, host and a path before the API's, without a slash at its end; "" is Discord's
+	Base  string // scheme, host and a path before the API's, without a slash at its end; "" is discordURL's
 	Token string
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error // returns early, with an error, when the context ends
@@ -44,13 +44,13 @@ type Client struct {
 
 	mu       sync.Mutex
 	channels map[string]string // DM channels by user
-	skew     time.Duration     // of our clock against Discord's
+	skew     time.Duration     // of our clock against discordURL's
 	dated    bool              // skew is known
 }
 
 // New returns a client. It makes no request.
 func New(o Options) *Client {
-	o.Base = strings.TrimRight(cmp.Or(o.Base, Discord), "/")
+	o.Base = strings.TrimRight(cmp.Or(o.Base, discordURL), "/")
 	if o.HTTP == nil {
 		o.HTTP = http.DefaultTransport
 	}

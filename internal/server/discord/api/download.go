@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// ErrTooLarge is the error of a file that is larger than the caller wants.
-var ErrTooLarge = errors.New("the file is too large")
+// errTooLarge is the error of a file that is larger than the caller wants.
+var errTooLarge = errors.New("the file is too large")
 
 // Download returns a file that somebody attached. It is asked only of Discord's hosts for files, or of the address that replaces
-// Discord's, and without the token.
+// discordURL's, and without the token.
 func (c *Client) Download(ctx context.Context, address string, most int64) ([]byte, error) {
 	at, err := url.Parse(address)
 	if err != nil || !c.hasFiles(at) {
-		return nil, fmt.Errorf("%w: it is not one of Discord's files", ErrRefused)
+		return nil, fmt.Errorf("%w: it is not one of discordURL's files", ErrRefused)
 	}
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -39,21 +39,21 @@ func (c *Client) Download(ctx context.Context, address string, most int64) ([]by
 		}
 		return nil, failed.err()
 	case a.ContentLength > most:
-		return nil, ErrTooLarge
+		return nil, errTooLarge
 	}
 	data, err := io.ReadAll(io.LimitReader(a.Body, most+1))
 	switch {
 	case err != nil:
 		return nil, withoutAddress(err)
 	case int64(len(data)) > most:
-		return nil, ErrTooLarge
+		return nil, errTooLarge
 	}
 	return data, nil
 }
 
 // hasFiles reports whether files are downloaded from an address.
 func (c *Client) hasFiles(at *url.URL) bool {
-	if base, err := url.Parse(c.o.Base); err == nil && c.o.Base != Discord {
+	if base, err := url.Parse(c.o.Base); err == nil && c.o.Base != discordURL {
 		return at.Scheme == base.Scheme && at.Host == base.Host
 	}
 	return at.Scheme == "https" && slices.Contains([]string{"cdn.discordapp.com", "media.discordapp.net"}, strings.ToLower(at.Host))

@@ -13,11 +13,11 @@ import (
 
 // Errors that stay until somebody changes something, and one that passes.
 var (
-	ErrToken   = errors.New("the bot's token is not accepted by Discord")
+	ErrToken   = errors.New("the bot's token is not accepted by discordURL")
 	ErrClosed  = errors.New("no direct message may be sent")
-	ErrRefused = errors.New("refused by Discord")
+	ErrRefused = errors.New("refused by discordURL")
 
-	ErrUnreachable = errors.New("no connection to Discord")
+	ErrUnreachable = errors.New("no connection to discordURL")
 )
 
 // Codes of Discord's errors.
@@ -34,8 +34,8 @@ const (
 // Error is an answer of Discord that is not a success.
 type Error struct {
 	Status  int
-	Code    int           // Discord's, such as 10008 for an unknown message; 0 where there is none
-	Message string        // Discord's
+	Code    int           // discordURL's, such as 10008 for an unknown message; 0 where there is none
+	Message string        // discordURL's
 	After   time.Duration // when to try again at the earliest; 0 is not said
 	kind    error         // one of the above, or nil
 }
@@ -65,7 +65,7 @@ func (e *Error) Unwrap() error { return e.kind }
 
 // Permanent reports whether the same request would fail again.
 func Permanent(err error) bool {
-	return errors.Is(err, ErrToken) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRefused)
+	return errors.Is(err, ErrToken) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRefused) || errors.Is(err, errTooLarge)
 }
 
 // Temporary reports whether Discord has answered that it cannot serve a request now.
