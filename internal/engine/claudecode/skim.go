@@ -100,52 +100,11 @@ func readText(to *string, value []byte) bool {
 	return json.Unmarshal(value, to) == nil
 }
 
-// members calls member for the keys, in quotes, and the values of a JSON object, until it returns false. It looks only at brackets and
-// quotes, and reports whether the object ends where the text does.
+// members calls member for the keys, in quotes, and the values of a JSON object, until it returns false. It reports whether the whole
+// object was read.
 func members(object []byte, member func(key, value []byte) bool) bool {
-	depth, from, colon := 0, 0, 0
-	for i := 0; i < len(object); i++ {
-		switch c := object[i]; c {
-		case '"':
-			if i = closing(object, i); i < 0 {
-				return false
-			}
-		case '{', '[':
-			if depth++; depth == 1 {
-				from = i + 1
-			}
-		case ':':
-			if depth == 1 {
-				colon = i
-			}
-		case ',', '}', ']':
-			if depth == 1 && (colon < from || !member(bytes.TrimSpace(object[from:colon]), bytes.TrimSpace(object[colon+1:i]))) {
-				return false
-			}
-			switch {
-			case c != ',':
-				depth--
-			case depth == 1:
-				from = i + 1
-			}
-			if depth == 0 {
-				return object[0] == '{' && i == len(object)-1
-			}
-		}
-	}
-	return false
-}
-
-// closing returns the index of the quote that ends the string whose first quote is at i, -1 if there is none.
-func closing(text []byte, i int) int {
-	for {
-		n := bytes.IndexByte(text[i+1:], '"')
-		if n < 0 {
-			return -1
-		}
-		i += 1 + n
-		if backslashes := i - len(bytes.TrimRight(text[:i], `\`)); backslashes%2 == 0 {
-			return i
-		}
-	}
+	return store.Parts(object, '{', '}', func(part []byte) bool {
+		key, value, ok := bytes.Cut(part, []byte(":"))
+		return ok && member(bytes.TrimSpace(key), bytes.TrimSpace(value))
+	})
 }

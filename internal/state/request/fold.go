@@ -2,10 +2,13 @@ package request
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"slices"
+
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // ref is a reference: to an object, or to an object that is a list of references.
@@ -101,84 +104,25 @@ func unfold(folded []byte, get func(hash string) ([]byte, error)) ([]byte, error
 
 // mapValues returns a JSON object with other values.
 func mapValues(object []byte, change func(key string, value []byte) ([]byte, error)) ([]byte, error) {
-	members, ok := split(object, '{', '}')
-	if !ok {
-		return nil, errShape
-	}
-	for i, member := range members {
-		key, value, ok := bytes.Cut(member, []byte(":"))
-		if !ok {
-			return nil, errShape
-		}
-		changed, err := change(string(key), value)
-		if err != nil {
-			return nil, err
-		}
-		members[i] = slices.Concat(key, []byte(":"), changed)
+	var members [][]byte
+	var err error
+	if !store.Parts(object, '{', '}', func(member []byte) bool {
+		key, value, _ := bytes.Cut(member, []byte(":"))
+		value, err = change(string(key), value)
+		members = append(members, slices.Concat(key, []byte(":"), value))
+		return err == nil
+	}) {
+		return nil, cmp.Or(err, errShape)
 	}
 	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
-}
-
-// split returns what commas separate in an array or object. It does not check the rest of the syntax: encoding/json would take
-// fifty times as long, for each message of each request.
-func split(value []byte, begin, end byte) (parts [][]byte, ok bool) {
-	if len(value) < 2 || value[0] != begin || value[len(value)-1] != end {
-		return nil, false
-	}
-	value = value[1 : len(value)-1]
-	depth, from := 0, 0
-	for i := 0; i < len(value); i++ {
-		switch value[i] {
-		case '"':
-			n := stringEnd(value[i+1:])
-			if n < 0 {
-				return nil, false
-			}
-			i += n
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		case ',':
-			if depth == 0 {
-				parts, from = append(parts, value[from:i]), i+1
-			}
-		}
-	}
-	if len(value) > 0 {
-		parts = append(parts, value[from:])
-	}
-	return parts, true
-}
-
-// stringEnd returns how many bytes the rest of a string has, with its closing quote; -1 if there is none.
-func stringEnd(text []byte) int {
-	for at := 0; ; {
-		n := bytes.IndexByte(text[at:], '"')
-		if n < 0 {
-			return -1
-		}
-		at += n + 1
-		escapes := 0
-		for at-2-escapes >= 0 && text[at-2-escapes] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return at
-		}
-	}
 }
 
 // list refers to the elements of an array, in lists where they are many. An element with a mark is part of no list: the next
 // request has it without the mark.
 func (f *folder) list(array []byte) ([]byte, error) {
-	elements, ok := split(array, '[', ']')
-	if !ok {
+	var refs []ref
+	if !store.Parts(array, '[', ']', func(element []byte) bool { refs = append(refs, f.ref(element)); return true }) {
 		return nil, errShape
-	}
-	refs := make([]ref, len(elements))
-	for i, element := range elements {
-		refs[i] = f.ref(element)
 	}
 	short := []ref{}
 	for len(refs) >= perList && !slices.ContainsFunc(refs[:perList], ref.marked) {
