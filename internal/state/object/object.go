@@ -3,6 +3,7 @@
 package object
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,13 +14,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// ErrGone is the error of an object that is missing, or whose content does not match its name.
-var ErrGone = errors.New("the file is no longer kept")
+// errGone is the error of an object that is missing, or whose content does not match its name.
+var errGone = errors.New("the file is no longer kept")
 
 // Box is the objects of one data directory.
 type Box struct {
@@ -31,37 +31,28 @@ type Box struct {
 func (b Box) Put(ctx context.Context, content []byte) (hash string, err error) {
 	sum := sha256.Sum256(content)
 	hash = hex.EncodeToString(sum[:])
-	held, err := b.lock(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer held.Release()
-	if _, err := b.Get(hash); err != nil {
-		if err := store.Write(b.path(hash), content, store.Synced); err != nil {
-			return "", err
+	return hash, b.locked(ctx, func() (err error) {
+		if _, missing := b.Get(hash); missing != nil {
+			err = store.Write(b.path(hash), content, store.Synced)
 		}
-	}
-	now := b.Disk.Now()
-	if err := os.Chtimes(b.path(hash), now, now); err != nil {
-		return "", &store.NotWritten{Path: b.path(hash), Err: err}
-	}
-	return hash, nil
+		return cmp.Or(err, b.touch(hash))
+	})
 }
 
-// Get returns the content of an object. The error wraps ErrGone.
+// Get returns the content of an object. The error wraps errGone.
 func (b Box) Get(hash string) ([]byte, error) {
 	if raw, err := hex.DecodeString(hash); err != nil || len(raw) != sha256.Size {
-		return nil, ErrGone
+		return nil, errGone
 	}
 	content, err := store.Read(b.path(hash))
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		err = pe.Err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGone, err)
+		return nil, fmt.Errorf("%w: %w", errGone, err)
 	}
 	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != hash {
-		return nil, fmt.Errorf("%w: it is damaged", ErrGone)
+		return nil, fmt.Errorf("%w: it is damaged", errGone)
 	}
 	return content, nil
 }
@@ -72,29 +63,38 @@ func (b Box) Add(ctx context.Context, contents map[string][]byte) error {
 	if len(contents) == 0 {
 		return nil
 	}
-	held, err := b.lock(ctx)
+	return b.locked(ctx, func() error {
+		for hash, content := range contents {
+			if err := b.add(hash, content); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b Box) add(hash string, content []byte) error {
+	path := b.path(hash)
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = create(path, content)
+	case err != nil || info.Size() != int64(len(content)):
+		err = store.Write(path, content, store.Buffered)
+	case b.Disk.Now().Sub(info.ModTime()).Abs() < fresh:
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	defer held.Release()
+	return b.touch(hash)
+}
+
+// touch makes an object count as written now.
+func (b Box) touch(hash string) error {
 	now := b.Disk.Now()
-	for hash, content := range contents {
-		path := b.path(hash)
-		info, err := os.Lstat(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			err = create(path, content)
-		case err != nil || info.Size() != int64(len(content)):
-			err = store.Write(path, content, store.Buffered)
-		case now.Sub(info.ModTime()).Abs() < fresh:
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := os.Chtimes(path, now, now); err != nil {
-			return &store.NotWritten{Path: path, Err: err}
-		}
+	if err := os.Chtimes(b.path(hash), now, now); err != nil {
+		return &store.NotWritten{Path: b.path(hash), Err: err}
 	}
 	return nil
 }
@@ -126,25 +126,22 @@ func (b Box) Any() bool {
 
 // Sweep removes the objects that were written before an instant and for which used is false.
 func (b Box) Sweep(ctx context.Context, before time.Time, used func(hash string) bool) error {
-	held, err := b.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	list, err := os.ReadDir(b.Home.Objects())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, entry := range list {
-		if info, infoErr := entry.Info(); infoErr == nil && info.ModTime().Before(before) && !used(entry.Name()) {
-			err = errors.Join(err, store.Remove(b.path(entry.Name())))
+	return b.locked(ctx, func() error {
+		list, err := os.ReadDir(b.Home.Objects())
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-	}
-	return err
+		for _, entry := range list {
+			if info, infoErr := entry.Info(); infoErr == nil && info.ModTime().Before(before) && !used(entry.Name()) {
+				err = errors.Join(err, store.Remove(b.path(entry.Name())))
+			}
+		}
+		return err
+	})
 }
 
-func (b Box) lock(ctx context.Context) (*lock.Held, error) {
-	return b.Disk.Lock(ctx, b.Home.Lock("objects"))
+func (b Box) locked(ctx context.Context, do func() error) error {
+	return b.Disk.Locked(ctx, b.Home.Lock("objects"), do)
 }
 
 func (b Box) path(hash string) string { return filepath.Join(b.Home.Objects(), hash) }

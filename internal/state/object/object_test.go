@@ -1,4 +1,4 @@
-package object_test
+package object
 
 import (
 	"context"
@@ -11,12 +11,11 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/object"
 	"github.com/ollim/ollim/internal/testkit/storetest"
 )
 
-func at(dir string, warn func(string), now time.Time) object.Box {
-	return object.Box{Home: paths.Dir(dir), Disk: store.Disk{Now: func() time.Time { return now }, Warn: warn}}
+func at(dir string, warn func(string), now time.Time) Box {
+	return Box{Home: paths.Dir(dir), Disk: store.Disk{Now: func() time.Time { return now }, Warn: warn}}
 }
 
 func TestConformance(t *testing.T) {
@@ -42,7 +41,7 @@ func TestPutGetSweep(t *testing.T) {
 	dir, noon := t.TempDir(), time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	fail := func(text string) { t.Error(text) }
 	box, later := at(dir, fail, noon), at(dir, fail, noon.Add(time.Hour))
-	put := func(b object.Box, content string) string {
+	put := func(b Box, content string) string {
 		t.Helper()
 		hash, err := b.Put(t.Context(), []byte(content))
 		if err != nil {
@@ -64,14 +63,14 @@ func TestPutGetSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	for hash, want := range map[string]bool{one: false, two: true, three: true, "": false, "../../config.yaml": false} {
-		if _, err := box.Get(hash); (err == nil) != want || err != nil && !errors.Is(err, object.ErrGone) {
+		if _, err := box.Get(hash); (err == nil) != want || err != nil && !errors.Is(err, errGone) {
 			t.Errorf("%s: %v", hash, err)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(paths.Dir(dir).Objects(), two), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := box.Get(two); !errors.Is(err, object.ErrGone) {
+	if _, err := box.Get(two); !errors.Is(err, errGone) {
 		t.Errorf("%v", err)
 	}
 	put(box, "two")
