@@ -144,8 +144,8 @@ func (h Home) findTranscript(id string) (transcript.Transcript, error) {
 }
 
 // ClaudeArchive returns the sessions that the claude command keeps.
-func (h Home) ClaudeArchive() claudecode.Archive {
-	return claudecode.Archive{Env: h.childEnv(), Home: h.Dir}
+func (h Home) ClaudeArchive() *claudecode.Engine {
+	return &claudecode.Engine{Env: h.childEnv(), Home: h.Dir}
 }
 
 // Transcript finds a conversation by its id, the beginning of one, or its file.

@@ -18,23 +18,15 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// Archive reads the sessions that the command keeps. It never changes one.
-type Archive struct {
-	Env  []string  // of the command
-	Home paths.Dir // as of the Engine
-}
-
 // Path returns the file of the session of an id. The error wraps transcript.ErrUnknown.
-func (a Archive) Path(id string) (string, error) {
+func (e *Engine) Path(id string) (string, error) {
 	if engine.Holder(id) == engine.ClaudeCode {
-		if found := a.engine().transcripts(id); len(found) > 0 {
+		if found := e.transcripts(id); len(found) > 0 {
 			return found[0], nil
 		}
 	}
 	return "", fmt.Errorf("%w: %.100q", transcript.ErrUnknown, id)
 }
-
-func (a Archive) engine() *Engine { return &Engine{Env: a.Env, Home: a.Home} }
 
 // Sessions lists the sessions that sealed commands began. The path is their directory, which holds more than the transcript. A directory
 // without a transcript is listed without an id.
@@ -64,20 +56,20 @@ func Sessions(h paths.Dir) (list []transcript.Summary, err error) {
 }
 
 // Find returns the session of an id. The error wraps transcript.ErrUnknown.
-func (a Archive) Find(id string) (transcript.Transcript, error) {
-	path, err := a.Path(id)
+func (e *Engine) Find(id string) (transcript.Transcript, error) {
+	path, err := e.Path(id)
 	if err != nil {
 		return transcript.Transcript{}, err
 	}
-	return a.Open(path)
+	return e.Open(path)
 }
 
 // FindPrefix is Find for a prefix that a person typed. The error wraps transcript.ErrUnknown or transcript.ErrAmbiguous.
-func (a Archive) FindPrefix(prefix string) (transcript.Transcript, error) {
+func (e *Engine) FindPrefix(prefix string) (transcript.Transcript, error) {
 	var ids []string
 	if prefix != "" && strings.Trim(prefix, "0123456789abcdefABCDEF-") == "" { // no pattern either
-		shared, _ := filepath.Glob(filepath.Join(a.engine().shared(), "projects", "*", prefix+"*.jsonl")) // the pattern is valid
-		own, _ := filepath.Glob(a.engine().config(prefix + "*"))
+		shared, _ := filepath.Glob(filepath.Join(e.shared(), "projects", "*", prefix+"*.jsonl")) // the pattern is valid
+		own, _ := filepath.Glob(e.config(prefix + "*"))
 		for _, path := range append(shared, own...) {
 			if id := idOf(path); engine.Holder(id) == engine.ClaudeCode && !slices.Contains(ids, id) {
 				ids = append(ids, id)
@@ -88,12 +80,12 @@ func (a Archive) FindPrefix(prefix string) (transcript.Transcript, error) {
 		slices.Sort(ids)
 		return transcript.Transcript{}, fmt.Errorf("%w begins with %q: %s", transcript.ErrAmbiguous, prefix, plaintext.Short(strings.Join(ids, ", "), 400))
 	}
-	return a.Find(strings.Join(ids, ""))
+	return e.Find(strings.Join(ids, ""))
 }
 
 // Open returns the session at path, with a header made from its lines. The error wraps transcript.ErrForeign if the command did not
 // write it.
-func (a Archive) Open(path string) (transcript.Transcript, error) {
+func (e *Engine) Open(path string) (transcript.Transcript, error) {
 	lines, err := readPast(path, nil)
 	if err != nil {
 		return transcript.Transcript{}, err
@@ -126,7 +118,7 @@ func idOf(path string) string { return strings.TrimSuffix(filepath.Base(path), "
 
 // Load reads the conversation of a session, with summaries and without subagents. The lines of one answer are one message. Turns that
 // were cut off and left out are not part of it. With current it reads only what the model still has: from the last summary on.
-func (a Archive) Load(t transcript.Transcript, current bool, bad *int) ([]transcript.Entry, error) {
+func (e *Engine) Load(t transcript.Transcript, current bool, bad *int) ([]transcript.Entry, error) {
 	lines, err := readPast(t.Path, bad)
 	said := conversation(lines)
 	for i, l := range slices.Backward(said) {
@@ -139,7 +131,7 @@ func (a Archive) Load(t transcript.Transcript, current bool, bad *int) ([]transc
 }
 
 // Read is Open and Load for a search, see transcript.Search. It does not check lines for damage inside that it need not decode.
-func (Archive) Read(path string, maybe func(lines []byte) bool) (transcript.Transcript, []transcript.Entry, error) {
+func (*Engine) Read(path string, maybe func(lines []byte) bool) (transcript.Transcript, []transcript.Entry, error) {
 	lines, err := skimPast(path)
 	if err != nil {
 		return transcript.Transcript{}, nil, err
@@ -167,7 +159,7 @@ func merged(said []record, maybe func(lines []byte) bool) (entries []transcript.
 }
 
 // Answered reports whether the model has answered a prompt of a session. prompt reports whether a text is that prompt.
-func (a Archive) Answered(t transcript.Transcript, prompt func(text string) bool) (bool, error) {
+func (e *Engine) Answered(t transcript.Transcript, prompt func(text string) bool) (bool, error) {
 	lines, err := readPast(t.Path, nil)
 	asked := false
 	for _, l := range conversation(lines) {

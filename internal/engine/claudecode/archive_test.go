@@ -22,7 +22,7 @@ import (
 func TestArchiveRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a-b.jsonl")
-	archive := Archive{}
+	archive := &Engine{}
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.Custom(claudeLine), 1, 25).Draw(t, "lines")
 		for i, l := range lines {
@@ -69,7 +69,7 @@ func TestArchiveReadMerges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for words, blocks := range map[string]int{"one": 2, "two": 2, "two one": 2, "three": 0} {
-		_, found, err := Archive{}.Read(path, plaintext.NewQuery(strings.Fields(words)).Maybe)
+		_, found, err := (&Engine{}).Read(path, plaintext.NewQuery(strings.Fields(words)).Maybe)
 		if err != nil || len(found) != 1 || len(found[0].Message.Content) != blocks {
 			t.Errorf("%s: %+v, %v", words, found, err)
 		}
@@ -164,10 +164,10 @@ func TestHole(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte("{}\n"), 0o600), os.Truncate(path, 1<<40)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := (Archive{}).Read(path, nil); err == nil || !strings.Contains(err.Error(), "a line of more than 128 MiB") {
+	if _, _, err := (&Engine{}).Read(path, nil); err == nil || !strings.Contains(err.Error(), "a line of more than 128 MiB") {
 		t.Errorf("a search: %v", err)
 	}
-	if _, err := (Archive{}).Load(transcript.Transcript{Path: path}, false, nil); err == nil || !strings.Contains(err.Error(), "a line of more than 128 MiB") {
+	if _, err := (&Engine{}).Load(transcript.Transcript{Path: path}, false, nil); err == nil || !strings.Contains(err.Error(), "a line of more than 128 MiB") {
 		t.Errorf("Load: %v", err)
 	}
 }

@@ -98,22 +98,8 @@ func thinking(how string) []string {
 // hookLimit is how long the command waits for a hook, in seconds: longer than a hook waits for the owner.
 const hookLimit = 120
 
-type hook struct {
-	Type    string `json:"type"`
-	Command string `json:"command"`
-	Timeout int    `json:"timeout"` // seconds
-}
-
-type matcher struct {
-	Matcher string `json:"matcher,omitempty"`
-	Hooks   []hook `json:"hooks"`
-}
-
-type settings struct {
-	CleanupPeriodDays int                  `json:"cleanupPeriodDays"`
-	Permissions       map[string][]string  `json:"permissions"`
-	Hooks             map[string][]matcher `json:"hooks"`
-}
+// object is a JSON object of a file for the command.
+type object = map[string]any
 
 // A hook that cannot be started allows the tool, but exit status 2 denies it: hence "|| exit 2" after pre-tool. The command ignores
 // the whole settings file, and prints nothing, if it does not accept it: hence the hook at the start, whose standard error it reports
@@ -128,15 +114,16 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 			deny = append(deny, fmt.Sprintf("%s(/%s)", tool, path), fmt.Sprintf("%s(/%s/**)", tool, path))
 		}
 	}
-	ours := func(verb, onFailure string) []matcher {
-		return []matcher{{Hooks: []hook{{Type: "command", Command: e.shell("hook", verb) + onFailure, Timeout: hookLimit}}}}
+	hook := func(command string, timeout int) []object {
+		return []object{{"hooks": []object{{"type": "command", "command": command, "timeout": timeout}}}}
 	}
-	return e.write(r.Run.ID, "settings.json", settings{
-		CleanupPeriodDays: 36500, // by default, a process that runs for five seconds deletes sessions older than thirty days
-		Permissions:       map[string][]string{"deny": deny},
-		Hooks: map[string][]matcher{
-			"SessionStart": {{Hooks: []hook{{Type: "command", Command: "echo '" + inForce(r.Run.ID) + "' >&2", Timeout: 60}}}},
-			"PreToolUse":   ours("pre-tool", " || exit 2"), "Stop": ours("stop", ""),
+	return e.write(r.Run.ID, "settings.json", object{
+		"cleanupPeriodDays": 36500, // by default, a process that runs for five seconds deletes sessions older than thirty days
+		"permissions":       object{"deny": deny},
+		"hooks": object{
+			"SessionStart": hook("echo '"+inForce(r.Run.ID)+"' >&2", 60),
+			"PreToolUse":   hook(e.shell("hook", "pre-tool")+" || exit 2", hookLimit),
+			"Stop":         hook(e.shell("hook", "stop"), hookLimit),
 		},
 	})
 }
@@ -180,17 +167,17 @@ func (e *Engine) servers(r engine.Request) (string, error) {
 		name, value, _ := strings.Cut(entry, "=")
 		env[name] = value
 	}
-	entry := func(verb ...string) map[string]any {
-		return map[string]any{
+	entry := func(verb ...string) object {
+		return object{
 			"type": "stdio", "command": e.Self, "args": slices.Concat(e.Args, []string{"mcp"}, verb), "alwaysLoad": true,
 			"env": env,
 		}
 	}
-	all := map[string]any{server: entry("serve")}
+	all := object{server: entry("serve")}
 	for _, name := range policy.Servers(r.Scope.Servers) {
 		all[name] = entry(append([]string{"connect", name}, r.Scope.Servers...)...)
 	}
-	return e.write(r.Run.ID, "mcp.json", map[string]any{"mcpServers": all})
+	return e.write(r.Run.ID, "mcp.json", object{"mcpServers": all})
 }
 
 func (e *Engine) write(run, name string, v any) (string, error) {

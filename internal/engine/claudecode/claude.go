@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Engine is the command and what it runs with.
+// Engine is the command and what it runs with. One of Env and Home alone reads the sessions that the command keeps.
 type Engine struct {
 	Command string        // absolute path of claude
 	Self    string        // absolute path of ollim, for the tool server and the hooks

@@ -28,33 +28,17 @@ func ReadHook(r io.Reader) (in Hook, err error) {
 	return in, nil
 }
 
-// preToolAnswer is the form in which the claude command takes a verdict.
-type preToolAnswer struct {
-	Output struct {
-		Event    string `json:"hookEventName"`
-		Decision string `json:"permissionDecision"`
-		Reason   string `json:"permissionDecisionReason,omitempty"`
-	} `json:"hookSpecificOutput"`
-}
-
 // PreTool decides the use of a tool, and returns the object that answers the hook.
 func (in Hook) PreTool(ctx context.Context, tools engine.Tools) (any, error) {
 	reason, err := tools.Verdict(ctx, in.Tool, in.ToolID, in.Input)
 	if err != nil {
 		return nil, err
 	}
-	var v preToolAnswer
-	v.Output.Event, v.Output.Decision, v.Output.Reason = "PreToolUse", "allow", reason
+	verdict := map[string]string{"hookEventName": "PreToolUse", "permissionDecision": "allow"}
 	if reason != "" {
-		v.Output.Decision = "deny"
+		verdict["permissionDecision"], verdict["permissionDecisionReason"] = "deny", reason
 	}
-	return v, nil
-}
-
-// stopAnswer makes the agent continue.
-type stopAnswer struct {
-	Decision string `json:"decision"`
-	Reason   string `json:"reason"`
+	return map[string]any{"hookSpecificOutput": verdict}, nil
 }
 
 // Stop reminds an agent that ends its turn of what it owes. It returns the object that answers the hook, nil if the agent may end.
@@ -66,5 +50,5 @@ func (in Hook) Stop(ctx context.Context, tools engine.Tools) (any, error) {
 	if text == "" {
 		return nil, nil
 	}
-	return stopAnswer{"block", text}, nil
+	return map[string]string{"decision": "block", "reason": text}, nil
 }

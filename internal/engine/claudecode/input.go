@@ -46,37 +46,23 @@ func (in input) bytes() int {
 	return n
 }
 
-// sentBlock is a part of a message.
-type sentBlock struct {
-	Type   string      `json:"type"`
-	Text   string      `json:"text,omitempty"`
-	Title  string      `json:"title,omitempty"`
-	Source *sentSource `json:"source,omitempty"`
-}
-
-type sentSource struct {
-	Type      string `json:"type"`
-	MediaType string `json:"media_type"`
-	Data      []byte `json:"data"` // JSON has it in base64
-}
-
 // stdin returns what the command reads.
 func (in input) stdin() io.Reader {
 	if len(in.files) == 0 {
 		return strings.NewReader(in.text)
 	}
-	var content []sentBlock
+	var content []object
 	for _, b := range in.files {
-		s := b.Source
-		sent := sentBlock{Type: b.Type, Source: &sentSource{"base64", s.MediaType, s.Content}}
-		if b.Type == transcript.DocumentBlock {
-			sent.Title = s.Name
+		s := b.Source // JSON has []byte in base64
+		sent := object{"type": b.Type, "source": object{"type": "base64", "media_type": s.MediaType, "data": s.Content}}
+		if b.Type == transcript.DocumentBlock && s.Name != "" {
+			sent["title"] = s.Name
 		}
 		content = append(content, sent)
 	}
-	content = append(content, sentBlock{Type: transcript.TextBlock, Text: in.text})
-	line, _ := json.Marshal(map[string]any{ // texts and bytes can always be encoded
-		"type": "user", "message": map[string]any{"role": transcript.User, "content": content},
+	content = append(content, object{"type": transcript.TextBlock, "text": in.text})
+	line, _ := json.Marshal(object{ // texts and bytes can always be encoded
+		"type": "user", "message": object{"role": transcript.User, "content": content},
 	})
 	return bytes.NewReader(append(line, '\n'))
 }

@@ -69,7 +69,7 @@ func TestAttachments(t *testing.T) {
 
 func loadPast(t *testing.T, w *world, id string) (labels string, err error) {
 	t.Helper()
-	archive := Archive{Env: w.engine.Env, Home: w.engine.Home}
+	archive := &Engine{Env: w.engine.Env, Home: w.engine.Home}
 	found, err := archive.Find(id)
 	if err != nil {
 		return "", err

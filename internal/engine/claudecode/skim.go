@@ -44,7 +44,7 @@ func skimmed(line []byte) (r record, ok bool) {
 	return r, err == nil
 }
 
-// skim reads what an Archive needs of a line. It reports false for a line that it does not understand.
+// skim reads what a conversation needs of a line. It reports false for a line that it does not understand.
 func (r *record) skim(line []byte) bool {
 	return members(line, func(key, value []byte) bool {
 		switch string(key) {
