@@ -9,8 +9,8 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Parse reads a script. Errors refer to it by name.
-func Parse(name string, data []byte) (script, error) {
+// parse reads a script. Errors refer to it by name.
+func parse(name string, data []byte) (script, error) {
 	var s script
 	doc, err := yamldoc.Parse(name, data, 1)
 	if err != nil {
@@ -31,12 +31,12 @@ func Parse(name string, data []byte) (script, error) {
 // parser numbers the steps as it reads them.
 type parser struct{ count int }
 
-func (p *parser) turns(v yamldoc.Value) ([][]Step, error) {
+func (p *parser) turns(v yamldoc.Value) ([][]step, error) {
 	items, err := v.Items()
 	if err != nil {
 		return nil, err
 	}
-	var turns [][]Step
+	var turns [][]step
 	for _, item := range items {
 		steps, err := p.steps(item)
 		if err != nil {
@@ -47,12 +47,12 @@ func (p *parser) turns(v yamldoc.Value) ([][]Step, error) {
 	return turns, nil
 }
 
-func (p *parser) steps(v yamldoc.Value) ([]Step, error) {
+func (p *parser) steps(v yamldoc.Value) ([]step, error) {
 	items, err := v.Items()
 	if err != nil {
 		return nil, err
 	}
-	var steps []Step
+	var steps []step
 	for _, item := range items {
 		step, err := p.step(item)
 		if err != nil {
@@ -64,21 +64,21 @@ func (p *parser) steps(v yamldoc.Value) ([]Step, error) {
 }
 
 // step reads one action and its options.
-func (p *parser) step(v yamldoc.Value) (Step, error) {
+func (p *parser) step(v yamldoc.Value) (step, error) {
 	p.count++
-	d := draft{Step: Step{identifier: p.count}}
+	d := draft{step: step{identifier: p.count}}
 	if err := v.Decode(d.fields()); err != nil {
-		return Step{}, err
+		return step{}, err
 	}
 	if d.Do == "" {
-		return Step{}, v.Wrong("want a step with an action: one of " + strings.Join(actions(), ", "))
+		return step{}, v.Wrong("want a step with an action: one of " + strings.Join(actions(), ", "))
 	}
 	for _, b := range d.beside {
 		if b.of != d.Do {
-			return Step{}, b.value.Wrong("only for " + b.of)
+			return step{}, b.value.Wrong("only for " + b.of)
 		}
 	}
-	return d.Step, nil
+	return d.step, nil
 }
 
 // actions are the keys of the actions.
@@ -88,7 +88,7 @@ func actions() []string {
 
 // draft is a step that is being read.
 type draft struct {
-	Step
+	step
 	beside []option
 }
 

@@ -1,4 +1,4 @@
-package script_test
+package script
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
@@ -35,17 +34,17 @@ summary: short
 `
 
 func TestParse(t *testing.T) {
-	s, err := script.Parse("play.yaml", []byte(everything))
+	s, err := parse("play.yaml", []byte(everything))
 	if err != nil {
 		t.Fatal(err)
 	}
 	input := map[string]any{"message": "oil: 75", "list": []any{int64(1), 2.5, true, nil}, "deep": map[string]any{"a": "2026-03-02"}}
-	turns := [][]script.Step{
+	turns := [][]step{
 		{{Do: "expect", Text: "Hello"}, {Do: "think", Text: "hm"}, {Do: "tool", Text: "ping_user", Input: input}, {Do: "tool", Text: "report_updates"}},
 		{{Do: "delay", Wait: 90 * time.Second}, {Do: "overloaded", Text: "529", Times: 2, Wait: 10 * time.Millisecond}, {Do: "overloaded", Text: "busy"}},
 		nil,
 	}
-	onNudge := []script.Step{
+	onNudge := []step{
 		{Do: "text", Text: "sorry"}, {Do: "touch", Text: "flag"}, {Do: "compact", Text: "keep"},
 		{Do: "cost", Cost: 0.25}, {Do: "error", Text: "dead"}, {Do: "text"},
 	}
@@ -115,7 +114,7 @@ func TestParseFaults(t *testing.T) {
 		"in a nudge":         {"turns: [[]]\non-nudge:\n  - text: x\n  - {}\n", "f:4: on-nudge[1]: " + noAction},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := script.Parse("f", []byte(tc.text))
+			_, err := parse("f", []byte(tc.text))
 			var faults yamldoc.Faults
 			if !errors.As(err, &faults) || err.Error() != tc.want {
 				t.Errorf("%s\n got %v\nwant %s", tc.text, err, tc.want)
@@ -126,19 +125,19 @@ func TestParseFaults(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "play.yaml")
-	if _, err := script.Load(path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("turns:\n  - - {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := script.Load(path); err == nil || !strings.HasPrefix(err.Error(), path+":2: turns[0][0]: ") {
+	if _, err := Load(path); err == nil || !strings.HasPrefix(err.Error(), path+":2: turns[0][0]: ") {
 		t.Errorf("fault %v", err)
 	}
 	if err := os.WriteFile(path, []byte(everything), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := script.Load(path); err != nil || len(s.Turns) != 3 {
+	if s, err := Load(path); err != nil || len(s.Turns) != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -153,7 +152,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := script.Parse("f", data)
+		s, err := parse("f", data)
 		if err != nil {
 			var faults yamldoc.Faults
 			if !errors.As(err, &faults) || len(faults) == 0 || !strings.HasPrefix(err.Error(), "f:") {
@@ -174,7 +173,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func unplayable(s script.Step) string {
+func unplayable(s step) string {
 	wait, times, cost := false, false, false // that the step may have
 	switch s.Do {
 	case "expect", "think", "text", "tool", "touch", "compact", "error":

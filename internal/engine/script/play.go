@@ -161,7 +161,7 @@ func (t *turn) keep() error {
 	return t.session.add(append([]message{prompt}, t.said...)...)
 }
 
-func (t *turn) step(s Step) error {
+func (t *turn) step(s step) error {
 	switch s.Do {
 	case "expect":
 		if !strings.Contains(t.request.Input.Prompt, s.Text) {
@@ -210,7 +210,7 @@ func (t *turn) touch(path string) error {
 	return f.Close()
 }
 
-func (t *turn) call(s Step) error {
+func (t *turn) call(s step) error {
 	t.moved = true
 	t.calls++
 	input := json.RawMessage("{}")
@@ -250,7 +250,7 @@ func (t *turn) spend(usd float64) error {
 	return t.request.Limits.Affordable(t.cost)
 }
 
-func (e *Engine) overloaded(s Step) error {
+func (e *Engine) overloaded(s step) error {
 	if e.refused == nil {
 		e.refused = map[int]int{}
 	}

@@ -30,7 +30,11 @@ type stage struct {
 func newStage(t *testing.T, play string) *stage {
 	t.Helper()
 	s := &stage{t: t}
-	parsed, err := script.Parse("play.yaml", []byte(play))
+	file := filepath.Join(t.TempDir(), "play.yaml")
+	if err := os.WriteFile(file, []byte(play), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := script.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}

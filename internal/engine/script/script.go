@@ -13,15 +13,15 @@ import (
 type script struct {
 	// Turns are played in the order of a session's turns: its first turn plays the first entry and so on; the last entry serves all
 	// later turns. A branch and a compaction continue the count of the old session.
-	Turns [][]Step
+	Turns [][]step
 	// OnNudge is played when the prompt is a nudge.
-	OnNudge []Step
+	OnNudge []step
 	// Summary is the summary of a compaction; "" stands for a line that quotes the instructions.
 	Summary string
 }
 
-// Step is one action of the scripted agent.
-type Step struct {
+// step is one action of the scripted agent.
+type step struct {
 	Do         string         // the step's key: expect, think, text, tool, delay, touch, compact, cost, overloaded, error
 	Text       string         // its value
 	Input      map[string]any // of a tool
@@ -47,7 +47,7 @@ func Load(path string) (script, error) {
 	if err != nil {
 		return script{}, err
 	}
-	return Parse(path, data)
+	return parse(path, data)
 }
 
 // tokens estimates the tokens of a text of so many bytes: one for each four, as in English.

@@ -19,19 +19,19 @@ type Model struct {
 	Output  int // tokens of one answer; 0: unknown
 
 	Priced    bool // Price is known
-	Price     Price
+	Price     rates
 	Long      int // a request of more tokens is charged at LongPrice; 0: none
-	LongPrice Price
+	LongPrice rates
 }
 
-// Price is in USD for a million tokens. CacheHour is the price of writing to the one-hour cache, 0 if unknown.
-type Price struct{ In, Out, CacheRead, CacheWrite, CacheHour float64 }
+// rates are in USD for a million tokens. CacheHour is the price of writing to the one-hour cache, 0 if unknown.
+type rates struct{ In, Out, CacheRead, CacheWrite, CacheHour float64 }
 
 // Hourly returns the model with the prices of the one-hour cache. pays reports whether writing a conversation to that
 // cache and reading it once costs less than writing it twice to the cache of a few minutes.
 func (m Model) Hourly() (hourly Model, pays bool) {
 	pays = m.Priced
-	for _, p := range []*Price{&m.Price, &m.LongPrice} {
+	for _, p := range []*rates{&m.Price, &m.LongPrice} {
 		if p == &m.LongPrice && m.Long == 0 {
 			continue
 		}

@@ -1,4 +1,4 @@
-package model_test
+package model
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -20,16 +19,16 @@ house/own:8b window=32768 in=0 out=0
 house/bare
 `
 
-func table(t *testing.T, text string) model.Table {
+func table(t *testing.T, text string) Table {
 	t.Helper()
-	table, err := model.Parse("t", text)
+	table, err := parseTable("t", text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return table
 }
 
-func with(t *testing.T, table model.Table, lines ...string) model.Table {
+func with(t *testing.T, table Table, lines ...string) Table {
 	t.Helper()
 	table, err := table.With(lines)
 	if err != nil {
@@ -98,7 +97,7 @@ func TestCost(t *testing.T) {
 		{"nobody", runlog.Usage{In: 1}, -1},
 		{"nobody", runlog.Usage{}, -1},
 	} {
-		usd, known := tab.Resolve(c.name).Cost(model.Tokens(c.usage))
+		usd, known := tab.Resolve(c.name).Cost(Tokens(c.usage))
 		if known != (c.want >= 0) || known && math.Abs(usd-c.want) > 1e-9 || !known && usd != 0 {
 			t.Errorf("%s, %+v: %v, %v, want %v", c.name, c.usage, usd, known, c.want)
 		}
@@ -122,10 +121,10 @@ func TestWith(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if m := tab.Resolve("mine"); m.Price != (model.Price{In: 3, Out: 16, CacheRead: 0.30, CacheWrite: 3.75}) || m.Window != 200000 {
+	if m := tab.Resolve("mine"); m.Price != (rates{In: 3, Out: 16, CacheRead: 0.30, CacheWrite: 3.75}) || m.Window != 200000 {
 		t.Errorf("%+v", m)
 	}
-	if m := tab.Resolve("big"); m.ID != "claude-next-5" || m.Price != (model.Price{In: 4, Out: 20, CacheRead: 4, CacheWrite: 5}) || m.Window != 0 {
+	if m := tab.Resolve("big"); m.ID != "claude-next-5" || m.Price != (rates{In: 4, Out: 20, CacheRead: 4, CacheWrite: 5}) || m.Window != 0 {
 		t.Errorf("%+v", m)
 	}
 	if m := tab.Resolve("house/bare"); m.ID != "gpt-5.4" {
@@ -181,11 +180,11 @@ func TestFaults(t *testing.T) {
 		"a b/c\u200b=1":                     `a: "b/c\u200b": unknown key, want one of`,
 		"\x1b[1m":                           `"\x1b[1m" is not the name of a model`,
 	} {
-		_, err := model.Parse("t", "# 1\n\n"+line+"\nz\n")
+		_, err := parseTable("t", "# 1\n\n"+line+"\nz\n")
 		if err == nil || !strings.HasPrefix(err.Error(), "t:3: "+want) {
-			t.Errorf("Parse(%q): %v, want %s", line, err, want)
+			t.Errorf("parseTable(%q): %v, want %s", line, err, want)
 		}
-		_, err = model.Table{}.With([]string{"z", line})
+		_, err = Table{}.With([]string{"z", line})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("With(%q): %v, want %s", line, err, want)
 		}
@@ -196,18 +195,18 @@ func TestFaults(t *testing.T) {
 		"a\nb alias=a":         "t:2: b: the name a is already used by a",
 		"a alias=c\nb alias=c": "t:2: b: the name c is already used by a",
 	} {
-		if _, err := model.Parse("t", text); err == nil || err.Error() != want {
-			t.Errorf("Parse(%q): %v, want %s", text, err, want)
+		if _, err := parseTable("t", text); err == nil || err.Error() != want {
+			t.Errorf("parseTable(%q): %v, want %s", text, err, want)
 		}
 	}
-	if _, err := (model.Table{}).With([]string{" \t"}); err == nil || !strings.HasPrefix(err.Error(), "want a line such as ") {
+	if _, err := (Table{}).With([]string{" \t"}); err == nil || !strings.HasPrefix(err.Error(), "want a line such as ") {
 		t.Error(err)
 	}
 }
 
 // What comes with the program: every name once, and every figure of the kind that the services have.
 func TestKnown(t *testing.T) {
-	models := model.Known().Models()
+	models := Known().Models()
 	if len(models) < 20 {
 		t.Fatalf("%d models", len(models))
 	}
@@ -215,7 +214,7 @@ func TestKnown(t *testing.T) {
 		if m.Window < 4096 || m.Output > m.Window || !m.Priced || m.Price.Out < m.Price.In || m.Price.CacheRead > m.Price.In || m.Long >= m.Window {
 			t.Errorf("%+v", m)
 		}
-		local := m.Price == model.Price{}
+		local := m.Price == rates{}
 		if local == (m.Output > 0) || !local && m.Price.CacheRead == 0 {
 			t.Errorf("%+v", m)
 		}
@@ -226,13 +225,13 @@ func TestKnown(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 		for _, name := range append([]string{m.ID, m.ID + "-20261231", m.ID + "-2026-12-31", "somewhere/" + m.ID}, m.Aliases...) {
-			if r := model.Known().Resolve(name); r.Entry != m.ID {
+			if r := Known().Resolve(name); r.Entry != m.ID {
 				t.Errorf("%s is %q, want %s", name, r.Entry, m.ID)
 			}
 		}
 	}
 	for alias, family := range map[string]string{"opus": "claude-opus-", "sonnet": "claude-sonnet-", "haiku": "claude-haiku-", "fable": "claude-fable-"} {
-		if m := model.Known().Resolve(alias); !strings.HasPrefix(m.ID, family) {
+		if m := Known().Resolve(alias); !strings.HasPrefix(m.ID, family) {
 			t.Errorf("%s is %q", alias, m.ID)
 		}
 	}

@@ -1,4 +1,4 @@
-package model_test
+package model
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/ollim/ollim/internal/state/model"
 )
 
 // name is one of few, so that lines meet.
@@ -44,7 +42,7 @@ func lines() *rapid.Generator[[]string] {
 
 // Lines that are good one by one are good together; what is bad alone is bad in company, unless what came before gave the rest.
 func TestWithIsLineByLine(t *testing.T) {
-	base := model.Known()
+	base := Known()
 	rapid.Check(t, func(t *rapid.T) {
 		var good []string
 		for _, line := range lines().Draw(t, "lines") {
@@ -71,7 +69,7 @@ func TestWithIsLineByLine(t *testing.T) {
 // A line changes its own model and takes its aliases from others: nothing else. Every alias has one model.
 func TestWithChangesNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		base, err := model.Known().With(nil)
+		base, err := Known().With(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,12 +110,12 @@ func TestWithChangesNothingElse(t *testing.T) {
 
 // More tokens never cost less, within one band of prices.
 func TestCostGrows(t *testing.T) {
-	models := model.Known().Models()
+	models := Known().Models()
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(models).Draw(t, "model")
 		n := rapid.IntRange(0, 1_000_000)
-		few := model.Tokens{In: n.Draw(t, "in"), Out: n.Draw(t, "out"), CacheRead: n.Draw(t, "read"), CacheWrite: n.Draw(t, "write")}
-		more := model.Tokens{In: few.In + n.Draw(t, "+in"), Out: few.Out + n.Draw(t, "+out"), CacheRead: few.CacheRead + n.Draw(t, "+read"), CacheWrite: few.CacheWrite}
+		few := Tokens{In: n.Draw(t, "in"), Out: n.Draw(t, "out"), CacheRead: n.Draw(t, "read"), CacheWrite: n.Draw(t, "write")}
+		more := Tokens{In: few.In + n.Draw(t, "+in"), Out: few.Out + n.Draw(t, "+out"), CacheRead: few.CacheRead + n.Draw(t, "+read"), CacheWrite: few.CacheWrite}
 		a, known := m.Cost(few)
 		b, _ := m.Cost(more)
 		if !known || a < 0 || b < a {
@@ -134,7 +132,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		tab, err := model.Parse("t", text)
+		tab, err := parseTable("t", text)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "t:") || strings.ContainsAny(err.Error(), "\n\x1b") {
 				t.Fatalf("%q: %q", text, err)
@@ -147,7 +145,7 @@ func FuzzParse(f *testing.F) {
 				lines = append(lines, line)
 			}
 		}
-		again, err := model.Table{}.With(lines)
+		again, err := Table{}.With(lines)
 		if err != nil || !reflect.DeepEqual(tab.Models(), again.Models()) || len(lines) != len(tab.Models()) {
 			t.Fatalf("%q: With gives %+v, %v, Parse %+v", text, again.Models(), err, tab.Models())
 		}
@@ -155,7 +153,7 @@ func FuzzParse(f *testing.F) {
 			if r := tab.Resolve(m.ID); !reflect.DeepEqual(r, m) {
 				t.Fatalf("%q: %q leads to %+v, want %+v", text, m.ID, r, m)
 			}
-			if usd, known := m.Cost(model.Tokens{In: 1, Out: 1, CacheRead: 1, CacheWrite: 1}); known != m.Priced || !(usd >= 0) {
+			if usd, known := m.Cost(Tokens{In: 1, Out: 1, CacheRead: 1, CacheWrite: 1}); known != m.Priced || !(usd >= 0) {
 				t.Fatalf("%+v costs %v, %v", m, usd, known)
 			}
 		}

@@ -54,12 +54,12 @@ const (
 
 // Known returns the built-in table. It is parsed on each call.
 func Known() Table {
-	t, _ := Parse("models.txt", known) // checked by a test
+	t, _ := parseTable("models.txt", known) // checked by a test
 	return t
 }
 
-// Parse parses a table in which every id and every alias occurs once. The error names file and line.
-func Parse(name, text string) (Table, error) {
+// parseTable parses a table in which every id and every alias occurs once. The error names file and line.
+func parseTable(name, text string) (Table, error) {
 	var t Table
 	number := 0
 	for line := range strings.Lines(text) {
@@ -287,8 +287,8 @@ func (e entry) model() Model {
 }
 
 // price returns one of the two prices of a line.
-func (e entry) price(prefix string) Price {
-	p := Price{In: e.numbers[prefix+in], Out: e.numbers[prefix+out], CacheHour: e.numbers[prefix+cacheHour]}
+func (e entry) price(prefix string) rates {
+	p := rates{In: e.numbers[prefix+in], Out: e.numbers[prefix+out], CacheHour: e.numbers[prefix+cacheHour]}
 	p.CacheRead, p.CacheWrite = p.In, 1.25*p.In
 	if n, ok := e.numbers[prefix+cacheRead]; ok {
 		p.CacheRead = n

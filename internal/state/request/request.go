@@ -54,20 +54,20 @@ var (
 	ErrDamaged = errors.New("the request cannot be rebuilt")
 )
 
-// Log adds the requests of one run.
-type Log struct {
+// runLog adds the requests of one run.
+type runLog struct {
 	book Book
 	run  string
 
 	mu    sync.Mutex
-	added map[string]bool // objects that a line of this Log refers to
+	added map[string]bool // objects that a line of this runLog refers to
 }
 
 // Log returns the requests of a run, to add to.
-func (b Book) Log(run string) *Log { return &Log{book: b, run: run, added: map[string]bool{}} }
+func (b Book) Log(run string) *runLog { return &runLog{book: b, run: run, added: map[string]bool{}} }
 
 // Add stores the body of a request.
-func (l *Log) Add(ctx context.Context, body []byte) error {
+func (l *runLog) Add(ctx context.Context, body []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := line{At: l.book.Disk.Now()}
@@ -101,7 +101,7 @@ func (l *Log) Add(ctx context.Context, body []byte) error {
 	return nil
 }
 
-func (l *Log) append(ctx context.Context, e line) error {
+func (l *runLog) append(ctx context.Context, e line) error {
 	return l.book.Disk.Locked(ctx, l.book.Home.Run(l.run, "lock"), func() error {
 		return store.AppendJSON(l.book.Home.Requests(l.run), store.Buffered, e)
 	})

@@ -1,4 +1,4 @@
-package request_test
+package request
 
 import (
 	"bytes"
@@ -23,18 +23,17 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/object"
-	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/testkit/storetest"
 )
 
 const run = "20260302T090000.000Z-abcdef"
 
-func at(dir string, warn func(string)) request.Book {
+func at(dir string, warn func(string)) Book {
 	home, disk := paths.Dir(dir), store.Disk{Now: time.Now, Warn: warn}
-	return request.Book{Home: home, Disk: disk, Objects: object.Box{Home: home, Disk: disk}}
+	return Book{Home: home, Disk: disk, Objects: object.Box{Home: home, Disk: disk}}
 }
 
-func newBook(t testing.TB) request.Book {
+func newBook(t testing.TB) Book {
 	return at(t.TempDir(), func(text string) { t.Error(text) })
 }
 
@@ -49,7 +48,7 @@ func TestConformance(t *testing.T) {
 		},
 		Count: func(dir string, warn func(string)) (int, error) {
 			for n := 1; ; n++ {
-				if _, _, err := at(dir, warn).Read(run, n); errors.Is(err, request.ErrNone) {
+				if _, _, err := at(dir, warn).Read(run, n); errors.Is(err, ErrNone) {
 					return n - 1, nil
 				} else if err != nil {
 					return n - 1, err
@@ -75,14 +74,14 @@ func conversation(texts ...string) []byte {
 		strings.Join(messages, ","))
 }
 
-func add(t testing.TB, log *request.Log, body []byte) {
+func add(t testing.TB, log *runLog, body []byte) {
 	t.Helper()
 	if err := log.Add(context.Background(), body); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func wants(t testing.TB, b request.Book, n int, want []byte) {
+func wants(t testing.TB, b Book, n int, want []byte) {
 	t.Helper()
 	body, _, err := b.Read(run, n)
 	if err != nil || !bytes.Equal(body, want) {
@@ -120,13 +119,13 @@ func TestRoundTrip(t *testing.T) {
 	for n, body := range added {
 		wants(t, b, n+1, body)
 	}
-	if _, _, err := b.Read(run, len(added)+1); !errors.Is(err, request.ErrNone) || !strings.Contains(err.Error(), fmt.Sprint(len(added))) {
+	if _, _, err := b.Read(run, len(added)+1); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), fmt.Sprint(len(added))) {
 		t.Errorf("%v", err)
 	}
 }
 
 // sizes returns how many objects there are, and the bytes of the lines and of the objects.
-func sizes(t testing.TB, b request.Book) (objects int, lines, content int64) {
+func sizes(t testing.TB, b Book) (objects int, lines, content int64) {
 	t.Helper()
 	list, err := os.ReadDir(b.Home.Objects())
 	if err != nil {
@@ -251,7 +250,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	for n := 1; n <= 2; n++ {
-		if body, _, err := b.Read(run, n); !errors.Is(err, request.ErrDamaged) {
+		if body, _, err := b.Read(run, n); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s, %v", body, err)
 		}
 	}
