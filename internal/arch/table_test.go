@@ -12,6 +12,7 @@ func layers() []layer {
 	return []layer{
 		{path: "man"},
 		{path: "internal/platform", beside: map[string][]string{
+			"media":     {"plaintext"},
 			"plaintext": {"order"},
 			"process":   {"seal"},
 			"store":     {"lock"},

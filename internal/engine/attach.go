@@ -112,7 +112,7 @@ func (in Input) Shown(limits media.Limits) (blocks []transcript.Block, err error
 		if err := load.Add(s.MediaType, s.Size, s.Facts); err != nil {
 			return nil, unfit(a.Name, "%v", err)
 		}
-		blocks = append(blocks, transcript.Shown(s))
+		blocks = append(blocks, s.Block())
 	}
 	return blocks, nil
 }

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -21,9 +24,9 @@ func MessageOf(e runlog.Event) (m transcript.Message, ok bool) {
 	return m, false
 }
 
-// Collect returns a sink that appends the messages of a turn and passes each event on to next. It leaves out the tool uses of a
+// Collect returns a sink that appends the messages of a turn and passes each event on to s. It leaves out the tool uses of a
 // subagent, whose work the conversation holds as the result of one tool.
-func Collect(messages *[]transcript.Message, next Sink) Sink {
+func (s Sink) Collect(messages *[]transcript.Message) Sink {
 	return func(e runlog.Event) error {
 		if m, ok := MessageOf(e); ok && e.Parent == "" {
 			if n := len(*messages) - 1; n >= 0 && (*messages)[n].Role == m.Role {
@@ -32,6 +35,18 @@ func Collect(messages *[]transcript.Message, next Sink) Sink {
 				*messages = append(*messages, m)
 			}
 		}
-		return next(e)
+		return s(e)
 	}
+}
+
+// ReportServers records the MCP servers that could not be used, with the reasons by name.
+func (s Sink) ReportServers(failed map[string][]string) error {
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		for _, reason := range failed[name] {
+			if err := s(runlog.Event{Type: runlog.ServerFailed, Tool: name, Text: reason, IsError: true}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

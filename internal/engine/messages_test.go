@@ -16,13 +16,14 @@ func TestCollect(t *testing.T) {
 	var got []transcript.Message
 	var passed int
 	full := errors.New("full")
-	sink := engine.Collect(&got, func(e runlog.Event) error {
+	sink := engine.Sink(func(e runlog.Event) error {
 		passed++
 		if e.Type == runlog.Result {
 			return full
 		}
 		return nil
-	})
+	}).Collect(&got)
+
 	input := json.RawMessage(`{"a":1}`)
 	for _, e := range []runlog.Event{
 		{Type: runlog.Session, Session: "s"}, {Type: runlog.Thinking, Text: "hm"}, {Type: runlog.Text, Text: "let me see"},

@@ -153,7 +153,7 @@ func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.To
 func mentions(files []engine.Attachment) (blocks transcript.Blocks) {
 	for _, a := range files {
 		_, size, _ := a.Text() // the engine reports what is wrong with the file
-		blocks = append(blocks, transcript.Shown(&transcript.Source{MediaType: a.Type, Name: a.Name, Size: size}))
+		blocks = append(blocks, (&transcript.Source{MediaType: a.Type, Name: a.Name, Size: size}).Block())
 	}
 	return blocks
 }

@@ -130,7 +130,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := transcript.Shown(&transcript.Source{MediaType: "image/png", Size: 5, SHA256: named})
+	shown := (&transcript.Source{MediaType: "image/png", Size: 5, SHA256: named}).Block()
 	message := transcript.Message{Role: transcript.User, Content: transcript.Blocks{shown}}
 	if err := file.Append(store.Buffered, transcript.Entry{Message: message, At: c.now}); err != nil {
 		t.Fatal(err)

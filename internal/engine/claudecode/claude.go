@@ -89,7 +89,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), subagent: nameOf(r.Scope.Subagent)},
 		cost: e.costs(from.past), delta: r.Input.Delta,
 	}
-	t.sink = engine.Collect(&t.result.Messages, sink)
+	t.sink = sink.Collect(&t.result.Messages)
 	from.args = slices.Concat(from.args, options(r), in.flags())
 	if unkept(r.Session) {
 		defer e.forget(id)

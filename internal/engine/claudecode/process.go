@@ -28,7 +28,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, from source, in in
 		return err
 	}
 	if e.AskServers != nil && len(r.Scope.Servers) > 0 && t.compaction.of == "" {
-		if err := engine.ReportServers(t.sink, e.AskServers(ctx, r)); err != nil {
+		if err := t.sink.ReportServers(e.AskServers(ctx, r)); err != nil {
 			return err
 		}
 	}

@@ -129,7 +129,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) err
 		}
 		results[i] = answer(use.ID, result)
 		for _, source := range result.More {
-			more = append(more, transcript.Shown(source))
+			more = append(more, source.Block())
 		}
 	}
 	results = append(results, more...)

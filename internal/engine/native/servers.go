@@ -30,7 +30,7 @@ func (t *turn) openServers(ctx context.Context) error {
 }
 
 // reportServers records the servers that could not be used.
-func (t *turn) reportServers() error { return engine.ReportServers(t.sink, t.tools.servers.Failures()) }
+func (t *turn) reportServers() error { return t.sink.ReportServers(t.tools.servers.Failures()) }
 
 func (b *toolbox) serverTools() []engine.Tool {
 	if b.offered == nil {

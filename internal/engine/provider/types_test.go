@@ -99,7 +99,7 @@ func seeing() Request {
 	picture := &transcript.Source{MediaType: "image/png", Name: "cat.png", Size: 3, Content: []byte("png")}
 	paper := &transcript.Source{MediaType: "application/pdf", Name: "paper.pdf", Size: 3, Content: []byte("pdf")}
 	gone := &transcript.Source{MediaType: "image/png", Name: "gone.png", Size: 3}
-	r.Messages[0].Content = append(transcript.Blocks{transcript.Shown(picture), transcript.Shown(paper), transcript.Shown(gone)}, r.Messages[0].Content...)
+	r.Messages[0].Content = append(transcript.Blocks{picture.Block(), paper.Block(), gone.Block()}, r.Messages[0].Content...)
 	r.Messages[2].Content[0].Source = picture
 	r.Messages[2].Content[1].Source, r.Messages[2].Content[1].IsError = paper, false
 	return r

@@ -35,7 +35,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		return engine.Result{}, err
 	}
 	var messages []transcript.Message
-	t := &turn{e: e, ctx: ctx, request: r, tools: tools, sink: engine.Collect(&messages, sink), session: s}
+	t := &turn{e: e, ctx: ctx, request: r, tools: tools, sink: sink.Collect(&messages), session: s}
 	result, err := t.play()
 	result.Messages = messages
 	return result, err

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	_ "golang.org/x/image/webp"
 )
 
@@ -50,23 +51,10 @@ func Type(content []byte) string {
 	switch {
 	case !IsText(kind):
 		return kind
-	case bytes.IndexByte(content, 0) >= 0 || !utf8.Valid(wholeRunes(content)):
+	case bytes.IndexByte(content, 0) >= 0 || !utf8.Valid(plaintext.WholeRunes(content)):
 		return "application/octet-stream"
 	}
 	return "text/plain" // also HTML and XML
-}
-
-// wholeRunes leaves out the beginning of a character at the end.
-func wholeRunes(content []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(content); i++ {
-		if tail := content[len(content)-i:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return content[:len(content)-i]
-			}
-			break
-		}
-	}
-	return content
 }
 
 // Facts are what the limits of services are about. A zero is not known.

@@ -55,3 +55,16 @@ func Count(n int, noun string) string {
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
 }
+
+// WholeRunes leaves out the beginning of a character at the end of a text.
+func WholeRunes(text []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if tail := text[len(text)-i:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return text[:len(text)-i]
+			}
+			break
+		}
+	}
+	return text
+}

@@ -185,7 +185,7 @@ func blocks(content json.RawMessage) (list transcript.Blocks) {
 			list = append(list, transcript.Block{Type: transcript.ToolUse, ID: p.ID, Name: p.Name, Input: p.Arguments})
 		case "image":
 			size := base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(p.Data, "=")))
-			list = append(list, transcript.Shown(&transcript.Source{MediaType: p.MimeType, Size: size}))
+			list = append(list, (&transcript.Source{MediaType: p.MimeType, Size: size}).Block())
 		}
 	}
 	return list

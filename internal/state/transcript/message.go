@@ -88,8 +88,8 @@ func Said(role, text string) Message {
 	return Message{Role: role, Content: []Block{{Type: TextBlock, Text: text}}}
 }
 
-// Shown returns a block of a file that the model sees.
-func Shown(s *Source) Block {
+// Block returns the block of a file that the model sees.
+func (s *Source) Block() Block {
 	if media.IsImage(s.MediaType) {
 		return Block{Type: ImageBlock, Source: s}
 	}

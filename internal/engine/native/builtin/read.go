@@ -208,26 +208,13 @@ func readLine(in *bufio.Reader) (line []byte, more bool, err error) {
 		switch {
 		case end || errors.Is(err, io.EOF) && seen:
 			if more {
-				return wholeRunes(line), true, nil
+				return plaintext.WholeRunes(line), true, nil
 			}
 			return bytes.TrimSuffix(line, []byte("\r")), false, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, false, err
 		}
 	}
-}
-
-// wholeRunes drops the beginning of a character at the end.
-func wholeRunes(line []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(line); i++ {
-		if tail := line[len(line)-i:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return line[:len(line)-i]
-			}
-			break
-		}
-	}
-	return line
 }
 
 // lineCut marks a line of which only the beginning is shown.

@@ -105,7 +105,7 @@ func readBody(ctx context.Context, r *http.Response) (string, error) {
 	}
 	more := len(body) > fetchBytes
 	if more {
-		body = wholeRunes(body[:fetchBytes])
+		body = plaintext.WholeRunes(body[:fetchBytes])
 	}
 	named := r.Header.Get("Content-Type")
 	if named == "" {
