@@ -24,7 +24,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/seal"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/channel"
@@ -193,20 +192,6 @@ func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// defaults puts the default settings in force, for what must work although the file cannot be used.
-func (a *App) defaults(dir paths.Dir) (*settings, error) {
-	none := func(string) (string, bool) { return "", false }
-	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: none, Zone: a.SystemZone})
-	path := a.ConfigFile(dir)
-	s := &settings{c, path, stat(path)}
-	if err == nil {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.loaded = s
-	}
-	return s, err
-}
-
 // SystemZone returns the machine's zone by its IANA name: that of TZ, of /etc/timezone, or of the target of /etc/localtime.
 func (a *App) SystemZone() string {
 	for _, candidate := range []func() string{
@@ -236,11 +221,6 @@ func (a *App) SystemZone() string {
 func MachineZone() string {
 	machine := App{Machine: Machine{Lookup: func(string) (string, bool) { return "", false }}}
 	return machine.SystemZone()
-}
-
-// disk returns what every part of this process changes state with.
-func (a *App) disk() store.Disk {
-	return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.whole().memory.locks}
 }
 
 func (a *App) warn(message string) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -172,15 +171,6 @@ func (h Home) AddHookSecret(ctx context.Context, name, value string) (added bool
 		err = &ConfigFault{err}
 	}
 	return added, err
-}
-
-// readableSecrets returns the secrets that can be read, and warns of a file that cannot.
-func (h Home) readableSecrets() config.Secrets {
-	s, err := h.app.loadSecrets()
-	if err != nil && h.Config.Engine != engine.ClaudeCode { // that engine fails with this error
-		h.app.warn(err.Error())
-	}
-	return s
 }
 
 // keyNames names the variables that hold the key of an engine.

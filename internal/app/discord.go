@@ -49,12 +49,6 @@ func (a *App) discordCredential() string {
 	return ""
 }
 
-// tokenInEnvironment reports whether the token would be lost to programs that this process starts.
-func (a *App) tokenInEnvironment() bool {
-	token, _ := a.Lookup(discordVariable)
-	return token != ""
-}
-
 // Discord returns the client of Discord's API. The error is ErrNoToken, or a *ConfigFault.
 func (h Home) Discord() (*api.Client, error) {
 	secrets, err := h.app.loadSecrets()

@@ -67,13 +67,21 @@ func (a *App) AnyHome() (Home, error) {
 	return a.DefaultHome()
 }
 
-// DefaultHome is Home with the default settings, whatever the file says.
+// DefaultHome is Home with the default settings, whatever the file says. They are in force from then on.
 func (a *App) DefaultHome() (Home, error) {
 	dir, err := a.Dir()
 	if err != nil {
 		return Home{}, err
 	}
-	s, err := a.defaults(dir)
+	none := func(string) (string, bool) { return "", false }
+	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: none, Zone: a.SystemZone})
+	path := a.ConfigFile(dir)
+	s := &settings{c, path, stat(path)}
+	if err == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.loaded = s
+	}
 	return a.with(dir, s), err
 }
 
@@ -88,7 +96,7 @@ func (a *App) NewHome() (Home, error) {
 }
 
 func (a *App) with(dir paths.Dir, s *settings) Home {
-	h := Home{Dir: dir, Config: s.config, Disk: a.disk(), app: a, by: s}
+	h := Home{Dir: dir, Config: s.config, Disk: store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.whole().memory.locks}, app: a, by: s}
 	h.secrets = sync.OnceValue(h.hidden) // the file is read when they are first needed
 	h.Stores = state.Of(dir, h.Disk, s.config.Zone)
 	h.Runs.Secrets, h.Requests.Secrets = h.secrets, h.secrets
@@ -99,7 +107,12 @@ func (a *App) with(dir paths.Dir, s *settings) Home {
 	h.Inbox.Limits = inbox.LimitsOf(s.config.Webhook.Inbox, s.config.Webhook.Jobs)
 	h.Inbox.NewRun = func() (string, error) { return runlog.NewID(h.Disk.Now(), a.Random) }
 	h.Inbox.Runs = h.Runs.After
-	h.Spend.Limits, h.Spend.Past, h.Spend.Share = limits(s.config), h.past, 4
+	c := s.config.Spend
+	h.Spend.Limits = spend.Limits{PerRun: c.PerRun, PerDay: c.PerDay, PerMonth: c.PerMonth, RunsPerDay: math.MaxInt}
+	if !math.IsInf(c.RunsPerDay, 1) {
+		h.Spend.Limits.RunsPerDay = int(c.RunsPerDay)
+	}
+	h.Spend.Past, h.Spend.Share = h.past, 4
 	return h
 }
 
@@ -130,15 +143,6 @@ func (h Home) Models() (model.Table, error) {
 		return t, &config.Wrong{Reason: "models: " + err.Error()}
 	}
 	return t, nil
-}
-
-// limits returns the spending limits.
-func limits(c config.Config) spend.Limits {
-	limits := spend.Limits{PerRun: c.Spend.PerRun, PerDay: c.Spend.PerDay, PerMonth: c.Spend.PerMonth, RunsPerDay: math.MaxInt}
-	if !math.IsInf(c.Spend.RunsPerDay, 1) {
-		limits.RunsPerDay = int(c.Spend.RunsPerDay)
-	}
-	return limits
 }
 
 // past returns what the accounts are made from when their file is gone.

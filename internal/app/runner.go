@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -34,17 +35,12 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 	}
 }
 
-// sealSupport returns what the kernel has for seals, or the error of seal.Check.
-func (a *App) sealSupport() (seal.Support, error) {
-	if a.Kernel != nil {
-		return a.Kernel()
-	}
-	return seal.Check()
-}
-
 // sealing returns what the seals of runs are made of. TMPDIR is that of this process.
 func (h Home) sealing() runner.Sealing {
-	s := runner.Sealing{Mode: h.Config.Seal, Check: h.app.sealSupport, Temp: "/tmp"}
+	s := runner.Sealing{Mode: h.Config.Seal, Check: seal.Check, Temp: "/tmp"}
+	if h.app.Kernel != nil {
+		s.Check = h.app.Kernel
+	}
 	if dir, _ := h.app.Lookup("TMPDIR"); filepath.IsAbs(dir) {
 		s.Temp = dir
 	}
@@ -62,7 +58,10 @@ func (h Home) sealing() runner.Sealing {
 
 // Post returns the delivery of messages to the owner.
 func (h Home) Post() outbox.Post {
-	secrets := h.readableSecrets()
+	secrets, err := h.app.loadSecrets()
+	if err != nil && h.Config.Engine != engine.ClaudeCode { // that engine fails with this error
+		h.app.warn(err.Error())
+	}
 	queue, _ := h.app.Lookup("OLLIM_OUTBOX")
 	return outbox.Post{
 		Home: h.Dir, Disk: h.Disk, Command: h.Config.Delivery.Command, Timeout: h.Config.Delivery.Timeout,
@@ -83,7 +82,7 @@ func (h Home) ProgramEnv() []string {
 // location tells an ollim that is started by us which directory and settings to use.
 func (h Home) location() []string {
 	env := []string{"OLLIM_DATA_DIR=" + string(h.Dir), "OLLIM_CONFIG=" + h.app.ConfigFile(h.Dir)}
-	if h.app.tokenInEnvironment() {
+	if token, _ := h.app.Lookup(discordVariable); token != "" {
 		env = append(env, queueVariable)
 	}
 	return env

@@ -38,7 +38,7 @@ type Finding struct {
 type Doctor struct {
 	App *app.App
 
-	// Entries looks at the entries of a scheduler, one of Schedulers. It returns no error where that is not there.
+	// Entries looks at the entries of a scheduler, as `ollim schedule install` names it. It returns no error where that is not there.
 	Entries func(ctx context.Context, scheduler string) (Entries, error)
 
 	// Probe reads what a check learns from the machine.

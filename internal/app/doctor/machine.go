@@ -130,6 +130,7 @@ func remote(fstype string, options []string) string {
 
 // mountOf finds the file system that holds a path, the one with the longest mount point, in a text as /proc/self/mountinfo.
 func mountOf(mountinfo []byte, path string) (fstype string, options []string) {
+	octal := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`) // as mountinfo writes these four
 	longest := -1
 	for line := range strings.Lines(string(mountinfo)) {
 		mount, source, found := strings.Cut(line, " - ")
@@ -137,7 +138,7 @@ func mountOf(mountinfo []byte, path string) (fstype string, options []string) {
 		if !found || len(fields) < 6 || len(after) < 3 {
 			continue
 		}
-		point := unescape(fields[4])
+		point := octal.Replace(fields[4])
 		rel, err := filepath.Rel(point, path)
 		if err != nil || !filepath.IsLocal(rel) || len(point) < longest {
 			continue
@@ -146,11 +147,6 @@ func mountOf(mountinfo []byte, path string) (fstype string, options []string) {
 		options = strings.Split(fields[5]+","+after[2], ",")
 	}
 	return fstype, options
-}
-
-// unescape reads the four characters that mountinfo writes in octal.
-func unescape(path string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
 // start says how to start a server: as units of the package, if those are installed and would serve this data directory.
@@ -180,8 +176,6 @@ func installed(unit string) bool {
 		return err == nil
 	})
 }
-
-func mountinfo() ([]byte, error) { return os.ReadFile("/proc/self/mountinfo") }
 
 // seal looks at what the kernel enforces on the programs that agents start.
 func (e *examination) seal(context.Context) string {

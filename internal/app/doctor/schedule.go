@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/tick"
@@ -21,13 +22,10 @@ type Entries struct {
 	Other     string   // the data directory whose entries are there instead
 }
 
-// schedulers returns the schedulers whose entries can be examined, as `ollim schedule install` names them.
-func schedulers() []string { return []string{"crontab", "systemd", "systemd --system"} }
-
 // entries compares the installed entries with the routines. None is no fault: any program may run `ollim tick`, see tick.
 func (e *examination) entries(ctx context.Context) string {
-	installed := ""
-	for _, scheduler := range schedulers() {
+	var installed []string
+	for _, scheduler := range []string{"crontab", "systemd", "systemd --system"} {
 		remedy := "ollim schedule install " + scheduler
 		found, err := e.Entries(ctx, scheduler)
 		if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {
@@ -41,7 +39,7 @@ func (e *examination) entries(ctx context.Context) string {
 		if !found.Installed {
 			continue
 		}
-		installed = join(installed, scheduler)
+		installed = append(installed, scheduler)
 		before := len(e.list)
 		for _, program := range found.Programs {
 			if _, err := os.Stat(program); err != nil {
@@ -52,17 +50,10 @@ func (e *examination) entries(ctx context.Context) string {
 			e.warn(remedy, "%s: its entries are not current: %s", scheduler, plaintext.Count(found.Changes, "change"))
 		}
 	}
-	if installed == "" {
+	if len(installed) == 0 {
 		return "none installed"
 	}
-	return "current in " + installed
-}
-
-func join(list, word string) string {
-	if list == "" {
-		return word
-	}
-	return list + ", " + word
+	return "current in " + strings.Join(installed, ", ")
 }
 
 // tick tells whether something runs `ollim tick` each minute, on which everything that is automatic depends.
@@ -71,7 +62,11 @@ func (e *examination) tick(context.Context) string {
 	if paused, until, err := e.home.Spend.Paused(); err != nil {
 		e.fail("ollim resume", "%v", err)
 	} else if paused {
-		e.warn("ollim resume", "automatic runs are paused%s", ending(until, e.home.Config.Zone))
+		ending := ""
+		if !until.IsZero() {
+			ending = " until " + e.clockText(until)
+		}
+		e.warn("ollim resume", "automatic runs are paused%s", ending)
 	}
 	seen, err := tick.Seen(e.home.Dir)
 	ago := e.App.Now().Sub(seen)
@@ -88,13 +83,6 @@ func (e *examination) tick(context.Context) string {
 		report(remedy, "ollim tick was last seen %s ago, at %s", ago.Round(time.Minute), e.clockText(seen))
 	}
 	return "seen in the last minutes"
-}
-
-func ending(until time.Time, zone *time.Location) string {
-	if until.IsZero() {
-		return ""
-	}
-	return " until " + until.In(zone).Format(time.RFC3339)
 }
 
 func (e *examination) clockText(at time.Time) string {
