@@ -293,7 +293,7 @@ func TestErrors(t *testing.T) {
 		kind   error
 		want   string
 	}{
-		{401, `{"message":"401: Unauthorized","code":0}`, ErrToken, "the bot's token is not accepted by discordURL"},
+		{401, `{"message":"401: Unauthorized","code":0}`, ErrToken, "the bot's token is not accepted by Discord"},
 		{403, `{"message":"Cannot send messages to this user","code":50007}`, ErrClosed, "no direct message may be sent: the owner does not accept them: in a server that both share, allow direct messages in its privacy settings"},
 		{400, `{"message":"no mutual guilds","code":50278}`, ErrClosed, "no direct message may be sent: the bot and the owner share no server: invite the bot to one of the owner's servers"},
 		{400, `{"message":"Invalid\nForm Body","code":50035,"errors":{"content":1}}`, ErrRefused, `refused by Discord: Invalid Form Body: {"content":1} (code 50035)`},

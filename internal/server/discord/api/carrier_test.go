@@ -341,7 +341,7 @@ func TestBoth(t *testing.T) {
 	if got := strings.Fields(string(sent)); err != nil || strings.Join(got, " ") != "r.1 r.2 r.3 r.3" {
 		t.Errorf("%q, %v", got, err) // r.3 failed once
 	}
-	if got := labels(s); got != "both,command first,discordURL first" {
+	if got := labels(s); got != "both,command first,Discord first" {
 		t.Errorf("%s", got)
 	}
 }

@@ -29,7 +29,7 @@ const timeout = 20 * time.Second
 
 // Options are the parameters of a Client.
 type Options struct {
-	Base  string // scheme, host and a path before the API's, without a slash at its end; "" is discordURL's
+	Base  string // scheme, host and a path before the API's, without a slash at its end; "" is Discord's
 	Token string
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error // returns early, with an error, when the context ends
@@ -44,7 +44,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	channels map[string]string // DM channels by user
-	skew     time.Duration     // of our clock against discordURL's
+	skew     time.Duration     // of our clock against Discord's
 	dated    bool              // skew is known
 }
 

@@ -15,11 +15,11 @@ import (
 var errTooLarge = errors.New("the file is too large")
 
 // Download returns a file that somebody attached. It is asked only of Discord's hosts for files, or of the address that replaces
-// discordURL's, and without the token.
+// Discord's, and without the token.
 func (c *Client) Download(ctx context.Context, address string, most int64) ([]byte, error) {
 	at, err := url.Parse(address)
 	if err != nil || !c.hasFiles(at) {
-		return nil, fmt.Errorf("%w: it is not one of discordURL's files", ErrRefused)
+		return nil, fmt.Errorf("%w: it is not one of Discord's files", ErrRefused)
 	}
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 
 // Errors that stay until somebody changes something, and one that passes.
 var (
-	ErrToken   = errors.New("the bot's token is not accepted by discordURL")
+	ErrToken   = errors.New("the bot's token is not accepted by Discord")
 	ErrClosed  = errors.New("no direct message may be sent")
-	ErrRefused = errors.New("refused by discordURL")
+	ErrRefused = errors.New("refused by Discord")
 
-	ErrUnreachable = errors.New("no connection to discordURL")
+	ErrUnreachable = errors.New("no connection to Discord")
 )
 
 // Codes of Discord's errors.
@@ -34,8 +34,8 @@ const (
 // Error is an answer of Discord that is not a success.
 type Error struct {
 	Status  int
-	Code    int           // discordURL's, such as 10008 for an unknown message; 0 where there is none
-	Message string        // discordURL's
+	Code    int           // Discord's, such as 10008 for an unknown message; 0 where there is none
+	Message string        // Discord's
 	After   time.Duration // when to try again at the earliest; 0 is not said
 	kind    error         // one of the above, or nil
 }
