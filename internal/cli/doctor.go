@@ -104,7 +104,7 @@ func (d *Deps) foundEntries(ctx context.Context, o unitOptions) (found doctor.En
 	if o.target == forSystemd {
 		units, err := d.units(o)
 		if err == nil {
-			found.Programs, err = units.Programs()
+			found.Programs, _, err = units.Calls()
 		}
 		if err != nil || len(found.Programs) == 0 {
 			return found, err
@@ -123,7 +123,8 @@ func (d *Deps) foundEntries(ctx context.Context, o unitOptions) (found doctor.En
 	changes, block, _, err := d.crontabChanges(ctx, h, host, jobs)
 	found.Changes, found.Installed = len(changes), block != ""
 	if found.Installed {
-		found.Programs = []string{installer.ProgramOf(block)}
+		program, _ := installer.CallOf(block)
+		found.Programs = []string{program}
 	}
 	return found, err
 }

@@ -146,7 +146,7 @@ func (*otherDataDir) Error() string {
 // ownBlock is the block of a crontab, or "" where there is none.
 func ownBlock(host installer.Host, table []byte) (string, error) {
 	block, _, err := installer.Extract(table)
-	if dir := installer.DataDirOf(block); err == nil && dir != "" && !sameFile(dir, host.DataDir) {
+	if _, dir := installer.CallOf(block); err == nil && dir != "" && !sameFile(dir, host.DataDir) {
 		err = &otherDataDir{dir}
 	}
 	return block, err
@@ -161,7 +161,7 @@ func sameFile(a, b string) bool {
 
 // owned refuses units of another data directory, if there is a single one: any of them may have been deleted by hand.
 func owned(host installer.Host, units installer.Units) error {
-	dirs, err := units.DataDirs()
+	_, dirs, err := units.Calls()
 	for _, dir := range dirs {
 		if err == nil && !sameFile(dir, host.DataDir) {
 			err = &otherDataDir{dir}

@@ -16,29 +16,26 @@ const maxLine = 900
 // no line. It sets no variable and needs no quotes, since which shell runs a line depends on what stands above the block. The
 // error, if any, is ErrUnfit.
 func Crontab(h Host, jobs []job.Job) (block string, left []Left, err error) {
-	routines, err := h.routines(jobs, unquoted)
-	if err != nil {
-		return "", nil, err
-	}
-	tick := "* * * * * " + strings.Join(h.tick(), " ")
-	if len(tick) > maxLine {
-		return "", nil, fmt.Errorf("%s: %w: longer than a line of a crontab", h.DataDir, ErrUnfit)
-	}
 	var b strings.Builder
 	b.WriteString(beginLine + "\n")
-	for _, j := range routines {
+	left, err = h.write(jobs, unquoted, func(j job.Job) (why string) {
 		fields, why := h.portable(j, "cron")
 		line := fields + " " + strings.Join(h.fire(j.ID), " ")
-		if why == "" && len(line) > maxLine {
-			why = "its line would be too long for a crontab"
-		}
-		if why != "" {
-			left = append(left, Left{j, why})
-			continue
+		switch {
+		case why != "":
+			return why
+		case len(line) > maxLine:
+			return "its line would be too long for a crontab"
 		}
 		b.WriteString(line + "\n")
-	}
+		return ""
+	})
+	tick := "* * * * * " + strings.Join(h.tick(), " ")
 	switch {
+	case err != nil:
+		return "", nil, err
+	case len(tick) > maxLine:
+		return "", nil, fmt.Errorf("%s: %w: longer than a line of a crontab", h.DataDir, ErrUnfit)
 	case !h.Ticked:
 		b.WriteString(tick + "\n")
 	case b.Len() == len(beginLine+"\n"):

@@ -263,20 +263,16 @@ func (u Units) Start(ctx context.Context, id string) error {
 	return u.systemctl(ctx, "start", "--no-block", Instance(id))
 }
 
-// DataDirs returns the data directories that the installed units are for, by name; more than one only after a failure.
-func (u Units) DataDirs() ([]string, error) { return u.each(DataDirOf) }
-
-// Programs returns the programs that the installed units call, by name.
-func (u Units) Programs() ([]string, error) { return u.each(ProgramOf) }
-
-// each returns what of finds in the installed units of ours, sorted, each once; in some, as timers, it finds nothing.
-func (u Units) each(of func(text string) string) (list []string, err error) {
+// Calls returns the programs that the installed units of ours call, and the data directories that they are for, sorted; more than
+// one of these only after a failure.
+func (u Units) Calls() (programs, dataDirs []string, err error) {
 	have, err := u.installed()
 	for _, text := range have {
-		if ours, _ := Marked(text); ours && of(text) != "" {
-			list = append(list, of(text))
+		if program, dir := CallOf(text); dir != "" && strings.HasPrefix(text, markPrefix) { // a timer has none
+			programs, dataDirs = append(programs, program), append(dataDirs, dir)
 		}
 	}
-	slices.Sort(list)
-	return slices.Compact(list), err
+	slices.Sort(programs)
+	slices.Sort(dataDirs)
+	return slices.Compact(programs), slices.Compact(dataDirs), err
 }

@@ -72,6 +72,17 @@ func (h Host) routines(jobs []job.Job, unfit func(string) (why string)) (found [
 	return found, nil
 }
 
+// write writes the routines with do, and returns those that it could not write, with the reason that do gave.
+func (h Host) write(jobs []job.Job, unfit func(string) (why string), do func(job.Job) (why string)) (left []Left, err error) {
+	routines, err := h.routines(jobs, unfit)
+	for _, j := range routines {
+		if why := do(j); why != "" {
+			left = append(left, Left{j, why})
+		}
+	}
+	return left, err
+}
+
 // foreignZone is the zone that a routine's times have to name on this host; "" when they are in the scheduler's own.
 func (h Host) foreignZone(j job.Job) string {
 	own, host := j.Zone(h.Configured).String(), h.Zone.String()
@@ -168,29 +179,19 @@ func label(j job.Job) string {
 	return text
 }
 
-// ProgramOf is the program that an entry calls, "" if it calls none of ours.
-func ProgramOf(entry string) string {
+// CallOf returns the program that an entry, as Crontab or Systemd makes it, calls and the data directory that it is for; "" if it is
+// none of ours. A user has one crontab and one directory of units, and maybe two data directories.
+func CallOf(entry string) (program, dataDir string) {
 	for line := range strings.Lines(entry) {
-		before, _, found := strings.Cut(line, " --data-dir ")
-		if !found || strings.HasPrefix(line, "Description=") {
+		before, rest, found := strings.Cut(line, " --data-dir ")
+		if !found || strings.HasPrefix(line, "Description=") { // which may say anything
 			continue
 		}
+		program = before[strings.LastIndexByte(before, ' ')+1:]
 		if word, ok := strings.CutPrefix(before, "ExecStart="); ok {
-			return readWord(word)
+			program = readWord(word)
 		}
-		return before[strings.LastIndexByte(before, ' ')+1:]
+		return program, readWord(rest)
 	}
-	return ""
-}
-
-// DataDirOf is the data directory that an entry, as Crontab or Systemd makes it, is for; "" when it is for none. A user has one
-// crontab and one directory of units, and maybe two data directories.
-func DataDirOf(entry string) string {
-	for line := range strings.Lines(entry) {
-		_, rest, found := strings.Cut(line, " --data-dir ")
-		if found && !strings.HasPrefix(line, "Description=") { // which may say anything
-			return readWord(rest)
-		}
-	}
-	return ""
+	return "", ""
 }

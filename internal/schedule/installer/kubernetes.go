@@ -22,39 +22,30 @@ type KubeOptions struct {
 // Kubernetes is a list of YAML documents: a CronJob for each routine, and one for the tick. Host has the paths inside the
 // containers. The error, if any, is ErrUnfit.
 func Kubernetes(h Host, jobs []job.Job, o KubeOptions) (text string, left []Left, err error) {
-	routines, err := h.routines(jobs, unprintable)
+	text = clusterHead(o)
+	left, err = h.write(jobs, unprintable, func(j job.Job) (why string) {
+		fields, why := fiveFields(j) // a pod that is later than the grace finds nothing to do: late slots are the tick's
+		if why == "" {
+			text += o.document(h.DataDir, cronJob{
+				lowerName(j.ID), j.ID, label(j), fields, j.Zone(h.Configured).String(), "Forbid", slot.Grace, h.fire(j.ID)})
+		}
+		return why
+	})
 	if err = cmp.Or(err, o.check()); err != nil {
 		return "", nil, err
 	}
-	var crons []string
-	for _, j := range routines { // a pod that is later than the grace finds nothing to do: late slots are the tick's
-		fields, why := fiveFields(j)
-		if why != "" {
-			left = append(left, Left{j, why})
-			continue
-		}
-		crons = append(crons, cronJob{
-			KubeOptions: o, DataDir: h.DataDir, Name: lowerName(j.ID), ID: j.ID, About: label(j), Schedule: fields,
-			Zone: j.Zone(h.Configured).String(), Concurrency: "Forbid", Deadline: int(slot.Grace / time.Second), Command: h.fire(j.ID),
-		}.text())
-	}
-	crons = append(crons, cronJob{
-		KubeOptions: o, DataDir: h.DataDir, Name: tickName, About: "what is due this minute", Schedule: "* * * * *",
-		Zone: "Etc/UTC", Concurrency: "Allow", Deadline: int(time.Minute / time.Second), Command: h.tick("--wait"),
-	}.text())
-	return clusterHead(o) + strings.Join(crons, ""), left, nil
+	tick := cronJob{tickName, "", "what is due this minute", "* * * * *", "Etc/UTC", "Allow", time.Minute, h.tick("--wait")}
+	return text + o.document(h.DataDir, tick), left, nil
 }
 
-// cronJob is what one document is made from.
+// cronJob is what one document is made from, besides the options.
 type cronJob struct {
-	KubeOptions
-	DataDir     string
 	Name        string
 	ID, About   string
 	Schedule    string
 	Zone        string
 	Concurrency string
-	Deadline    int // seconds
+	Deadline    time.Duration
 	Command     []string
 }
 
@@ -109,23 +100,18 @@ func clusterHead(o KubeOptions) string {
 `)
 }
 
-// text is the document; every value that is not ours is between quotes.
-func (c cronJob) text() string { return c.head() + c.spec() + c.container() + c.volumes() }
-
-func (c cronJob) head() string {
-	return `---
+// document returns a CronJob; every value that is not ours is between quotes.
+func (o KubeOptions) document(dataDir string, c cronJob) string {
+	return fmt.Sprintf(`---
 apiVersion: batch/v1
 kind: CronJob
 metadata:
-  name: ` + quoteYAML(c.Name) + "\n" +
-		when(c.Namespace != "", "  namespace: "+quoteYAML(c.Namespace)+"\n") + `  labels:
+  name: %s
+%s  labels:
     app.kubernetes.io/name: ollim
   annotations:
-` + when(c.ID != "", "    ollim/job: "+quoteYAML(c.ID)+"\n") + "    ollim/description: " + quoteYAML(c.About) + "\n"
-}
-
-func (c cronJob) spec() string {
-	return fmt.Sprintf(`spec:
+%s    ollim/description: %s
+spec:
   schedule: %s
   timeZone: %s
   concurrencyPolicy: %s
@@ -150,22 +136,24 @@ func (c cronJob) spec() string {
             fsGroupChangePolicy: OnRootMismatch
             seccompProfile:
               type: RuntimeDefault
-`, quoteYAML(c.Schedule), quoteYAML(c.Zone), c.Concurrency, c.Deadline)
+`, quoteYAML(c.Name), when(o.Namespace != "", "  namespace: "+quoteYAML(o.Namespace)+"\n"),
+		when(c.ID != "", "    ollim/job: "+quoteYAML(c.ID)+"\n"), quoteYAML(c.About),
+		quoteYAML(c.Schedule), quoteYAML(c.Zone), c.Concurrency, int(c.Deadline/time.Second)) + o.container(dataDir, c.Command)
 }
 
-func (c cronJob) container() string {
+func (o KubeOptions) container(dataDir string, words []string) string {
 	var command strings.Builder
-	for _, word := range c.Command {
+	for _, word := range words {
 		command.WriteString("                - " + quoteYAML(strings.ReplaceAll(word, "$", "$$")) + "\n") // $(NAME) would be replaced
 	}
 	return `          containers:
             - name: ollim
-              image: ` + quoteYAML(c.Image) + `
+              image: ` + quoteYAML(o.Image) + `
               command:
 ` + command.String() + `              env:
                 - name: HOME
                   value: /home/ollim
-` + when(c.Secret != "", `                - name: CREDENTIALS_DIRECTORY
+` + when(o.Secret != "", `                - name: CREDENTIALS_DIRECTORY
                   value: /run/credentials/ollim
 `) + `              securityContext:
                 allowPrivilegeEscalation: false
@@ -173,24 +161,20 @@ func (c cronJob) container() string {
                   drop: [ALL]
               volumeMounts:
                 - name: data
-                  mountPath: ` + quoteYAML(c.DataDir) + `
+                  mountPath: ` + quoteYAML(dataDir) + `
                   subPath: data
                 - name: data
                   mountPath: /home/ollim
                   subPath: home
-` + when(c.Secret != "", `                - name: secret
+` + when(o.Secret != "", `                - name: secret
                   mountPath: /run/credentials/ollim
                   readOnly: true
-`)
-}
-
-func (c cronJob) volumes() string {
-	return `          volumes:
+`) + `          volumes:
             - name: data
               persistentVolumeClaim:
-                claimName: ` + quoteYAML(c.Claim) + "\n" + when(c.Secret != "", `            - name: secret
+                claimName: ` + quoteYAML(o.Claim) + "\n" + when(o.Secret != "", `            - name: secret
               secret:
-                secretName: `+quoteYAML(c.Secret)+`
+                secretName: `+quoteYAML(o.Secret)+`
                 defaultMode: 0440
 `)
 }

@@ -14,27 +14,22 @@ const maxMoments = 250
 
 // Launchd is the files of a Mac: an agent for each routine, and one for the tick. The error, if any, is ErrUnfit.
 func Launchd(h Host, jobs []job.Job) (files []File, left []Left, err error) {
-	routines, err := h.routines(jobs, unprintable)
-	if err != nil {
-		return nil, nil, err
-	}
-	write := func(name string, command, times []string) {
-		files = append(files, File{name + ".plist", plist(name, command, times)})
-	}
-	for _, j := range routines {
+	left, err = h.write(jobs, unprintable, func(j job.Job) (why string) {
 		fields, why := h.portable(j, "launchd")
 		var times []string
 		if why == "" {
 			times, why = moments(fields)
 		}
-		if why != "" {
-			left = append(left, Left{j, why})
-			continue
+		if why == "" {
+			name := lowerName(j.ID)
+			files = append(files, File{name + ".plist", plist(name, h.fire(j.ID), times)})
 		}
-		write(lowerName(j.ID), h.fire(j.ID), times)
+		return why
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	write(tickName, h.tick(), nil)
-	return files, left, nil
+	return append(files, File{tickName + ".plist", plist(tickName, h.tick(), nil)}), left, nil
 }
 
 // plist is the file of an agent that runs a command at the times, each of which is the content of a dict; none is each minute.

@@ -335,7 +335,7 @@ func TestJobOf(t *testing.T) {
 }
 
 // Whose an entry is can be read from it, whatever the directory is called and whatever else it says.
-func TestDataDirOf(t *testing.T) {
+func TestCallOf(t *testing.T) {
 	for _, dir := range append(hostilePaths, "/home/ada/.ollim-bot", `/a $HOME/b`, `/a$b`, `/a$$b`, `/a%%b`, `/a\`, `/a\"`, `/a "b" c`, "/a --data-dir /b") {
 		h := host(t)
 		h.DataDir = dir
@@ -348,7 +348,7 @@ func TestDataDirOf(t *testing.T) {
 			if filepath.Ext(f.Name) == ".timer" {
 				want = ""
 			}
-			if got := installer.DataDirOf(f.Text); got != want {
+			if _, got := installer.CallOf(f.Text); got != want {
 				t.Errorf("%s: %q, want %q", f.Name, got, want)
 			}
 		}
@@ -357,11 +357,11 @@ func TestDataDirOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := installer.DataDirOf(block); got != host(t).DataDir {
+	if _, got := installer.CallOf(block); got != host(t).DataDir {
 		t.Errorf("a crontab's: %q", got)
 	}
 	for _, text := range []string{"", "x", `ExecStart=/x --data-dir "`, "ExecStart=/x --data-dir "} {
-		if got := installer.DataDirOf(text); got != "" {
+		if _, got := installer.CallOf(text); got != "" {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
