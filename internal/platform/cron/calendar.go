@@ -1,18 +1,13 @@
 package cron
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
-// OnCalendar is the schedule for a systemd timer: the values of one or, where
-// either day field is enough, two OnCalendar= lines. It is nil if the schedule
-// never fires. The zone is an IANA name, spelt exactly; if it is empty, the
-// timer follows the zone of the system.
+// OnCalendar is the schedule for a systemd timer: the values of one or, where either day field is enough, two OnCalendar= lines.
+// It is nil if the schedule never fires. The zone is an IANA name, spelt exactly; if it is empty, the timer follows the zone of
+// the system.
 //
-// Systemd differs on the nights when clocks change: it skips the times of a
-// gap, and a time that the clock shows twice fires at its first showing only,
-// even if the schedule is wild.
+// Systemd differs on the nights when clocks change: it skips the times of a gap, and a time that the clock shows twice fires at
+// its first showing only, even if the schedule is wild.
 func (s Schedule) OnCalendar(zone string) []string {
 	if s.Never() {
 		return nil
@@ -41,11 +36,7 @@ func calendarList(field int, set uint64) string {
 	if set == fieldAt(field).all() {
 		return "*"
 	}
-	var items []string
-	for _, n := range values(set) {
-		items = append(items, fmt.Sprintf("%02d", n))
-	}
-	return strings.Join(items, ",")
+	return list(set, func(n int) string { return fmt.Sprintf("%02d", n) })
 }
 
 // weekdayNames is the weekday part of a calendar value with the blank after
@@ -54,11 +45,7 @@ func weekdayNames(set uint64) string {
 	if set == fieldAt(weekdayField).all() {
 		return ""
 	}
-	var names []string
-	for _, n := range values(sundayLast(set)) {
-		names = append(names, weekdayName(n)[:3])
-	}
-	return strings.Join(names, ",") + " "
+	return list(sundayLast(set), func(n int) string { return weekdayName(n)[:3] }) + " "
 }
 
 // sundayLast turns Sunday's 0 into 7.
@@ -66,9 +53,8 @@ func sundayLast(weekdays uint64) uint64 {
 	return weekdays&^1 | weekdays&1<<7
 }
 
-// Crontab is the schedule for a line of a crontab that Debian's cron, cronie
-// and busybox read alike: the normal form of String. It fires at the same
-// instants in every zone, and is wild if the schedule is.
+// Crontab is the schedule for a line of a crontab that Debian's cron, cronie and busybox read alike: the normal form of String.
+// It fires at the same instants in every zone, and is wild if the schedule is.
 //
 // It returns false if there is no such line: the schedule never fires, or its
 // dates must match both day fields, which busybox reads as alternatives.
@@ -85,8 +71,7 @@ func (s Schedule) Crontab() (fields string, ok bool) {
 	return s.String(), true
 }
 
-// meetingDays reports whether a date must match both day fields and both
-// leave some out.
+// meetingDays reports whether a date must match both day fields and both leave some out.
 func (s Schedule) meetingDays() bool {
 	return s.bothDays() && !s.full(dayField) && !s.full(weekdayField)
 }

@@ -13,8 +13,7 @@ const (
 	secondsPerDay = 60 * minutesPerDay
 )
 
-// firstMinute finds the first civil minute that matches, from first up to but
-// not including end.
+// firstMinute finds the first civil minute that matches, from first up to but not including end.
 func (s Schedule) firstMinute(first, end int64) (int64, bool) {
 	for first < end {
 		day := floorDiv(first, minutesPerDay)
@@ -32,8 +31,7 @@ func (s Schedule) firstMinute(first, end int64) (int64, bool) {
 	return 0, false
 }
 
-// lastMinute finds the last civil minute that matches, from first up to but
-// not including end.
+// lastMinute finds the last civil minute that matches, from first up to but not including end.
 func (s Schedule) lastMinute(first, end int64) (int64, bool) {
 	for first < end {
 		day := floorDiv(end-1, minutesPerDay)
@@ -51,8 +49,7 @@ func (s Schedule) lastMinute(first, end int64) (int64, bool) {
 	return 0, false
 }
 
-// firstClock finds the first matching minute of a day from clock on; at least
-// minutesPerDay if there is none.
+// firstClock finds the first matching minute of a day from clock on; at least minutesPerDay if there is none.
 func (s Schedule) firstClock(clock int) int {
 	hour, minute := clock/60, lowest(s.sets[minuteField], clock%60)
 	if s.has(hourField, hour) && minute < 60 {
@@ -61,8 +58,7 @@ func (s Schedule) firstClock(clock int) int {
 	return lowest(s.sets[hourField], hour+1)*60 + lowest(s.sets[minuteField], 0)
 }
 
-// lastClock finds the last matching minute of a day up to clock; negative if
-// there is none.
+// lastClock finds the last matching minute of a day up to clock; negative if there is none.
 func (s Schedule) lastClock(clock int) int {
 	hour, minute := clock/60, highest(s.sets[minuteField], clock%60)
 	if s.has(hourField, hour) && minute >= 0 {
@@ -71,8 +67,7 @@ func (s Schedule) lastClock(clock int) int {
 	return highest(s.sets[hourField], hour-1)*60 + highest(s.sets[minuteField], 59)
 }
 
-// month returns the date of a civil day, the number of days of its month, and
-// those that match.
+// month returns the date of a civil day, the number of days of its month, and those that match.
 func (s Schedule) month(day int64) (date, days int, dates uint64) {
 	year, month, date := time.Unix(day*secondsPerDay, 0).UTC().Date()
 	return date, daysIn(year, int(month)), s.dates(year, int(month), day-int64(date)+1)

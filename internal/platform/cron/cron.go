@@ -1,14 +1,12 @@
 // Package cron implements cron expressions: it parses one, writes it in normal form, for a crontab, for systemd and in words,
 // and computes the instants at which it fires.
 //
-// The semantics are those of Debian's cron, but the grammar is stricter. Minute 0-59, hour 0-23, day-of-month 1-31, month 1-12
-// or jan-dec, day-of-week 0-7 or sun-sat (0 and 7 are Sunday), each a list of values, ranges and *, with steps on ranges and
-// on *; or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. Expressions that cron accepts and then
-// ignores or never fires (reversed ranges, steps on a single number, trailing text) are errors here, and the error gives the
-// position.
+// The semantics are those of Debian's cron, but the grammar is stricter. Minute 0-59, hour 0-23, day-of-month 1-31, month 1-12 or
+// jan-dec, day-of-week 0-7 or sun-sat (0 and 7 are Sunday), each a list of values, ranges and *, with steps on ranges and on *;
+// or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. Expressions that cron accepts and then ignores or
+// never fires (reversed ranges, steps on a single number, trailing text) are errors here, and the error gives the position.
 //
-// The two day fields are alternatives: a date matches if either does. Only if
-// one of them starts with * must a date match both.
+// The two day fields are alternatives: a date matches if either does. Only if one of them starts with * must a date match both.
 //
 // A fire is an instant at which the clock of the given zone shows a whole
 // minute that matches, with two additions for the nights when clocks change:
@@ -28,9 +26,8 @@ import (
 	"strings"
 )
 
-// Schedule is a parsed cron expression, an immutable value that may be used
-// from several goroutines. Two schedules are equal (==) if their normal forms
-// are. The zero Schedule never fires.
+// Schedule is a parsed cron expression, an immutable value that may be used from several goroutines. Two schedules are equal (==)
+// if their normal forms are. The zero Schedule never fires.
 type Schedule struct {
 	sets  [fieldCount]uint64 // bit n: the value n matches; Sunday is 0 only
 	stars [fieldCount]bool   // the field starts with *, where that matters
@@ -75,9 +72,8 @@ func (s Schedule) has(field, value int) bool {
 	return s.sets[field]>>value&1 == 1
 }
 
-// normalise makes equal what means the same, so that the normal form is
-// portable: daemons disagree about a day field that is complete but does not
-// start with *, and about a star flag that decides nothing.
+// normalise makes equal what means the same, so that the normal form is portable: daemons disagree about a day field that is
+// complete but does not start with *, and about a star flag that decides nothing.
 func (s Schedule) normalise() Schedule {
 	day, weekday := s.full(dayField), s.full(weekdayField)
 	switch {
@@ -96,10 +92,9 @@ func (s Schedule) full(field int) bool {
 	return s.sets[field] == fieldAt(field).all()
 }
 
-// String is the normal form: five fields that every daemon reads alike, with
-// lists of numbers in ascending order, Sunday as 0, no names and no ranges. A
-// field that starts with *, where that decides anything, still does. Parse of
-// the normal form gives an equal schedule.
+// String is the normal form: five fields that every daemon reads alike, with lists of numbers in ascending order, Sunday as 0, no
+// names and no ranges. A field that starts with *, where that decides anything, still does. Parse of the normal form gives an
+// equal schedule.
 //
 // One meaning has no portable form: day fields that must both match, neither
 // of them complete (0 0 */2 * 1). Busybox reads them as alternatives.
@@ -114,17 +109,17 @@ func (s Schedule) String() string {
 		if f := fieldAt(i); s.stars[i] {
 			fields[i] = f.starred(s.sets[i])
 		} else {
-			fields[i] = list(s.sets[i])
+			fields[i] = list(s.sets[i], strconv.Itoa)
 		}
 	}
 	return strings.Join(fields[:], " ")
 }
 
-// list writes a set as numbers with commas.
-func list(set uint64) string {
+// list writes a set with commas.
+func list(set uint64, name func(int) string) string {
 	var items []string
 	for _, n := range values(set) {
-		items = append(items, strconv.Itoa(n))
+		items = append(items, name(n))
 	}
 	return strings.Join(items, ",")
 }
@@ -141,7 +136,7 @@ func (f field) starred(set uint64) string {
 		text += "/" + strconv.Itoa(step)
 	}
 	if rest := set &^ f.fold(steps(f.low, f.high, step)); rest != 0 {
-		text += "," + list(rest)
+		text += "," + list(rest, strconv.Itoa)
 	}
 	return text
 }

@@ -102,8 +102,7 @@ func (f field) stepAdvice(base part, n int, step part) string {
 	return "a step needs * or a range (write " + instead + ")"
 }
 
-// turnAdvice writes a range that runs backwards as two that do not. With a
-// step the two would not mean what the one seems to say.
+// turnAdvice writes a range that runs backwards as two that do not. With a step the two would not mean what the one seems to say.
 func (f field) turnAdvice(from, to part, high int, stepped bool) string {
 	if stepped {
 		return ""

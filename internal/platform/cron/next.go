@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// horizon is how far Next and Prev look, in seconds: 30 years of 365.25 days.
-// It covers the rarest dates but one: 29 February on a given weekday, which a
-// century year that is not a leap year can put 40 years away.
+// horizon is how far Next and Prev look, in seconds: 30 years of 365.25 days. It covers the rarest dates but one: 29 February on
+// a given weekday, which a century year that is not a leap year can put 40 years away.
 const horizon = 30 * 31_557_600
 
 // Next returns the first fire strictly after an instant, in the zone; false if

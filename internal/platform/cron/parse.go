@@ -57,8 +57,7 @@ func (p part) fail(reason string) *SyntaxError {
 	return &SyntaxError{Offset: p.at, Length: len(p.text), Reason: reason}
 }
 
-// split finds the fields. Other white space than spaces and tabs is no
-// separator: a line break inside an expression is an error.
+// split finds the fields. Other white space than spaces and tabs is no separator: a line break inside an expression is an error.
 func split(expr string) (parts []part) {
 	end := 0
 	for word := range strings.FieldsFuncSeq(expr, func(r rune) bool { return r == ' ' || r == '\t' }) {

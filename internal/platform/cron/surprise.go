@@ -33,8 +33,7 @@ func (s Schedule) everyMinute() string {
 	return fmt.Sprintf("fires every minute of the day: %d times a day", minutesPerDay)
 }
 
-// unevenSteps is about a minute or hour field that is written as a step, from
-// 0 therefore, that does not fit.
+// unevenSteps is about a minute or hour field that is written as a step, from 0 therefore, that does not fit.
 func (s Schedule) unevenSteps(field int, begin string) string {
 	list, f := values(s.sets[field]), fieldAt(field)
 	step, last := even(list), list[len(list)-1]
@@ -45,8 +44,7 @@ func (s Schedule) unevenSteps(field int, begin string) string {
 	return fmt.Sprintf("*/%d starts again at %s: %s %d is followed by %s 0", step, begin, f.name, last, f.name)
 }
 
-// dayRule is about the two day fields, which are alternatives unless one of
-// them starts with *.
+// dayRule is about the two day fields, which are alternatives unless one of them starts with *.
 func (s Schedule) dayRule() string {
 	if s.Never() {
 		return ""

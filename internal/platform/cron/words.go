@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Words says in English when the schedule fires, as "at 09:00 on Monday to
-// Friday". The words are complete: schedules that fire at different minutes of
-// the calendar have different words. They are "never" if it never fires.
+// Words says in English when the schedule fires, as "at 09:00 on Monday to Friday". The words are complete: schedules that fire
+// at different minutes of the calendar have different words. They are "never" if it never fires.
 func (s Schedule) Words() string {
 	if s.Never() {
 		return "never"
@@ -55,29 +54,25 @@ func (s Schedule) clocks() []int {
 }
 
 func (s Schedule) minuteWords() string {
-	minutes := values(s.sets[minuteField])
-	switch step := even(minutes); {
-	case s.full(minuteField):
-		return "every minute"
-	case step > 1 && len(minutes) > 3:
-		return fmt.Sprintf("every %d minutes from minute %d to %d", step, minutes[0], minutes[len(minutes)-1])
-	case len(minutes) == 1:
-		return "at minute " + strconv.Itoa(minutes[0])
-	}
-	return "at minutes " + spell("and", minutes, strconv.Itoa)
+	return s.fieldWords(minuteField, "at minute", func(step int) string { return strconv.Itoa(step) + " minutes from minute" })
 }
 
 func (s Schedule) hourWords() string {
-	hours := values(s.sets[hourField])
-	switch step := even(hours); {
-	case s.full(hourField):
-		return "every hour"
-	case step > 1 && len(hours) > 3:
-		return fmt.Sprintf("every %s hour from %d to %d", ordinal(step), hours[0], hours[len(hours)-1])
-	case len(hours) == 1:
-		return "hour " + strconv.Itoa(hours[0])
+	return s.fieldWords(hourField, "hour", func(step int) string { return ordinal(step) + " hour from" })
+}
+
+// fieldWords says which values of a field match; stepped introduces many that are equally far apart.
+func (s Schedule) fieldWords(field int, noun string, stepped func(int) string) string {
+	list := values(s.sets[field])
+	switch step := even(list); {
+	case s.full(field):
+		return "every " + fieldAt(field).name
+	case step > 1 && len(list) > 3:
+		return fmt.Sprintf("every %s %d to %d", stepped(step), list[0], list[len(list)-1])
+	case len(list) == 1:
+		return noun + " " + strconv.Itoa(list[0])
 	}
-	return "hours " + spell("and", hours, strconv.Itoa)
+	return noun + "s " + spell("and", list, strconv.Itoa)
 }
 
 // dayWords says on which days of which months; it is empty for every day.
@@ -120,8 +115,7 @@ func (s Schedule) dateWords() string {
 	return "the " + spell("and", dates, ordinal)
 }
 
-// weekdayWords lists the weekdays, with an ending on each (Mondays and
-// Fridays) unless some are a range (Monday to Friday).
+// weekdayWords lists the weekdays, with an ending on each (Mondays and Fridays) unless some are a range (Monday to Friday).
 func (s Schedule) weekdayWords(ending, and string) string {
 	days := values(sundayLast(s.sets[weekdayField]))
 	for i := range days[:max(len(days)-2, 0)] {
@@ -141,8 +135,7 @@ func values(set uint64) []int {
 	return list
 }
 
-// even is the distance between neighbours if all of them are equally far
-// apart, else 0.
+// even is the distance between neighbours if all of them are equally far apart, else 0.
 func even(list []int) int {
 	if len(list) < 2 {
 		return 0

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// stretch is a time during which a zone keeps one UTC offset. Two stretches in
-// a row may have the same offset.
+// stretch is a time during which a zone keeps one UTC offset. Two stretches in a row may have the same offset.
 type stretch struct {
 	start, end int64 // Unix seconds; start is in it, end is not
 	offset     int64 // seconds east of UTC
@@ -16,9 +15,8 @@ type stretch struct {
 // stretchAt finds the stretch around an instant.
 func stretchAt(unix int64, zone *time.Location) stretch {
 	st := rawStretch(unix, zone)
-	// Past the last recorded change, Go derives the start from the zone's
-	// yearly rule and may place it before that change (Metlakatla 2019 in the
-	// compact form of the database). Walk up to the true start.
+	// Past the last recorded change, Go derives the start from the zone's yearly rule and may place it before that change
+	// (Metlakatla 2019 in the compact form of the database). Walk up to the true start.
 	for st.start != math.MinInt64 {
 		end := rawStretch(st.start, zone).end
 		if end > unix {
@@ -54,18 +52,16 @@ func rawStretch(unix int64, zone *time.Location) stretch {
 		st.end = end.Unix()
 	}
 	if st.end <= unix {
-		// ZoneBounds believes that every year of a yearly rule has 365 days:
-		// on 31 December of a leap year its end has already passed. The rule
-		// holds until the year ends in UTC.
+		// ZoneBounds believes that every year of a yearly rule has 365 days: on 31 December of a leap year its end has already
+		// passed. The rule holds until the year ends in UTC.
 		year := t.UTC().Year()
 		st.end = time.Date(year+1, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
 	}
 	return st
 }
 
-// gap returns the civil minutes that were skipped at the start of st, from
-// first up to but not including end, and the first civil minute after them.
-// The range is empty if nothing was skipped.
+// gap returns the civil minutes that were skipped at the start of st, from first up to but not including end, and the first civil
+// minute after them. The range is empty if nothing was skipped.
 func (st stretch) gap() (first, end int64) {
 	if st.before >= st.offset {
 		return 0, 0
@@ -73,9 +69,8 @@ func (st stretch) gap() (first, end int64) {
 	return minuteUp(st.start + st.before), minuteUp(st.start + st.offset)
 }
 
-// civil returns the minutes that the clock shows in st at the instants from
-// low to high (Unix seconds, both included), from first up to but not
-// including end. A fixed schedule sees no minute that was shown before.
+// civil returns the minutes that the clock shows in st at the instants from low to high (Unix seconds, both included), from first
+// up to but not including end. A fixed schedule sees no minute that was shown before.
 func (st stretch) civil(low, high int64, fixed bool) (first, end int64) {
 	low, high = max(low, st.start), min(high, st.end-1)
 	first, end = low+st.offset, high+st.offset+1

@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// Inherited lists the ids of the processes that hold the lock at path because they inherited it. The list is empty
-// while the process that took the lock holds it itself. Processes of another user or PID namespace are invisible, as
-// are all without /proc.
+// Inherited lists the ids of the processes that hold the lock at path because they inherited it. The list is empty while the
+// process that took the lock holds it itself. Processes of another user or PID namespace are invisible, as are all without /proc.
 func Inherited(path string) (pids []int) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -35,9 +34,8 @@ func Inherited(path string) (pids []int) {
 	return pids
 }
 
-// holder reads the lock of the descriptor /proc/PID/fd/N: the process that has the descriptor and the one that took the
-// lock. The kernel reports the latter by its number even after it has ended, or as 0. Both are 0 if the descriptor has
-// no lock.
+// holder reads the lock of the descriptor /proc/PID/fd/N: the process that has the descriptor and the one that took the lock. The
+// kernel reports the latter by its number even after it has ended, or as 0. Both are 0 if the descriptor has no lock.
 func holder(link string) (pid, taker int) {
 	fds := filepath.Dir(link)
 	info, err := os.ReadFile(filepath.Join(filepath.Dir(fds), "fdinfo", filepath.Base(link)))

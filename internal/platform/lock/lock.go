@@ -1,8 +1,7 @@
-// Package lock takes flock(2) locks: at once, or with a bounded wait in the queue of a Table. Each lock has a file of
-// its own that is never renamed and that only the holder of a Guard may delete. (A transcript is its own lock file, and
-// may be deleted while other processes wait for it.) The kernel releases a lock when its last holder dies. A Held is
-// for short work on a data file; a Guard lasts for a whole run and can be handed to a child process, which then keeps
-// it even if this process is killed.
+// Package lock takes flock(2) locks: at once, or with a bounded wait in the queue of a Table. Each lock has a file of its own
+// that is never renamed and that only the holder of a Guard may delete. (A transcript is its own lock file, and may be deleted
+// while other processes wait for it.) The kernel releases a lock when its last holder dies. A Held is for short work on a data
+// file; a Guard lasts for a whole run and can be handed to a child process, which then keeps it even if this process is killed.
 package lock
 
 import (

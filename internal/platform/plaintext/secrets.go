@@ -39,8 +39,7 @@ func NewSecrets(values ...string) (s Secrets) {
 	return s
 }
 
-// inJSON returns a text as it appears between the quotes of a JSON string; writers differ in whether they escape <, >
-// and &.
+// inJSON returns a text as it appears between the quotes of a JSON string; writers differ in whether they escape <, > and &.
 func inJSON(text string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

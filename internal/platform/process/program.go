@@ -268,9 +268,8 @@ func Find(name, dir string, env []string) error {
 	return nil
 }
 
-// LookPath finds a program in the PATH of env: that of os/exec would search that of this process, which differs under
-// cron. A name with a slash is a path already. Relative directories in PATH are skipped: they would depend on the
-// working directory.
+// LookPath finds a program in the PATH of env: that of os/exec would search that of this process, which differs under cron. A
+// name with a slash is a path already. Relative directories in PATH are skipped: they would depend on the working directory.
 func LookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil

@@ -20,10 +20,9 @@ var (
 	errLink = errors.New("a symbolic link")
 )
 
-// Open opens a file of ollim's own, below state/ or sessions/. The file must be regular. Neither the file nor a
-// directory between it and the last element named state or sessions may be a symbolic link: a link would redirect a
-// write to a foreign file, and a named pipe would block. Otherwise the error is a *fs.PathError for a link, or
-// ErrNoFile. A new file has mode 0600.
+// Open opens a file of ollim's own, below state/ or sessions/. The file must be regular. Neither the file nor a directory between
+// it and the last element named state or sessions may be a symbolic link: a link would redirect a write to a foreign file, and a
+// named pipe would block. Otherwise the error is a *fs.PathError for a link, or ErrNoFile. A new file has mode 0600.
 func Open(path string, flags int) (*os.File, error) {
 	if err := noLinks(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -66,9 +65,8 @@ func Read(path string) ([]byte, error) {
 	return readAll(f, math.MaxInt-1)
 }
 
-// ReadText reads a file written by a person or an agent, of at most most bytes. It must be a regular file: a named pipe
-// would block. With noLink the last element of path must not be a link. The error is worded for a message that names
-// the file.
+// ReadText reads a file written by a person or an agent, of at most most bytes. It must be a regular file: a named pipe would
+// block. With noLink the last element of path must not be a link. The error is worded for a message that names the file.
 func ReadText(path string, most int, noLink bool) ([]byte, error) {
 	flags := os.O_RDONLY
 	if noLink {

@@ -51,9 +51,8 @@ func MkdirAll(path string) error {
 	return nil
 }
 
-// Replace writes data to path atomically: readers see either the old bytes or the new ones, also after a crash or a
-// power cut. A symbolic link is followed, so that a file kept elsewhere stays a link. An existing file keeps its
-// permissions.
+// Replace writes data to path atomically: readers see either the old bytes or the new ones, also after a crash or a power cut. A
+// symbolic link is followed, so that a file kept elsewhere stays a link. An existing file keeps its permissions.
 func Replace(path string, data []byte) error {
 	target, mode, err := resolve(path)
 	if err != nil {
@@ -113,8 +112,7 @@ func Rename(from, to string) error {
 	return SyncDir(to)
 }
 
-// SetAside moves a file that cannot be parsed to <path>.corrupt-<time> and returns that name. The caller holds the file's
-// lock.
+// SetAside moves a file that cannot be parsed to <path>.corrupt-<time> and returns that name. The caller holds the file's lock.
 func SetAside(path string, now time.Time) (aside string, err error) {
 	for ; ; now = now.Add(time.Microsecond) { // keep files that were set aside earlier
 		aside = path + ".corrupt-" + now.UTC().Format("20060102T150405.000000Z")

@@ -46,8 +46,7 @@ const (
 	maxDelay = maxYears * 365 * day
 )
 
-// Parse reads a time; the result is in zone, which is also the zone of a text without an offset. It
-// panics if zone is nil.
+// Parse reads a time; the result is in zone, which is also the zone of a text without an offset. It panics if zone is nil.
 func Parse(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	at, err := read(words(text), now.In(zone))
 	switch {
