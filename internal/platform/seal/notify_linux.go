@@ -205,11 +205,15 @@ func (c *call) descriptor(fd int) (int, error) {
 
 // read copies memory of the caller.
 func (c *call) read(into []byte, from uint64) error {
+	return c.readPieces(into, []unix.RemoteIovec{{Base: uintptr(from), Len: len(into)}})
+}
+
+// readPieces fills a buffer from pieces of the caller's memory, at most mostPieces.
+func (c *call) readPieces(into []byte, from []unix.RemoteIovec) error {
 	if len(into) == 0 {
 		return nil
 	}
-	local := []unix.Iovec{{Base: &into[0], Len: uint64(len(into))}}
-	n, err := unix.ProcessVMReadv(int(c.pid), local, []unix.RemoteIovec{{Base: uintptr(from), Len: len(into)}}, 0)
+	n, err := unix.ProcessVMReadv(int(c.pid), []unix.Iovec{{Base: &into[0], Len: uint64(len(into))}}, from, 0)
 	if err == nil && n != len(into) {
 		return unix.EFAULT
 	}

@@ -274,16 +274,8 @@ func (c *call) gather(pieces []unix.RemoteIovec, most int) (data []byte, rest []
 		size += p.Len
 	}
 	data = make([]byte, min(size, most))
-	for at := 0; at < len(data); {
-		p := pieces[0]
-		n := min(p.Len, len(data)-at)
-		if err := c.read(data[at:at+n], uint64(p.Base)); err != nil {
-			return nil, nil, err
-		}
-		at += n
-		pieces = skip(pieces, n)
-	}
-	return data, skip(pieces, 0), nil
+	err = c.readPieces(data, pieces)
+	return data, skip(pieces, len(data)), err
 }
 
 // skip returns the pieces without their first n bytes and without empty ones at the front.

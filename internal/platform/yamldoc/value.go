@@ -89,15 +89,11 @@ func (v Value) Items() ([]Value, error) {
 	if v.node.Kind != yaml.SequenceNode {
 		return nil, v.Wrong("want a list, " + v.got())
 	}
-	return v.items(), nil
-}
-
-func (v Value) items() []Value {
 	items := make([]Value, 0, len(v.node.Content))
 	for i, item := range v.node.Content {
 		items = append(items, Value{v.doc, item, fmt.Sprintf("%s[%d]", v.path, i)})
 	}
-	return items
+	return items, nil
 }
 
 // Entry is one entry of a mapping.
@@ -158,15 +154,14 @@ func (v Value) Section() (map[string]any, error) {
 func (v Value) Data() (any, error) {
 	switch {
 	case v.node.Kind == yaml.SequenceNode:
-		list := make([]any, 0, len(v.node.Content))
-		for _, item := range v.items() {
-			data, err := item.Data()
-			if err != nil {
+		items, err := v.Items()
+		list := make([]any, len(items))
+		for i, item := range items {
+			if list[i], err = item.Data(); err != nil {
 				return nil, err
 			}
-			list = append(list, data)
 		}
-		return list, nil
+		return list, err
 	case v.node.Kind == yaml.MappingNode:
 		return v.Section()
 	case v.node.Tag == "!!null":
