@@ -32,7 +32,10 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) error {
 		result, err := t.Engine.Run(ctx, r, t.Tools, t.sink(ctx))
 		var overloaded *engine.Overloaded
 		if !errors.As(err, &overloaded) {
-			t.hear(r.Input.Prompt, result)
+			if t.answer = result.Text; t.history.Discard { // the turn's next message needs what was said
+				said := []transcript.Message{transcript.Said(transcript.User, r.Input.Prompt)}
+				t.history.Messages = slices.Concat(t.history.Messages, said, result.Messages)
+			}
 			return err
 		}
 		standing, standErr := t.Run.Standing()
@@ -53,14 +56,6 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) error {
 	}
 }
 
-// hear keeps the answer, and what was said in a session that is not kept: the turn's next message needs it.
-func (t *Turn) hear(prompt string, result engine.Result) {
-	t.answer = result.Text
-	if t.history.Discard {
-		t.history.Messages = slices.Concat(t.history.Messages, []transcript.Message{transcript.Said(transcript.User, prompt)}, result.Messages)
-	}
-}
-
 // sink records what the engine does, and saves the session's id as soon as it is known.
 func (t *Turn) sink(ctx context.Context) engine.Sink {
 	return func(e runlog.Event) error {
@@ -74,7 +69,13 @@ func (t *Turn) sink(ctx context.Context) engine.Sink {
 		}
 		t.spent += e.Cost
 		t.observe(e)
-		return errors.Join(t.Run.Event(context.WithoutCancel(ctx), e), t.reportUncompacted(ctx, e))
+		err := t.Run.Event(context.WithoutCancel(ctx), e)
+		if e.Type == runlog.CompactFailed && e.Tool == "" && t.conv.Event() != "" { // an automatic compaction
+			err = errors.Join(err, t.book.Updates.Add(context.WithoutCancel(ctx), fmt.Sprintf("%s: the session nearly fills the model's window and could "+
+				"not be compacted (%s). The next attempt is made tomorrow, or when the session has grown by a twentieth of the window.",
+				t.Run.Label(), e.Text), t.Run.ID))
+		}
+		return err
 	}
 }
 
@@ -85,15 +86,6 @@ func (t *Turn) observe(e runlog.Event) {
 	if t.Observe != nil {
 		t.Observe(e)
 	}
-}
-
-// reportUncompacted adds an update about an automatic compaction that failed.
-func (t *Turn) reportUncompacted(ctx context.Context, e runlog.Event) error {
-	if e.Type != runlog.CompactFailed || e.Tool != "" || t.conv.Event() == "" {
-		return nil
-	}
-	return t.book.Updates.Add(context.WithoutCancel(ctx), fmt.Sprintf("%s: the session nearly fills the model's window and could not be compacted (%s). "+
-		"The next attempt is made tomorrow, or when the session has grown by a twentieth of the window.", t.Run.Label(), e.Text), t.Run.ID)
 }
 
 // moved follows the session to its new id. A persistent session is noted in the history by each run, which shows when it was

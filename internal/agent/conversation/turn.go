@@ -169,11 +169,10 @@ func (t *Turn) forget(ctx context.Context) error {
 		return nil
 	}
 	t.current = current{former: cmp.Or(t.current.session, t.current.parent)}
-	old := t.current.former
 	if t.history.Missing == startNew {
 		return nil
 	}
-	return t.Run.Event(ctx, runlog.Event{Type: runlog.SessionLost, Session: old})
+	return t.Run.Event(ctx, runlog.Event{Type: runlog.SessionLost, Session: t.current.former})
 }
 
 // Resume sends the agent another message in the same session, which is not one of the owner's. nudge says that it is a reminder of a duty.

@@ -30,7 +30,11 @@ func ForkStarted(f Fork) string {
 			"background run. It is a branch of the session of that run, with the tools of the main conversation; the owner reads " +
 			"your answers. Nothing of it reaches the main conversation until it ends: `report_updates` leaves main a summary and drops " +
 			"it, `exit_fork` drops it."
-		parts = append(parts, stale(f))
+		note := fmt.Sprintf("NOTE: The message was sent %s: check what may have changed since then.", Ago(f.Age))
+		if f.Running {
+			note += " The run is still in progress; what it has done in its current turn is not a part of this fork."
+		}
+		parts = append(parts, note)
 	}
 	parts = append(parts, data("THE OWNER REPLIES TO", f.Quote)...)
 	switch {
@@ -40,15 +44,6 @@ func ForkStarted(f Fork) string {
 		parts = append(parts, "No topic was given: the owner will say what it is about.")
 	}
 	return strings.Join(parts, "\n\n")
-}
-
-// stale says how old the message is to which a fork is the reply.
-func stale(f Fork) string {
-	note := fmt.Sprintf("NOTE: The message was sent %s: check what may have changed since then.", Ago(f.Age))
-	if f.Running {
-		note += " The run is still in progress; what it has done in its current turn is not a part of this fork."
-	}
-	return note
 }
 
 // ForkTimeout asks the agent to end a fork in which the owner has said nothing for idle. Firm is the second and last time. Only a

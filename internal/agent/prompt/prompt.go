@@ -6,11 +6,11 @@ package prompt
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/job"
@@ -113,30 +113,27 @@ func TaskOf(j job.Job) Task {
 
 // Build is the whole prompt: tag and time, what the job must know, pending updates, the body, and data that came with it.
 func Build(b Input) string {
-	if b.goesOn() {
-		parts := append([]string{opening(b)}, notes(b)...)
-		if len(b.Updates.List) > 0 {
-			parts = append(parts, updates(b))
-		}
-		return strings.Join(append(parts, answered(*b.Piped.Answer, b.Now)), "\n\n") + "\n"
-	}
 	parts := []string{opening(b)}
-	if b.Task.Background {
+	switch {
+	case b.goesOn():
+	case b.Task.Background:
 		parts = append(parts, preamble(b)...)
-	} else {
+	default:
 		parts = append(parts, help(b.Task)...)
 	}
 	parts = append(parts, notes(b)...)
 	if len(b.Updates.List) > 0 {
 		parts = append(parts, updates(b))
 	}
-	if b.Task.Webhook {
-		parts = append(parts, webhook(b)...)
-	} else {
-		parts = append(parts, b.Task.Body)
+	if !b.goesOn() {
+		if b.Task.Webhook {
+			parts = append(parts, webhook(b)...)
+		} else {
+			parts = append(parts, b.Task.Body)
+		}
+		parts = append(parts, data("GATE OUTPUT", b.Gate)...)
+		parts = append(parts, b.Piped.sections()...)
 	}
-	parts = append(parts, data("GATE OUTPUT", b.Gate)...)
-	parts = append(parts, b.Piped.sections()...)
 	if b.Piped.Answer != nil {
 		parts = append(parts, answered(*b.Piped.Answer, b.Now))
 	}
@@ -161,54 +158,46 @@ func opening(b Input) string {
 	if b.goesOn() {
 		return "[system] " + stamp(b.Now)
 	}
-	words := []string{tag(b.Task), late(b), stamp(b.Now)}
-	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
-}
-
-// tag says where a message comes from; the owner's own words have none.
-func tag(t Task) string {
-	if t.Tag == "" {
-		return ""
+	line := stamp(b.Now)
+	if !b.Late.IsZero() {
+		at, layout, was := b.Late.In(b.Now.Location()), "3:04 PM", "was scheduled for"
+		if !sameDay(at, b.Now) {
+			layout = "2006-01-02 Mon 3:04 PM"
+		}
+		if b.Task.Webhook {
+			was = "arrived at"
+		}
+		line = fmt.Sprintf("[late: %s %s, running now] %s", was, at.Format(layout), line)
 	}
-	return "[" + t.Tag + "]"
-}
-
-// late says when a run should have been that did not start in time.
-func late(b Input) string {
-	if b.Late.IsZero() {
-		return ""
+	if b.Task.Tag != "" { // the owner's own words have none
+		line = "[" + b.Task.Tag + "] " + line
 	}
-	at, layout := b.Late.In(b.Now.Location()), "3:04 PM"
-	if !sameDay(at, b.Now) {
-		layout = "2006-01-02 Mon 3:04 PM"
-	}
-	was := "was scheduled for"
-	if b.Task.Webhook {
-		was = "arrived at"
-	}
-	return fmt.Sprintf("[late: %s %s, running now]", was, at.Format(layout))
+	return line
 }
 
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
 
-// notes say what became of the session since the previous fire.
-func notes(b Input) []string {
-	return append(sessionNote(b), openQuestions(b)...)
-}
-
-func sessionNote(b Input) []string {
+// notes say what became of the session, and of the job's questions, since the previous fire.
+func notes(b Input) (list []string) {
 	switch {
 	case b.Session == Lost:
-		return []string{"NOTE: Your earlier session is gone and could not be resumed. You start without its context."}
+		list = append(list, "NOTE: Your earlier session is gone and could not be resumed. You start without its context.")
 	case !b.Task.Persistent:
 	case b.Session == Compacted:
-		return []string{"NOTE: Your session was compacted in your previous fire: its earlier content is replaced by the " +
-			"summary."}
+		list = append(list, "NOTE: Your session was compacted in your previous fire: its earlier content is replaced by the summary.")
 	case b.Session == CompactionFailed:
-		return []string{"NOTE: The compaction that you requested in your previous fire was not carried out: your session is as it was. " +
-			"If it is still needed, call `compact_session` again."}
+		list = append(list, "NOTE: The compaction that you requested in your previous fire was not carried out: your session is as it was. "+
+			"If it is still needed, call `compact_session` again.")
 	}
-	return nil
+	for _, q := range b.Piped.Questions { // of earlier runs of the job
+		state := "still waits for an answer; when it comes, that run goes on with it. Do not ask it again."
+		if q.Expired(b.Now) {
+			state = "was not answered in time. That run has ended."
+		}
+		list = append(list, fmt.Sprintf("NOTE: A question of an earlier fire (%s) %s\n  %s",
+			Ago(b.Now.Sub(q.Asked)), state, indent(plaintext.Short(withChoices(q), shortQuestion))))
+	}
+	return list
 }
 
 // Headers over pending updates, fixed by seed 2.

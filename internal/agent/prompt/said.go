@@ -10,22 +10,6 @@ import (
 const openingLine = `^(?:\[button\] )?(\[(?:routine|reminder|webhook)(?:-bg)?:[^\]\n]*\] )?(?:\[late: [^\]\n]*\] )?` +
 	`\[\d{4}-\d\d-\d\d [A-Z][a-z]{2} \d\d:\d\d [AP]M [^\]\n]*\](?:\n\n|\n?$)`
 
-// sections are how the sections begin that any prompt may have before what is said.
-func sections() []string {
-	return []string{
-		"NOTE: Your earlier session is gone", "NOTE: Your session was compacted", "NOTE: The compaction that you requested",
-		headerMain, headerFork, headerCutOff,
-	}
-}
-
-// preambleSections are those of a job's prompt.
-func preambleSections() []string {
-	return []string{
-		"SESSION: Persistent", "OUTPUT: You run in the background", "UPDATES: ", "PINGS: ", "BUSY: The owner is", "CHAIN: This is check",
-		"TOOL RESTRICTIONS: ", "FOLDERS: ", "REQUIRED SKILLS: ", "SUBAGENT: ",
-	}
-}
-
 // Said returns a function that leaves of a prompt of Build what the owner, a job or a program says in it: the prompt without its
 // opening line, its preamble and its pending updates. A text that Build did not make stays as it is.
 func Said() func(prompt string) string {
@@ -35,9 +19,13 @@ func Said() func(prompt string) string {
 		if at == nil {
 			return prompt
 		}
-		ours := sections()
+		ours := []string{
+			"NOTE: Your earlier session is gone", "NOTE: Your session was compacted", "NOTE: The compaction that you requested",
+			headerMain, headerFork, headerCutOff,
+		}
 		if at[2] >= 0 { // the owner's own words have no tag and no preamble
-			ours = append(ours, preambleSections()...)
+			ours = append(ours, "SESSION: Persistent", "OUTPUT: You run in the background", "UPDATES: ", "PINGS: ", "BUSY: The owner is",
+				"CHAIN: This is check", "TOOL RESTRICTIONS: ", "FOLDERS: ", "REQUIRED SKILLS: ", "SUBAGENT: ")
 		}
 		rest := prompt[at[1]:]
 		for slices.ContainsFunc(ours, func(begin string) bool { return strings.HasPrefix(rest, begin) }) {

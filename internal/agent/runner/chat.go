@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,13 +30,6 @@ type Message struct {
 	Group       string // messages of one group that wait together are answered by one turn; "": alone
 	First       bool   // it stops the owner's turn in progress and is answered before the messages that wait
 	Source      string // the id that a messenger gave it
-}
-
-func (m Message) answers() []string {
-	if m.Source == "" {
-		return nil
-	}
-	return []string{m.Source}
 }
 
 // Chat takes one turn of the interactive fork while one is open, else of main, after the messages that wait.
@@ -135,7 +129,7 @@ func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, 
 	system, err := r.channelPrompt()
 	c := &conversation.Channel{Book: r.Channels, Name: name, Zone: r.Zone}
 	record, err := r.runTurn(ctx, Spec{
-		Identity:     Identity{Kind: kindChannel, ID: name.String(), Path: name.String(), Answers: m.answers()},
+		Identity:     Identity{Kind: kindChannel, ID: name.String(), Path: name.String(), Answers: slices.DeleteFunc([]string{m.Source}, func(id string) bool { return id == "" })},
 		Input:        prompt.Input{Task: prompt.Task{Body: m.Text}, Piped: prompt.Piped{Text: o.Input, Files: m.Attachments}},
 		Conversation: c,
 		Engine:       choice{Name: o.Engine, Model: o.Model, Thinking: "off"},

@@ -176,8 +176,12 @@ func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, run
 		e, waits := waiting[j.ID]
 		if !lock.Free(r.Home.JobLock(j.ID)) {
 			running++
-			if waits && tell {
-				r.reportHolder(ctx, j)
+			if !waits || !tell {
+				continue
+			}
+			left := r.Runs.Leftover(r.Home.JobLock(j.ID))
+			if last := r.lastRun(j.ID); left != nil && last.Done() { // it keeps the lock of a job whose latest run has ended
+				r.reportLeftover(ctx, last, left)
 			}
 			continue
 		}
@@ -228,16 +232,5 @@ func (r *Runner) reportGone(ctx context.Context, files job.Set, waiting map[stri
 				"Accepted events of the webhook %s wait, but its file is gone. They run if a file with this id is there again; "+
 					"otherwise they are deleted when run records of their age are. To see them: `ollim status`", hook)})
 		}
-	}
-}
-
-// reportHolder reports a process that keeps the lock of a job whose latest run has ended.
-func (r *Runner) reportHolder(ctx context.Context, j job.Job) {
-	last := r.lastRun(j.ID)
-	if last.ID == "" || !last.Done() {
-		return
-	}
-	if left := r.Runs.Leftover(r.Home.JobLock(j.ID)); left != nil {
-		r.reportLeftover(ctx, last, left)
 	}
 }

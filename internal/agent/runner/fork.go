@@ -95,21 +95,17 @@ func (r *Runner) speak(ctx context.Context, o Options, fill func(*Spec)) (runlog
 			return runlog.Record{}, err
 		}
 		if !open {
-			return r.inMain(ctx, o, fill)
+			s, wrong := r.turnOf(o)
+			fill(&s)
+			record, err := r.runTurn(ctx, s, wrong)
+			r.follow(ctx, record, s.Policy.Deliver, o)
+			return record, err
 		}
 		record, err := r.inFork(ctx, f, forkTurn{kind: kindChat, owner: true}, o, fill)
 		if !errors.Is(err, session.ErrNoFork) {
 			return record, err
 		} // else the fork was ended while the turn waited for it
 	}
-}
-
-func (r *Runner) inMain(ctx context.Context, o Options, fill func(*Spec)) (runlog.Record, error) {
-	s, wrong := r.turnOf(o)
-	fill(&s)
-	record, err := r.runTurn(ctx, s, wrong)
-	r.follow(ctx, record, s.Policy.Deliver, o)
-	return record, err
 }
 
 // forkTurn is a turn in the interactive fork.

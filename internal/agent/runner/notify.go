@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -35,22 +35,11 @@ func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run
 		Kind: kind, Text: text, Created: r.Disk.Now(),
 	}
 	if kind == outbox.Text {
-		r.warn(r.remember(ctx, run, m.ID))
+		r.warn(tools.Remember(ctx, r.Sessions, run, m.ID))
 	}
 	receipt, err := sender.Send(ctx, m)
 	err = errors.Join(err, r.Sessions.Received(ctx, m.ID, receipt.Outside...))
 	return receipt.Fate, errors.Join(err, run.Event(ctx, runlog.Event{Type: runlog.Delivered, Text: string(receipt.Fate), Tool: string(kind)}))
-}
-
-// remember notes the session that a reply to a message branches. A message of a foreground run needs no note.
-func (r *Runner) remember(ctx context.Context, run *runlog.Run, message string) error {
-	standing, err := run.Standing()
-	if err != nil || run.Foreground || standing.Session == "" {
-		return err
-	}
-	return r.Sessions.Sent(ctx, session.Message{
-		MessageID: message, ForkSessionID: standing.Session, ParentSessionID: run.Parent,
-	})
 }
 
 // sendBody sends the text of the task itself.

@@ -70,14 +70,6 @@ func (w *work) makePrivate(temporary, cache string) error {
 	return errors.Join(os.Mkdir(temporary, 0o700), os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
 }
 
-// privateVars returns the variables by which programs find the two directories.
-func privateVars(temporary, cache string) []string {
-	return []string{
-		"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary, "XDG_CACHE_HOME=" + cache,
-		"GOCACHE=" + filepath.Join(cache, "go-build"), "npm_config_cache=" + filepath.Join(cache, "npm"),
-	}
-}
-
 // cacheOf names the cache that the runs of one job, or the questions asked in one directory, share.
 func cacheOf(home string, r runlog.Record) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{home, r.Kind, r.Job, r.Root, r.Network}, "\x00")))

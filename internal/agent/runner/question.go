@@ -197,7 +197,7 @@ func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
 	fate := outbox.Refused
 	if r.Outbox.Configured() {
 		var receipt outbox.Receipt
-		r.warn(r.remember(ctx, run, q.Message))
+		r.warn(tools.Remember(ctx, r.Sessions, run, q.Message))
 		receipt, err = r.Outbox.Send(ctx, outbox.Message{
 			ID: q.Message, Run: run.ID, Job: run.Job, Label: run.Label(), Kind: outbox.Ping, Text: text, Buttons: tools.ChoiceButtons(q),
 			Created: r.Disk.Now(),

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +51,10 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 		return ctx, func() {}, w.run.Update(func(r *runlog.Record) { r.Sealed = &runlog.Sealed{Why: why} })
 	}
 	temporary, cache := w.private()
-	w.vars = privateVars(temporary, cache)
+	w.vars = []string{ // by which programs find the two directories
+		"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary, "XDG_CACHE_HOME=" + cache,
+		"GOCACHE=" + filepath.Join(cache, "go-build"), "npm_config_cache=" + filepath.Join(cache, "npm"),
+	}
 	w.tools.Env = append(slices.Clone(w.tools.Env), w.vars...)
 	list := w.list(temporary, cache)
 	record, err := w.inForce(support, list)

@@ -111,7 +111,7 @@ func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 		}
 		m.File = kept
 	}
-	if err := b.remember(ctx, m.ID); err != nil {
+	if err := Remember(ctx, b.Sessions, b.Run, m.ID); err != nil {
 		b.Disk.Warn(err.Error())
 	}
 	receipt, err := b.Sender.Send(ctx, m)
@@ -125,20 +125,6 @@ func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 		return "Not delivered yet; it is queued and will be retried.", nil
 	}
 	return "", errors.Join(errors.New("the message was not sent"), err)
-}
-
-// remember notes which session the owner answers when they answer the message.
-func (b *Set) remember(ctx context.Context, message string) error {
-	if b.Run.Foreground {
-		return nil
-	}
-	standing, err := b.Run.Standing()
-	if err != nil || standing.Session == "" {
-		return err
-	}
-	return b.Sessions.Sent(ctx, session.Message{
-		MessageID: message, ForkSessionID: standing.Session, ParentSessionID: b.Run.Parent,
-	})
 }
 
 // sendByUpdate is for an owner who has not said how to be reached: the next conversation tells them.
@@ -196,4 +182,16 @@ func Buttons(ctx context.Context, prompts question.Book, e *outbox.Embed) (list 
 	}
 	e.Actions = nil
 	return list, nil
+}
+
+// Remember notes which session a reply to a message of a run branches. A message of a foreground run needs no note.
+func Remember(ctx context.Context, sessions session.Book, run *runlog.Run, message string) error {
+	if run.Foreground {
+		return nil
+	}
+	standing, err := run.Standing()
+	if err != nil || standing.Session == "" {
+		return err
+	}
+	return sessions.Sent(ctx, session.Message{MessageID: message, ForkSessionID: standing.Session, ParentSessionID: run.Parent})
 }

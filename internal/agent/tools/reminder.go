@@ -111,8 +111,12 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := b.spaceForOne(); err != nil {
+	files, err := b.Jobs.Load()
+	if err != nil {
 		return "", err
+	}
+	if n := len(files.Only(job.Reminder).Jobs); n >= maxWaiting {
+		return "", &Refused{fmt.Sprintf("%d reminders are already waiting; cancel some first.", n)}
 	}
 	waits, err := b.empower(ctx, j)
 	if err != nil {
@@ -193,17 +197,6 @@ func (b *Set) narrow(j *job.Job) error {
 
 // maxWaiting is how many reminders may wait when an agent adds one.
 const maxWaiting = 200
-
-func (b *Set) spaceForOne() error {
-	s, err := b.Jobs.Load()
-	if err != nil {
-		return err
-	}
-	if n := len(s.Only(job.Reminder).Jobs); n >= maxWaiting {
-		return &Refused{fmt.Sprintf("%d reminders are already waiting; cancel some first.", n)}
-	}
-	return nil
-}
 
 // empower approves what the run has itself. More than that waits for the owner, who is to be told.
 func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
