@@ -1,10 +1,8 @@
 package script
 
 import (
-	"bufio"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -82,24 +80,16 @@ func (e *Engine) branch(source *session, kept bool) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := store.Open(s.path, os.O_WRONLY|os.O_APPEND)
-	if err != nil {
-		return nil, err
-	}
-	w := bufio.NewWriterSize(f, 64<<10)
+	var messages []message
 	for l, err := range store.Lines[line](source.path, nil) {
-		if err == nil && l.Message != nil {
-			s.remember(l.Message.Role, l.Message.Aside, len(l.Message.Content))
-			err = json.NewEncoder(w).Encode(line{Type: "message", Message: l.Message})
-		}
 		if err != nil {
-			return nil, errors.Join(err, f.Close())
+			return nil, err
+		}
+		if l.Message != nil {
+			messages = append(messages, *l.Message)
 		}
 	}
-	if err := errors.Join(w.Flush(), f.Close()); err != nil {
-		return nil, &store.NotWritten{Path: s.path, Err: err}
-	}
-	return s, nil
+	return s, s.add(messages...)
 }
 
 // Sessions lists the sessions on disk. It leaves out a file with an unreadable header.
@@ -139,7 +129,7 @@ func (e *Engine) open(id string) (*session, error) {
 			s.count = *l.Count
 			return s, nil
 		}
-		break // a branch, which has no turn of its own yet, or a file that something else has written
+		break // a session without a turn, or a file that something else has written
 	}
 	for l, err := range store.Lines[line](s.path, nil) {
 		switch {
