@@ -27,19 +27,13 @@ func offered(a *engine.Subagent) ([]string, error) {
 	return []string{"--agents", string(text)}, err
 }
 
-// lacks returns an error if the command does not offer the subagent. It drops one that it does not accept, and prints nothing.
-func (e event) lacks(name string) error {
+// lacks returns an error if the command does not offer the subagent, if there is one. It drops one that it does not accept, and
+// prints nothing.
+func (e event) lacks(a *engine.Subagent) error {
 	var names []string
 	_ = json.Unmarshal(e.Agents, &names) // an unreadable list has no names
-	if name == "" || slices.Contains(names, name) {
+	if a == nil || slices.Contains(names, a.Name) {
 		return nil
 	}
-	return fmt.Errorf("the engine rejected the subagent %s: it needs a description and a prompt", name)
-}
-
-func nameOf(a *engine.Subagent) string {
-	if a == nil {
-		return ""
-	}
-	return a.Name
+	return fmt.Errorf("the engine rejected the subagent %s: it needs a description and a prompt", a.Name)
 }

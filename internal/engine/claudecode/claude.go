@@ -86,7 +86,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		}
 	}
 	t := &turn{
-		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), subagent: nameOf(r.Scope.Subagent)},
+		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), subagent: r.Scope.Subagent},
 		cost: e.costs(from.past), delta: r.Input.Delta,
 	}
 	t.sink = sink.Collect(&t.result.Messages)

@@ -57,11 +57,6 @@ func (r record) isPrompt() bool {
 		!slices.ContainsFunc(parts, func(b block) bool { return b.Type == "tool_result" })
 }
 
-// isAnswer reports whether a record is an answer of the model.
-func (r record) isAnswer() bool {
-	return r.Type == "assistant" && !r.APIError && r.Message.Model != synthetic
-}
-
 // source is what a process begins with.
 type source struct {
 	args  []string // that name the session
@@ -84,7 +79,12 @@ func (e *Engine) resume(session, id string, branch bool) (source, error) {
 		return source{}, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, session)
 	}
 	if h.unanswered {
-		return anew(id), e.setAside(id)
+		for _, path := range e.transcripts(id) { // so that the command accepts the id again
+			if err := os.Rename(path, path+".unanswered"); err != nil {
+				return source{}, err
+			}
+		}
+		return anew(id), nil
 	}
 	args := []string{"--resume", orElse(h.file, session)} // the command finds an id only below its working directory's name
 	if id != session {
@@ -94,16 +94,6 @@ func (e *Engine) resume(session, id string, branch bool) (source, error) {
 		args = append(args, "--resume-session-at", h.end)
 	}
 	return source{args, h, id == session}, nil
-}
-
-// setAside renames a session's transcripts, so that the command accepts the id again.
-func (e *Engine) setAside(id string) error {
-	for _, path := range e.transcripts(id) {
-		if err := os.Rename(path, path+".unanswered"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // step is the part of a record that is kept in memory: a transcript may be large.
@@ -141,7 +131,8 @@ func (e *Engine) history(id string) (h history, err error) {
 		if r.UUID == "" || r.Sidechain {
 			continue
 		}
-		at := step{r.UUID, r.Parent, r.ends(), r.isPrompt(), r.isAnswer()}
+		answer := r.Type == "assistant" && !r.APIError && r.Message.Model != synthetic
+		at := step{r.UUID, r.Parent, r.ends(), r.isPrompt(), answer}
 		records[r.UUID] = at
 		if n := r.Message.Usage.tokens(); n > 0 {
 			h.tokens = n

@@ -22,11 +22,11 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		if strings.Contains(stderr, "No conversation found") {
 			return engine.ErrSessionUnknown
 		}
-		silent := "no output"
 		if exit == nil {
-			silent = "no output, as where it cannot write its temporary files"
+			return fmt.Errorf("the engine ended without a result (exit 0): %s",
+				orElse(firstLine(stderr), "no output, as where it cannot write its temporary files"))
 		}
-		return fmt.Errorf("the engine ended without a result (%v): %s", exitOf(exit), orElse(firstLine(stderr), silent))
+		return fmt.Errorf("the engine ended without a result (%v): %s", exit, orElse(firstLine(stderr), "no output"))
 	}
 	why := orElse(e.Result, strings.Join(e.Errors, "; "), firstLine(stderr), e.Subtype)
 	switch {
@@ -44,20 +44,13 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		return fmt.Errorf("%w: %s", engine.ErrNoKey, firstLine(why))
 	case t.ended.apiError == "authentication_failed", t.ended.apiError == "billing_error":
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
-	case passing(t.ended.apiError, e, why):
+	case t.ended.apiError == "rate_limit", t.ended.apiError == "overloaded", strings.Contains(why, "verloaded"),
+		e.Status != nil && (*e.Status == 429 || *e.Status == 529):
 		return &engine.Overloaded{Reason: firstLine(why), After: t.after(e)}
 	case strings.Contains(why, "Unable to connect"):
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
 	}
 	return errors.New(firstLine(why))
-}
-
-// passing reports whether an error may be temporary.
-func passing(apiError string, e *event, why string) bool {
-	if apiError == "rate_limit" || apiError == "overloaded" || strings.Contains(why, "verloaded") {
-		return true
-	}
-	return e.Status != nil && (*e.Status == 429 || *e.Status == 529)
 }
 
 // ownPause is the longest time that the command waits before try n+1, unless the service asks for more.
@@ -74,13 +67,6 @@ func (t *turn) after(e *event) time.Duration {
 		return longestPause
 	}
 	return t.outage.wait
-}
-
-func exitOf(exit *exec.ExitError) string {
-	if exit == nil {
-		return "exit 0"
-	}
-	return exit.String()
 }
 
 func firstLine(s string) string {

@@ -45,7 +45,12 @@ func (e *Engine) start(ctx context.Context, r engine.Request, from source, in in
 		return err
 	}
 	said := &stderrLog{file: log, most: maxLog}
-	defer func() { err = errors.Join(err, t.endLog(said)) }()
+	defer func() {
+		leftOut, closeErr := said.close()
+		if err = errors.Join(err, closeErr); leftOut > 0 {
+			err = errors.Join(err, t.sink(runlog.Event{Type: runlog.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
+		}
+	}()
 	cmd := exec.Command(e.Command, append(flags, from.args...)...) //nolint:noctx // it is stopped by several signals, see stop
 	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, at.env, said, at.secrets
 	cmd.Stdin = in.stdin()
@@ -107,13 +112,4 @@ func (e *Engine) stop(ctx context.Context, pid int, ended <-chan struct{}) {
 		case <-timer.C:
 		}
 	}
-}
-
-// endLog closes the log, and records what is not in it.
-func (t *turn) endLog(said *stderrLog) error {
-	leftOut, err := said.close()
-	if leftOut > 0 {
-		err = errors.Join(err, t.sink(runlog.Event{Type: runlog.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
-	}
-	return err
 }

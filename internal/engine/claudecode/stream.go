@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ type wanted struct {
 	parent   string // of a fork
 	length   int    // of the conversation so far, in tokens; for the record
 	settings string // what the hook at the start prints when our settings are in force
-	subagent string // "" if none was offered
+	subagent *engine.Subagent
 }
 
 // phase is how far a process has come.
@@ -166,7 +167,10 @@ func (t *turn) read(r *bufio.Reader) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		t.takeLine(line)
+		var e event
+		if len(line) > 1 && t.fatal == nil && json.Unmarshal(line, &e) == nil { // else it is no event
+			t.stopOn(t.take(e))
+		}
 		line = line[:0]
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -174,14 +178,6 @@ func (t *turn) read(r *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
-	}
-}
-
-// takeLine takes one event. A line that is not an event is ignored.
-func (t *turn) takeLine(line []byte) {
-	var e event
-	if len(line) > 1 && t.fatal == nil && json.Unmarshal(line, &e) == nil {
-		t.stopOn(t.take(e))
 	}
 }
 
@@ -248,7 +244,11 @@ func (t *turn) system(e event) error {
 		return t.begin(e)
 	case "api_retry":
 		if e.ErrorCode == 401 { // the ten tries with a wrong key would take three minutes
-			return t.keyRefused()
+			err := fmt.Errorf("%w: the key or login was refused (401)", engine.ErrUnavailable)
+			if t.phase == answered {
+				return err
+			}
+			return errors.Join(err, t.sink(runlog.Event{Type: runlog.UsageEvent})) // nothing was spent
 		}
 		t.outage = outage{retried: true, wait: time.Duration(e.Delay * float64(time.Millisecond))}
 		if t.outage.wait <= ownPause(e.Attempt) {
@@ -286,14 +286,6 @@ func (t *turn) begin(e event) error {
 	return t.sink(t.cost.request(""))
 }
 
-func (t *turn) keyRefused() error {
-	err := fmt.Errorf("%w: the key or login was refused (401)", engine.ErrUnavailable)
-	if t.phase == answered {
-		return err
-	}
-	return errors.Join(err, t.sink(runlog.Event{Type: runlog.UsageEvent})) // nothing was spent
-}
-
 func (e event) toolServer() (status string) {
 	for _, s := range e.Servers {
 		if s.Name == server {
@@ -322,8 +314,9 @@ func (t *turn) blocks(e event) error {
 			t.uses = append(t.uses, use{id: b.ID, name: b.Name})
 			err = t.sink(runlog.Event{Type: runlog.ToolUse, Tool: b.Name, ToolID: b.ID, Input: b.Input, Parent: e.CalledBy})
 		case "tool_result":
-			t.finished(b)
-			err = t.sink(runlog.Event{Type: runlog.ToolResult, Tool: t.nameOf(b.ToolUseID), ToolID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError, Parent: e.CalledBy})
+			u, text := t.use(b.ToolUseID), textOf(b.Content)
+			u.done, u.unheard = !b.IsError, b.IsError && unheard(text)
+			err = t.sink(runlog.Event{Type: runlog.ToolResult, Tool: u.name, ToolID: b.ToolUseID, Text: text, IsError: b.IsError, Parent: e.CalledBy})
 		}
 		if err != nil {
 			return err
@@ -332,28 +325,19 @@ func (t *turn) blocks(e event) error {
 	return nil
 }
 
-func (t *turn) finished(b block) {
-	for i := range t.uses {
-		if t.uses[i].id == b.ToolUseID {
-			t.uses[i].done = !b.IsError
-			t.uses[i].unheard = b.IsError && unheard(textOf(b.Content))
-		}
+// use returns the tool use of an id; one that is not known has no name.
+func (t *turn) use(id string) *use {
+	i := slices.IndexFunc(t.uses, func(u use) bool { return u.id == id })
+	if i < 0 {
+		return &use{}
 	}
+	return &t.uses[i]
 }
 
 // unheard reports whether the command denied a tool use because the hook failed or gave no answer.
 func unheard(text string) bool {
 	return strings.HasPrefix(text, "PreToolUse:") && strings.Contains(text, " hook error: [") ||
 		strings.HasPrefix(text, "Permission to use ") && strings.Contains(text, "running in don't ask mode")
-}
-
-func (t *turn) nameOf(id string) string {
-	for _, u := range t.uses {
-		if u.id == id {
-			return u.name
-		}
-	}
-	return ""
 }
 
 // textOf returns the text of content, which is a string or a list of blocks.

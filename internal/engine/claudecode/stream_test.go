@@ -183,10 +183,10 @@ func TestOffered(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 	for list, taken := range map[string]bool{`["a","looker"]`: true, `["a"]`: false, `[]`: false, ``: false, `[{"name":"looker"}]`: false} {
-		if err := (event{Agents: []byte(list)}).lacks("looker"); (err == nil) != taken {
+		if err := (event{Agents: []byte(list)}).lacks(&engine.Subagent{Name: "looker"}); (err == nil) != taken {
 			t.Errorf("%s: %v", list, err)
 		}
-		if err := (event{Agents: []byte(list)}).lacks(""); err != nil {
+		if err := (event{Agents: []byte(list)}).lacks(nil); err != nil {
 			t.Errorf("%s: %v", list, err)
 		}
 	}
