@@ -49,13 +49,11 @@ func Holder(id string) string {
 
 func isUUID(id string) bool {
 	const form = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
-	if len(id) != len(form) {
-		return false
-	}
-	for i, r := range id {
-		if dash := form[i] == '-'; dash != (r == '-') || !dash && !strings.ContainsRune("0123456789abcdefABCDEF", r) {
-			return false
+	x := func(r rune) rune {
+		if strings.ContainsRune("0123456789abcdefABCDEF", r) {
+			return 'x'
 		}
+		return r
 	}
-	return true
+	return len(id) == len(form) && !strings.Contains(id, "x") && strings.Map(x, id) == form
 }

@@ -34,11 +34,17 @@ type cached struct {
 
 // book counts what an answer used.
 func (b *bill) book(u runlog.Usage, stop string) error {
-	cost, priced := b.model.Cost(model.Tokens(u))
-	b.usage, b.cached = b.usage.Add(u), cached{u.CacheRead + u.CacheWrite, b.now()}
-	took := b.asking.Milliseconds()
-	b.asking = 0
-	return b.record(runlog.Event{Usage: &u, Cost: cost, Unpriced: !priced && !b.local, Stop: stop, APIMillis: took})
+	e := b.used(&u)
+	e.Stop, e.APIMillis = stop, b.asking.Milliseconds()
+	b.cached, b.asking = cached{u.CacheRead + u.CacheWrite, b.now()}, 0
+	return b.record(e)
+}
+
+// used counts tokens, and returns their event with its price.
+func (b *bill) used(u *runlog.Usage) runlog.Event {
+	cost, priced := b.model.Cost(model.Tokens(*u))
+	b.usage = b.usage.Add(*u)
+	return runlog.Event{Usage: u, Cost: cost, Unpriced: !priced && !b.local}
 }
 
 // bookPart counts what is known of an answer that broke off.

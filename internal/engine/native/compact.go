@@ -70,14 +70,6 @@ func user(blocks []transcript.Block) transcript.Message {
 	return transcript.Message{Role: transcript.User, Content: blocks}
 }
 
-// compactIfFull compacts a conversation that fills its window, also in the middle of a turn.
-func (t *turn) compactIfFull(ctx context.Context) error {
-	if t.size() < t.window()*fullAt/100 || t.uncompacted {
-		return nil
-	}
-	return t.tryCompact(ctx)
-}
-
 // tryCompact compacts without being asked. If that fails the turn goes on as long as the service takes the conversation. A failure that
 // was paid for is recorded in the transcript, for later turns.
 func (t *turn) tryCompact(ctx context.Context) error {

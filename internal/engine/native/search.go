@@ -101,10 +101,10 @@ func (b *bill) affordSearch(ctx context.Context) error {
 
 // bookSearch counts what a search has cost. The conversation, and what the service keeps of it, are as they were.
 func (b *bill) bookSearch(found provider.Found) error {
-	if found.Usage == (runlog.Usage{}) && found.Searches == 0 {
-		return b.record(runlog.Event{})
+	var e runlog.Event
+	if found.Usage != (runlog.Usage{}) || found.Searches > 0 {
+		e = b.used(&found.Usage)
+		e.Cost += float64(found.Searches) * searchPrice
 	}
-	cost, priced := b.model.Cost(model.Tokens(found.Usage))
-	b.usage = b.usage.Add(found.Usage)
-	return b.record(runlog.Event{Usage: &found.Usage, Cost: cost + float64(found.Searches)*searchPrice, Unpriced: !priced && !b.local})
+	return b.record(e)
 }

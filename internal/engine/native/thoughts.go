@@ -42,13 +42,4 @@ func (t *turn) messages(entries []transcript.Entry) []transcript.Message {
 	return messages
 }
 
-// thoughtUnder returns the Prefix of the entry of an answer to the latest question.
-func (h asking) thoughtUnder(m transcript.Message) string {
-	switch {
-	case h.plain:
-		return transcript.Plain
-	case len(m.Unthought().Content) < len(m.Content):
-		return h.prefix
-	}
-	return ""
-}
+func thought(m transcript.Message) bool { return len(m.Unthought().Content) < len(m.Content) }

@@ -61,8 +61,10 @@ func (t *turn) work(ctx context.Context) error {
 // long is compacted once and sent again.
 func (t *turn) answer(ctx context.Context) (provider.Answer, error) {
 	for compacted := false; ; compacted = true {
-		if err := t.compactIfFull(ctx); err != nil {
-			return provider.Answer{}, err
+		if t.size() >= t.window()*fullAt/100 && !t.uncompacted {
+			if err := t.tryCompact(ctx); err != nil {
+				return provider.Answer{}, err
+			}
 		}
 		a, err := t.ask(ctx, !compacted)
 		if !errors.Is(err, errMustCompact) {
@@ -80,11 +82,10 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 	id := t.how.model.ID
 	switch a.Stop {
 	case provider.EndTurn:
-		thought := len(a.Message.Unthought().Content) < len(a.Message.Content)
 		switch silent := first && !t.request.Input.Nudge && strings.TrimSpace(a.Message.Text()) == ""; {
-		case silent && thought && t.request.Input.Awaited:
+		case silent && thought(a.Message) && t.request.Input.Awaited:
 			return fmt.Errorf("%s answered with thinking only", id)
-		case silent && !thought:
+		case silent && !thought(a.Message):
 			return fmt.Errorf("%s gave an empty answer", id)
 		}
 	case provider.MaxTokens:
@@ -99,7 +100,11 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 func (t *turn) hear(a provider.Answer) error {
 	if len(a.Message.Content) > 0 {
 		entry := t.talk.entry(a.Message)
-		entry.Prefix = t.how.thoughtUnder(a.Message)
+		if t.how.plain {
+			entry.Prefix = transcript.Plain
+		} else if thought(a.Message) {
+			entry.Prefix = t.how.prefix
+		}
 		entry.Tokens, entry.More = length(a.Usage), len(toolUses(a.Message)) == 0 && a.Stop != provider.EndTurn
 		if err := t.talk.add(t.durability(a.Message), entry); err != nil {
 			return err

@@ -101,7 +101,9 @@ func openaiRequest(r Request, baseURL string) chatRequest {
 	for _, t := range r.Tools {
 		q.Tools = append(q.Tools, chatTool{callType, chatToolSpec{t.Name, t.Description, schema(t)}})
 	}
-	if under(host, "api.openai.com") || refusesMaxTokens(r.Model) {
+	// Newer models want the limit of the answer under its new name. Most servers of other models know the old name only.
+	newer := slices.ContainsFunc([]string{"o1", "o3", "o4", "gpt-5", "gpt-6"}, func(series string) bool { return strings.HasPrefix(r.Model, series) })
+	if under(host, "api.openai.com") || newer {
 		q.MaxCompletionTokens = r.MaxTokens
 	} else {
 		q.MaxTokens = r.MaxTokens
@@ -116,13 +118,6 @@ func hostOf(address string) string {
 		return ""
 	}
 	return u.Hostname()
-}
-
-// refusesMaxTokens reports whether a model wants the limit of the answer under its new name. Most servers of other models know
-// the old name only.
-func refusesMaxTokens(model string) bool {
-	newer := []string{"o1", "o3", "o4", "gpt-5", "gpt-6"}
-	return slices.ContainsFunc(newer, func(series string) bool { return strings.HasPrefix(model, series) })
 }
 
 func openaiMessages(r Request, host string) []chatMessage {
