@@ -17,15 +17,11 @@ type answerOptions struct{ wait, goOn bool }
 
 func newAnswer(d *Deps) *cobra.Command {
 	var o answerOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "answer RUN TEXT...|N|-",
-		Short:       "Answer the question of a run that waits",
-		Args:        cobra.MinimumNArgs(1),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	cmd := command(agentNever(refused), "answer RUN TEXT...|N|-", "Answer the question of a run that waits",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runAnswer(ctx, d, h, o, args[0], args[1:])
-		}),
-	}
+		}))
+	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.Flags().BoolVarP(&o.wait, "wait", "w", false, "continue the run in this process, and exit with the status of its outcome")
 	cmd.Flags().BoolVar(&o.goOn, "continue", false, "continue a run whose question is answered, or end one whose question has expired")
 	_ = cmd.Flags().MarkHidden("continue") // the flag exists

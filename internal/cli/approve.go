@@ -23,12 +23,8 @@ type approveOptions struct{ all, list bool }
 
 func newApprove(d *Deps) *cobra.Command {
 	var o approveOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "approve [JOB...]",
-		Short:       "List and approve jobs that ask for more permissions",
-		RunE:        func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, o, args) },
-	}
+	cmd := command(agentNever(refused), "approve [JOB...]", "List and approve jobs that ask for more permissions",
+		func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, o, args) })
 	cmd.Flags().BoolVar(&o.all, "all", false, "ask about everything that waits for approval")
 	cmd.Flags().BoolVar(&o.list, "list", false, "list what is already approved as well")
 	return withJSON(d, cmd, "list as one JSON object per line")

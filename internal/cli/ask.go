@@ -63,11 +63,8 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 
 func newAsk(d *Deps) *cobra.Command {
 	var o askOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "ask [TEXT...]",
-		Short:       "Ask the agent one question; ollim -p is the same",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentNever(nested), "ask [TEXT...]", "Ask the agent one question; ollim -p is the same",
+		func(cmd *cobra.Command, args []string) error {
 			o.text = strings.TrimSpace(strings.Join(args, " "))
 			f := cmd.Flags()
 			o.empty = f.Changed("resume") && o.resume == "" || f.Changed("session") && o.file == ""
@@ -75,8 +72,7 @@ func newAsk(d *Deps) *cobra.Command {
 				return err
 			}
 			return runAsk(cmd.Context(), d, o)
-		},
-	}
+		})
 	o.flags(cmd.Flags())
 	return cmd
 }

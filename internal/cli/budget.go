@@ -22,18 +22,14 @@ type budgetRow struct {
 }
 
 func newBudget(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "budget",
-		Aliases:     []string{"budgets"},
-		Short:       "Show the ping budget",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("unknown command %q: want set", args[0])
-			}
-			return nil
-		},
-		RunE: inAnyHome(d, func(_ context.Context, h app.Home, _ []string) error { return runBudget(d, h) }),
+	cmd := command(agentAll(), "budget", "Show the ping budget",
+		inAnyHome(d, func(_ context.Context, h app.Home, _ []string) error { return runBudget(d, h) }))
+	cmd.Aliases = []string{"budgets"}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("unknown command %q: want set", args[0])
+		}
+		return nil
 	}
 	cmd.AddCommand(newBudgetSet(d))
 	return withJSON(d, cmd, "as one JSON object")
@@ -59,12 +55,8 @@ func runBudget(d *Deps, h app.Home) error {
 
 func newBudgetSet(d *Deps) *cobra.Command {
 	var capacity, rate int
-	cmd := &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "set [--capacity N] [--rate MINUTES]",
-		Short:       "Change the capacity and the refill rate of the ping budget",
-		Args:        cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := command(agentNever(nested), "set [--capacity N] [--rate MINUTES]", "Change the capacity and the refill rate of the ping budget",
+		func(cmd *cobra.Command, _ []string) error {
 			given := func(name string, value *int) *int {
 				if cmd.Flags().Changed(name) {
 					return value
@@ -72,8 +64,8 @@ func newBudgetSet(d *Deps) *cobra.Command {
 				return nil
 			}
 			return runBudgetSet(cmd.Context(), d, given("capacity", &capacity), given("rate", &rate))
-		},
-	}
+		})
+	cmd.Args = cobra.NoArgs
 	cmd.Flags().IntVar(&capacity, "capacity", 0, "maximum number of tokens, 0 to 1000")
 	cmd.Flags().IntVar(&rate, "rate", 0, "minutes until a token is refilled, 1 to 10080")
 	return cmd

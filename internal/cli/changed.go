@@ -16,14 +16,10 @@ import (
 
 func newChanged(d *Deps) *cobra.Command {
 	var allowEmpty bool
-	cmd := &cobra.Command{
-		Annotations: agentOwn(""),
-		Use:         "changed KEY",
-		Short:       "Print how standard input differs from the last time",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentOwn(""), "changed KEY", "Print how standard input differs from the last time",
+		func(cmd *cobra.Command, args []string) error {
 			return notOne(runChanged(cmd.Context(), d, args[0], allowEmpty))
-		},
-	}
+		})
 	cmd.Flags().BoolVar(&allowEmpty, "allow-empty", false, "accept empty input as a value instead of an error")
 	return cmd
 }

@@ -47,19 +47,15 @@ func (o *chatOptions) flags(f *pflag.FlagSet) {
 func newChat(d *Deps) *cobra.Command {
 	var o chatOptions
 	var of channelOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "chat [TEXT...]",
-		Short:       "Talk with the agent in the main conversation",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentNever(nested), "chat [TEXT...]", "Talk with the agent in the main conversation",
+		func(cmd *cobra.Command, args []string) error {
 			if of.given(cmd.Flags()) {
 				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), o, of)
 			}
 			o.text = strings.Join(args, " ")
 			o.typed = o.text
 			return runChat(cmd.Context(), d, o)
-		},
-	}
+		})
 	o.flags(cmd.Flags())
 	of.flags(cmd.Flags())
 	return cmd

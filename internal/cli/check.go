@@ -22,12 +22,8 @@ import (
 )
 
 func newCheck(d *Deps) *cobra.Command {
-	return withJSON(d, &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "check [FILE...]",
-		Short:       "Check job files, skills and settings, and print when each job fires next",
-		RunE:        func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args) },
-	}, jsonLines)
+	return withJSON(d, command(agentAll(), "check [FILE...]", "Check job files, skills and settings, and print when each job fires next",
+		func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args) }), jsonLines)
 }
 
 func runCheck(ctx context.Context, d *Deps, files []string) error {

@@ -12,61 +12,45 @@ import (
 
 func newConfig(d *Deps) *cobra.Command {
 	return group("config", "Show and change settings",
-		newList(d, &cobra.Command{
-			Annotations: agentNever(programs),
-			Use:         "list",
-			Short:       "List settings: key, value, origin",
-		}, "KEY VALUE ORIGIN", func(context.Context) ([]config.Item, error) {
-			c, err := d.Config()
-			if err != nil {
-				return nil, err
-			}
-			return c.Items(), nil
-		}, func(i config.Item) []any { return []any{i.Key, i.Text(), i.Origin} }),
-		&cobra.Command{
-			Annotations: agentNever(programs),
-			Use:         "get KEY",
-			Short:       "Print the value of one setting",
-			RunE: func(_ *cobra.Command, args []string) error {
+		newList(d, agentNever(programs), "list", "List settings: key, value, origin", "KEY VALUE ORIGIN",
+			func(context.Context) ([]config.Item, error) {
 				c, err := d.Config()
 				if err != nil {
-					return err
+					return nil, err
 				}
-				item, err := c.Get(args[0])
-				if err != nil {
-					return hint(err, "ollim config list")
-				}
-				return d.answer(item.Text(), nil)
-			},
-		}, newConfigSet(d))
+				return c.Items(), nil
+			}, func(i config.Item) []any { return []any{i.Key, i.Text(), i.Origin} }),
+		command(agentNever(programs), "get KEY", "Print the value of one setting", func(_ *cobra.Command, args []string) error {
+			c, err := d.Config()
+			if err != nil {
+				return err
+			}
+			item, err := c.Get(args[0])
+			if err != nil {
+				return hint(err, "ollim config list")
+			}
+			return d.answer(item.Text(), nil)
+		}), newConfigSet(d))
 }
 
 func newConfigSet(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "set KEY VALUE...",
-		Short:       "Change one setting in config.yaml and keep the rest; several values make a list",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	cmd := command(agentNever(nested), "set KEY VALUE...", "Change one setting in config.yaml and keep the rest; several values make a list",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			values := args[1:]
 			if len(values) > 1 && values[0] == "--" { // the end of the flags
 				values = values[1:]
 			}
 			return h.Set(ctx, args[0], values...)
-		}),
-	}
+		}))
 	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …
 	return cmd
 }
 
 func newNames(d *Deps) *cobra.Command {
 	var user, bot string
-	cmd := &cobra.Command{
-		Annotations: agentOwn("update_names"),
-		Use:         "names [--user NAME] [--bot NAME]",
-		Short:       "Show or set the names of the owner and the agent",
-		Args:        cobra.NoArgs,
-		RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runNames(ctx, d, h, user, bot) }),
-	}
+	cmd := command(agentOwn("update_names"), "names [--user NAME] [--bot NAME]", "Show or set the names of the owner and the agent",
+		inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runNames(ctx, d, h, user, bot) }))
+	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&user, "user", "", "name of the owner")
 	cmd.Flags().StringVar(&bot, "bot", "", "name of the agent")
 	return withJSON(d, cmd, "print the names as one JSON object")

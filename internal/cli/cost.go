@@ -25,12 +25,8 @@ type costRow struct {
 
 func newCost(d *Deps) *cobra.Command {
 	var by, since string
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "cost",
-		Short:       "Show the cost of runs: key, runs, USD, tokens in, tokens out",
-		RunE:        func(*cobra.Command, []string) error { return runCost(d, by, since) },
-	}
+	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, tokens out",
+		func(*cobra.Command, []string) error { return runCost(d, by, since) })
 	cmd.Flags().StringVar(&by, "by", "job", "group by job, day or model")
 	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back")
 	return withJSON(d, cmd, jsonLines)

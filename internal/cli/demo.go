@@ -30,17 +30,13 @@ type demoOptions struct {
 
 func newDemo(d *Deps) *cobra.Command {
 	var o demoOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "demo",
-		Short:       "Show a routine at work in a temporary directory, without an account",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := command(agentNever(programs), "demo", "Show a routine at work in a temporary directory, without an account",
+		func(cmd *cobra.Command, _ []string) error {
 			if o.receive != "" {
 				return receive(d.In, o.receive)
 			}
 			return runDemo(cmd.Context(), d, o)
-		},
-	}
+		})
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the data directory")
 	cmd.Flags().StringVar(&o.receive, "receive", "", "append standard input to a file: the demo's own delivery command")
 	_ = cmd.Flags().MarkHidden("receive") // cannot fail: it was defined in the line above

@@ -21,24 +21,12 @@ import (
 
 func newDiscord(d *Deps) *cobra.Command {
 	return group("discord", "Connect the agent to Discord",
-		&cobra.Command{
-			Annotations: agentNever(nested),
-			Use:         "listen",
-			Short:       "Answer messages to the bot on Discord, as a service",
-			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordListen(ctx, d, h) }),
-		},
-		withJSON(d, &cobra.Command{
-			Annotations: agentNever(refused),
-			Use:         "check",
-			Short:       "Check the connection with Discord, and say what to fix",
-			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordCheck(ctx, d, h) }),
-		}, jsonLines),
-		&cobra.Command{
-			Annotations: agentNever(refused),
-			Use:         "sync",
-			Short:       "Register the slash commands with Discord",
-			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordSync(ctx, d, h) }),
-		},
+		command(agentNever(nested), "listen", "Answer messages to the bot on Discord, as a service",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordListen(ctx, d, h) })),
+		withJSON(d, command(agentNever(refused), "check", "Check the connection with Discord, and say what to fix",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordCheck(ctx, d, h) })), jsonLines),
+		command(agentNever(refused), "sync", "Register the slash commands with Discord",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordSync(ctx, d, h) })),
 	)
 }
 

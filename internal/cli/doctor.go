@@ -18,17 +18,13 @@ import (
 
 func newDoctor(d *Deps) *cobra.Command {
 	var asCron, send bool
-	cmd := &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "doctor",
-		Short:       "Check the installation, and say what to do about each fault",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentNever(nested), "doctor", "Check the installation, and say what to do about each fault",
+		func(cmd *cobra.Command, args []string) error {
 			if asCron {
 				return d.asCron(cmd, args)
 			}
 			return runDoctor(cmd.Context(), d, send)
-		},
-	}
+		})
 	cmd.Flags().BoolVar(&asCron, "as-cron", false, "make all checks with cron's environment, from /")
 	cmd.Flags().BoolVar(&send, "send", false, "also send you a test message")
 	return withJSON(d, cmd, jsonLines)

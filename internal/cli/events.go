@@ -21,12 +21,8 @@ type eventsOptions struct {
 
 func newEvents(d *Deps) *cobra.Command {
 	var o eventsOptions
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "events",
-		Short:       "Print what all runs did as one stream of JSON lines",
-		RunE:        inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, o) }),
-	}
+	cmd := command(agentAll(), "events", "Print what all runs did as one stream of JSON lines",
+		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, o) }))
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "then print new events as they happen, until a signal or until the reader closes the pipe")
 	cmd.Flags().StringVar(&o.since, "since", "", "how far to look back, such as 1d; 0 prints only what happens from now on (default: everything)")
 	return cmd

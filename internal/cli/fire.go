@@ -47,26 +47,21 @@ func newFire(d *Deps) *cobra.Command {
 	var o fireOptions
 	var inbox string
 	var alone, asCron bool
-	cmd := &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "fire JOB... [-]",
-		Short:       "Run jobs now, once each",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if inbox != "" {
-				return cobra.NoArgs(cmd, args)
-			}
-			return cobra.MinimumNArgs(1)(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case inbox != "":
-				return runFireEntry(cmd.Context(), d, inbox, alone)
-			case asCron:
-				return d.asCron(cmd, args)
-			}
-			o.jobs = args
-			return runFire(cmd.Context(), d, o)
-		},
+	cmd := command(agentNever(nested), "fire JOB... [-]", "Run jobs now, once each", func(cmd *cobra.Command, args []string) error {
+		switch {
+		case inbox != "":
+			return runFireEntry(cmd.Context(), d, inbox, alone)
+		case asCron:
+			return d.asCron(cmd, args)
+		}
+		o.jobs = args
+		return runFire(cmd.Context(), d, o)
+	})
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if inbox != "" {
+			return cobra.NoArgs(cmd, args)
+		}
+		return cobra.MinimumNArgs(1)(cmd, args)
 	}
 	f := cmd.Flags()
 	o.flags(f)

@@ -21,57 +21,28 @@ import (
 func newFork(d *Deps) *cobra.Command {
 	return group("fork", "Branch the main conversation for one topic",
 		newForkStart(d),
-		withJSON(d, &cobra.Command{
-			Annotations: agentAll(),
-			Use:         "status",
-			Short:       "Show the open fork, one key and value per line",
-			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h) }),
-		}, "print the fork as one JSON object"),
-		&cobra.Command{
-			Annotations: agentOwn(runlog.SaveContext),
-			Use:         "save",
-			Short:       "Make the fork the main conversation",
-			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) }),
-		},
-		&cobra.Command{
-			Annotations: agentNever(nested),
-			Use:         "report",
-			Short:       "Drop the fork, and keep its agent's summary as a pending update",
-			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) }),
-		},
-		&cobra.Command{
-			Annotations: agentOwn(runlog.ExitFork),
-			Use:         "exit",
-			Short:       "Drop the fork",
-			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
-		}, newForkReply(d),
+		withJSON(d, command(agentAll(), "status", "Show the open fork, one key and value per line",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h) })), "print the fork as one JSON object"),
+		command(agentOwn(runlog.SaveContext), "save", "Make the fork the main conversation",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) })),
+		command(agentNever(nested), "report", "Drop the fork, and keep its agent's summary as a pending update",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) })),
+		command(agentOwn(runlog.ExitFork), "exit", "Drop the fork",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) })), newForkReply(d),
 		// Tick starts it.
-		&cobra.Command{
-			Annotations: agentNever(nested),
-			Use:         "nudge",
-			Hidden:      true,
-			Short:       "Let the agent of an idle fork ask whether to end it",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+		hidden(command(agentNever(nested), "nudge", "Let the agent of an idle fork ask whether to end it",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 				r, err := h.Runner(false).NudgeFork(ctx, runner.Options{})
-				if r.ID == "" {
-					return err
-				}
 				return (&fireOptions{scheduled: true}).verdict(d, r, err)
-			}),
-		},
-	)
+			}))))
 }
 
 func newForkStart(d *Deps) *cobra.Command {
 	var model string
-	cmd := &cobra.Command{
-		Annotations: agentOwn(runlog.EnterFork),
-		Use:         "start [TOPIC...]",
-		Short:       "Open an interactive fork",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentOwn(runlog.EnterFork), "start [TOPIC...]", "Open an interactive fork",
+		func(cmd *cobra.Command, args []string) error {
 			return runForkStart(cmd.Context(), d, strings.Join(args, " "), model)
-		},
-	}
+		})
 	cmd.Flags().StringVar(&model, "model", "", "use this model")
 	return cmd
 }
@@ -206,11 +177,8 @@ func runForkExit(ctx context.Context, d *Deps, h app.Home) error {
 
 func newForkReply(d *Deps) *cobra.Command {
 	var model string
-	cmd := &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "reply MESSAGE TEXT...",
-		Short:       "Reply to a message that an agent sent",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	cmd := command(agentNever(nested), "reply MESSAGE TEXT...", "Reply to a message that an agent sent",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			text, err := wordsOrInput(d, args[1:])
 			if err != nil {
 				return err
@@ -219,8 +187,7 @@ func newForkReply(d *Deps) *cobra.Command {
 				return usage("the reply is empty")
 			}
 			return runForkReply(ctx, d, h, args[0], text, model)
-		}),
-	}
+		}))
 	cmd.Flags().StringVar(&model, "model", "", "use this model")
 	return cmd
 }

@@ -16,19 +16,17 @@ import (
 )
 
 func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "help [COMMAND | PAGE | all | search WORDS...]",
-		Short:       "Show help for a command, or a manual page; all lists all commands, search searches the manuals",
-		Args:        cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error {
+	cmd := command(agentAll(), "help [COMMAND | PAGE | all | search WORDS...]",
+		"Show help for a command, or a manual page; all lists all commands, search searches the manuals",
+		func(_ *cobra.Command, args []string) error {
 			if file, found := pageOf(args); found {
 				return d.showPage(file)
 			}
 			d.page()
 			return runHelp(d, root, args)
-		},
-	}
+		})
+	cmd.Args = cobra.ArbitraryArgs
+	return cmd
 }
 
 func runHelp(d *Deps, root *cobra.Command, args []string) error {

@@ -34,15 +34,11 @@ type importCrontabOptions struct {
 
 func newImportCrontab(d *Deps) *cobra.Command {
 	var o importCrontabOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "crontab [FILE|-]",
-		Short:       "Convert crontab lines that run claude -p into routines",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentNever(refused), "crontab [FILE|-]", "Convert crontab lines that run claude -p into routines",
+		func(cmd *cobra.Command, args []string) error {
 			o.file = strings.Join(args, "") // one at most
 			return runImportCrontab(cmd.Context(), d, o)
-		},
-	}
+		})
 	cmd.Flags().BoolVar(&o.write, "write", false, "create the files")
 	return cmd
 }

@@ -36,12 +36,8 @@ const noAnswer = "none"
 
 func newInit(d *Deps) *cobra.Command {
 	var o initOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "init",
-		Short:       "Create the data directory, its settings and a sample routine",
-		RunE:        func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) },
-	}
+	cmd := command(agentNever(programs), "init", "Create the data directory, its settings and a sample routine",
+		func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) })
 	f := cmd.Flags()
 	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")
 	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native, script:FILE or none (default: claude-code if the claude "+

@@ -20,14 +20,10 @@ import (
 )
 
 func newJobEdit(d *Deps, kind job.Kind) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "edit JOB",
-		Short:       "Edit a " + string(kind) + " file in $VISUAL or $EDITOR; only a valid result is saved",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	return command(agentNever(programs), "edit JOB", "Edit a "+string(kind)+" file in $VISUAL or $EDITOR; only a valid result is saved",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runJobEdit(ctx, d, h, kind, args[0])
-		}),
-	}
+		}))
 }
 
 func runJobEdit(ctx context.Context, d *Deps, h app.Home, kind job.Kind, name string) error {
@@ -118,18 +114,13 @@ func (d *Deps) openEditor(ctx context.Context, path string) error {
 }
 
 func newJobRm(d *Deps, kind job.Kind, short string) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "rm JOB...",
-		Short:       short,
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			s, err := h.Jobs.Load() // no warnings: the file to be deleted may be among the bad ones
-			if err != nil {
-				return err
-			}
-			return d.each(string(kind)+" rm", args, func(name string) error { return removeJob(ctx, d, h, s, kind, name) })
-		}),
-	}
+	return command(agentNever(refused), "rm JOB...", short, inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+		s, err := h.Jobs.Load() // no warnings: the file to be deleted may be among the bad ones
+		if err != nil {
+			return err
+		}
+		return d.each(string(kind)+" rm", args, func(name string) error { return removeJob(ctx, d, h, s, kind, name) })
+	}))
 }
 
 // removeJob keeps the session of a file that could not be read: its id is not known for certain.

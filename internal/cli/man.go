@@ -17,14 +17,10 @@ import (
 
 func newMan(d *Deps) *cobra.Command {
 	return group("man", "Install the manual pages",
-		&cobra.Command{
-			Annotations: agentNever(refused),
-			Use:         "install [DIR]",
-			Short:       "Install the manual pages for man",
-			RunE: func(cmd *cobra.Command, args []string) error {
+		command(agentNever(refused), "install [DIR]", "Install the manual pages for man",
+			func(cmd *cobra.Command, args []string) error {
 				return runManInstall(cmd.Context(), d, strings.Join(args, "")) // one at most
-			},
-		},
+			}),
 	)
 }
 

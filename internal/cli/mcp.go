@@ -14,36 +14,29 @@ import (
 )
 
 func newMCP(d *Deps) *cobra.Command {
+	// The Claude Code engine starts it for each MCP server that a run may use.
+	connect := hidden(command(agentNever(programs), "connect SERVER PATTERN...",
+		"Serve the tools of an MCP server that the patterns name, to the run that OLLIM_RUN names",
+		func(cmd *cobra.Command, args []string) error {
+			tools, err := d.ServerTools(cmd.Context(), args[0], args[1:])
+			if err != nil {
+				return err
+			}
+			defer tools.Close()
+			return serveTools(cmd.Context(), d, tools)
+		}))
+	connect.Args = cobra.MinimumNArgs(1)
 	return group("mcp", "Serve the agent's tools over the Model Context Protocol",
-		&cobra.Command{
-			Annotations: agentNever(programs),
-			Use:         "serve",
-			Short:       "Serve the agent's tools on standard input and output",
-			RunE:        func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) },
-		},
-		// The Claude Code engine starts it for each MCP server that a run may use.
-		&cobra.Command{
-			Annotations: agentNever(programs),
-			Use:         "connect SERVER PATTERN...",
-			Short:       "Serve the tools of an MCP server that the patterns name, to the run that OLLIM_RUN names",
-			Hidden:      true,
-			Args:        cobra.MinimumNArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return runMCPConnect(cmd.Context(), d, args[0], args[1:])
-			},
-		},
-		&cobra.Command{
-			Annotations: agentNever(programs),
-			Use:         "tools", Short: "List the tools of the run that OLLIM_RUN names", Hidden: true,
-			RunE: func(*cobra.Command, []string) error {
-				tools, err := d.insideTools()
-				if err != nil {
-					return err
-				}
-				return records(d, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, t.Description} })
-			},
-		},
-	)
+		command(agentNever(programs), "serve", "Serve the agent's tools on standard input and output",
+			func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) }),
+		connect,
+		hidden(command(agentNever(programs), "tools", "List the tools of the run that OLLIM_RUN names", func(*cobra.Command, []string) error {
+			tools, err := d.insideTools()
+			if err != nil {
+				return err
+			}
+			return records(d, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, t.Description} })
+		})))
 }
 
 func runMCPServe(ctx context.Context, d *Deps) error {
@@ -51,16 +44,10 @@ func runMCPServe(ctx context.Context, d *Deps) error {
 	if err != nil {
 		return err
 	}
-	s := mcp.Server{Tools: tools, Version: version(), Warn: d.warn}
-	return s.Serve(ctx, d.In, d.Stdout)
+	return serveTools(ctx, d, tools)
 }
 
-func runMCPConnect(ctx context.Context, d *Deps, name string, patterns []string) error {
-	tools, err := d.ServerTools(ctx, name, patterns)
-	if err != nil {
-		return err
-	}
-	defer tools.Close()
+func serveTools(ctx context.Context, d *Deps, tools mcp.Tools) error {
 	s := mcp.Server{Tools: tools, Version: version(), Warn: d.warn}
 	return s.Serve(ctx, d.In, d.Stdout)
 }
@@ -76,19 +63,12 @@ func (d *Deps) insideTools() (*tools.Set, error) {
 
 // newHook is what the engine calls, not people: `hook pre-tool` before every use of a tool, `hook stop` at the end of a turn.
 func newHook(d *Deps) *cobra.Command {
-	cmd := group("hook", "Commands that the Claude Code engine calls",
-		newHookVerb(d, "pre-tool", "Allow or deny a use of a tool", claudecode.Hook.PreTool),
-		newHookVerb(d, "stop", "Remind the agent of a report that it owes", claudecode.Hook.Stop))
-	cmd.Hidden = true
-	return cmd
-}
-
-func newHookVerb(d *Deps, use, short string, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         use, Short: short,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runHook(cmd.Context(), d, act) },
+	verb := func(use, short string, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) *cobra.Command {
+		return command(agentNever(programs), use, short, func(cmd *cobra.Command, _ []string) error { return runHook(cmd.Context(), d, act) })
 	}
+	return hidden(group("hook", "Commands that the Claude Code engine calls",
+		verb("pre-tool", "Allow or deny a use of a tool", claudecode.Hook.PreTool),
+		verb("stop", "Remind the agent of a report that it owes", claudecode.Hook.Stop)))
 }
 
 // hookError makes the engine block what it asked about: exit status 2 does, any other failure lets it pass.

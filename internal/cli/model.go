@@ -10,12 +10,8 @@ import (
 
 func newModel(d *Deps) *cobra.Command {
 	return group("model", "The table of models",
-		newList(d, &cobra.Command{
-			Annotations: agentAll(),
-			Use:         "list",
-			Short: "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, " +
-				"cache write",
-		}, "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells),
+		newList(d, agentAll(), "list", "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, "+
+			"cache write", "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells),
 	)
 }
 

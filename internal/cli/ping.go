@@ -34,15 +34,11 @@ type pingOptions struct {
 
 func newPing(d *Deps) *cobra.Command {
 	var o pingOptions
-	cmd := &cobra.Command{
-		Annotations: agentOwn("ping_user"),
-		Use:         "ping [TEXT...|-]",
-		Short:       "Send the owner a message",
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	cmd := command(agentOwn("ping_user"), "ping [TEXT...|-]", "Send the owner a message",
+		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.text = strings.Join(args, " ")
 			return runPing(ctx, d, h, o)
-		}),
-	}
+		}))
 	cmd.Flags().StringVar(&o.embed, "embed", "", "send structured data, as JSON with title, description, url, color, fields, "+
 		"footer and buttons; - reads it from standard input")
 	cmd.Flags().StringVar(&o.file, "file", "", "attach this file, at most 10 MiB")

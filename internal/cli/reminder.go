@@ -21,16 +21,11 @@ import (
 
 func newReminder(d *Deps) *cobra.Command {
 	return group("reminder", "Manage reminders: jobs that run once",
-		newList(d, &cobra.Command{
-			Annotations: map[string]string{agentKey: "all", toolKey: "list_reminders"},
-			Use:         "list",
-			Short:       "List reminders by time: id, time, state, description",
-		}, "ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} }), newJobShow(d, job.Reminder), newReminderAdd(d),
-		&cobra.Command{
-			Annotations: agentOwn("cancel_reminder"),
-			Use:         "cancel REMINDER...",
-			Short:       "Delete pending reminders",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+		newList(d, map[string]string{agentKey: "all", toolKey: "list_reminders"}, "list", "List reminders by time: id, time, state, description",
+			"ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} }),
+		newJobShow(d, job.Reminder), newReminderAdd(d),
+		command(agentOwn("cancel_reminder"), "cancel REMINDER...", "Delete pending reminders",
+			inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 				return d.each("reminder cancel", args, func(name string) error {
 					if d.inside() {
 						_, err := d.useTool(ctx, h, "cancel_reminder", map[string]any{"id": name})
@@ -38,13 +33,9 @@ func newReminder(d *Deps) *cobra.Command {
 					}
 					return cancelReminder(h, name)
 				})
-			}),
-		},
-		&cobra.Command{
-			Annotations: agentOwn("follow_up_chain"),
-			Use:         "follow-up DELAY",
-			Short:       "Inside the run of a chained reminder: run it again after DELAY, such as 30m",
-			RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			})),
+		command(agentOwn("follow_up_chain"), "follow-up DELAY", "Inside the run of a chained reminder: run it again after DELAY, such as 30m",
+			inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 				if !d.inside() {
 					return hint(fmt.Errorf("%w: not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])
 				}
@@ -53,20 +44,15 @@ func newReminder(d *Deps) *cobra.Command {
 					return usage("%v", err)
 				}
 				return d.answer(d.useTool(ctx, h, "follow_up_chain", map[string]any{"minutes_from_now": int(delay / time.Minute)}))
-			}),
-		},
+			})),
 	)
 }
 
 func newRemind(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentOwn("add_reminder"),
-		Use:         "remind WHEN TEXT...|-",
-		Short:       "Set a plain reminder: text that is delivered without an agent; prints its id and time",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	return command(agentOwn("add_reminder"), "remind WHEN TEXT...|-", "Set a plain reminder: text that is delivered without an agent; prints its id and time",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runRemind(ctx, d, h, args[0], args[1:])
-		}),
-	}
+		}))
 }
 
 func runRemind(ctx context.Context, d *Deps, h app.Home, at string, words []string) error {

@@ -24,16 +24,12 @@ type reminderAddOptions struct {
 
 func newReminderAdd(d *Deps) *cobra.Command {
 	var o reminderAddOptions
-	cmd := &cobra.Command{
-		Annotations: agentOwn("add_reminder"),
-		Use:         "add (--in DELAY | --at TIME) BODY...|-",
-		Short:       "Add a reminder for the agent; prints its id and time",
-		Args:        cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentOwn("add_reminder"), "add (--in DELAY | --at TIME) BODY...|-", "Add a reminder for the agent; prints its id and time",
+		func(cmd *cobra.Command, args []string) error {
 			o.body = strings.Join(args, " ")
 			return runReminderAdd(cmd.Context(), d, o)
-		},
-	}
+		})
+	cmd.Args = cobra.MinimumNArgs(1)
 	f := cmd.Flags()
 	f.StringVar(&o.in, "in", "", "delay from now")
 	f.StringVar(&o.at, "at", "", "time, in the configured zone")

@@ -98,6 +98,17 @@ func plainFlag(err error) error {
 	return fmt.Errorf("--%s %q: %s", bad.GetFlag().Name, bad.GetValue(), wanted)
 }
 
+// command makes a command. The words of use say how many arguments it takes.
+func command(access map[string]string, use, short string, run func(*cobra.Command, []string) error) *cobra.Command {
+	return &cobra.Command{Annotations: access, Use: use, Short: short, RunE: run}
+}
+
+// hidden leaves a command out of lists of commands.
+func hidden(cmd *cobra.Command) *cobra.Command {
+	cmd.Hidden = true
+	return cmd
+}
+
 // group makes a noun, whose verbs are its subcommands. Called without one it says which there are.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	var names []string

@@ -15,20 +15,17 @@ import (
 
 func newRoutine(d *Deps) *cobra.Command {
 	return group("routine", "Manage routines: jobs with a cron line",
-		newList(d, &cobra.Command{
-			Annotations: agentAll(),
-			Use:         "list",
-			Short:       "List routines: id, name, on or off, cron line, zone, mode, description",
-		}, "ID NAME STATE CRON ZONE MODE DESCRIPTION", func(context.Context) (rows []routineRow, err error) {
-			s, h, err := d.jobSet()
-			for _, j := range s.Only(job.Routine).Jobs {
-				rows = append(rows, routineRow{
-					ID: j.ID, Name: j.Name(), Cron: j.Cron, Timezone: j.Zone(h.Config.Zone).String(), Mode: j.Mode(),
-					Enabled: j.Enabled, Description: j.Description, Path: j.Path,
-				})
-			}
-			return rows, err
-		}, routineRow.cells), newJobShow(d, job.Routine), newRoutineAdd(d), newJobEdit(d, job.Routine),
+		newList(d, agentAll(), "list", "List routines: id, name, on or off, cron line, zone, mode, description",
+			"ID NAME STATE CRON ZONE MODE DESCRIPTION", func(context.Context) (rows []routineRow, err error) {
+				s, h, err := d.jobSet()
+				for _, j := range s.Only(job.Routine).Jobs {
+					rows = append(rows, routineRow{
+						ID: j.ID, Name: j.Name(), Cron: j.Cron, Timezone: j.Zone(h.Config.Zone).String(), Mode: j.Mode(),
+						Enabled: j.Enabled, Description: j.Description, Path: j.Path,
+					})
+				}
+				return rows, err
+			}, routineRow.cells), newJobShow(d, job.Routine), newRoutineAdd(d), newJobEdit(d, job.Routine),
 		newJobRm(d, job.Routine, "Delete routine files, and the sessions of persistent routines"),
 		newRoutineSwitch(d, "enable", "Enable routines", true),
 		newRoutineSwitch(d, "disable", "Disable routines, without deleting them", false))
@@ -68,11 +65,8 @@ func (r routineRow) cells() []any {
 }
 
 func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "show JOB...",
-		Short:       "Print " + string(kind) + " files as they are",
-		RunE: func(_ *cobra.Command, args []string) error {
+	return command(agentAll(), "show JOB...", "Print "+string(kind)+" files as they are",
+		func(_ *cobra.Command, args []string) error {
 			s, h, err := d.jobSet(args...)
 			if err != nil {
 				return err
@@ -89,8 +83,7 @@ func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 				}
 				return err
 			})
-		},
-	}
+		})
 }
 
 // maxShown is more than a job file may have, so that one that is too large can be looked at.
@@ -98,15 +91,11 @@ const maxShown = 64 << 20
 
 func newRoutineAdd(d *Deps) *cobra.Command {
 	var o jobAdd
-	cmd := &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "add [NAME] BODY|-",
-		Short:       "Add a routine and print its id",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentNever(programs), "add [NAME] BODY|-", "Add a routine and print its id",
+		func(cmd *cobra.Command, args []string) error {
 			o.words(args)
 			return runRoutineAdd(cmd.Context(), d, o)
-		},
-	}
+		})
 	o.fields.flags(cmd.Flags(), job.Routine)
 	return cmd
 }
@@ -126,26 +115,21 @@ func runRoutineAdd(ctx context.Context, d *Deps, o jobAdd) error {
 }
 
 func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         verb + " JOB...",
-		Short:       short,
-		RunE: func(_ *cobra.Command, args []string) error {
-			s, _, err := d.jobSet(args...)
-			if err != nil {
-				return err
+	return command(agentNever(nested), verb+" JOB...", short, func(_ *cobra.Command, args []string) error {
+		s, _, err := d.jobSet(args...)
+		if err != nil {
+			return err
+		}
+		return d.each("routine "+verb, args, func(name string) error {
+			j, err := s.Only(job.Routine).Find(name)
+			if err != nil || j.Enabled == on {
+				return explain(err)
 			}
-			return d.each("routine "+verb, args, func(name string) error {
-				j, err := s.Only(job.Routine).Find(name)
-				if err != nil || j.Enabled == on {
-					return explain(err)
-				}
-				text, err := j.WithEnabled(on)
-				if err != nil {
-					return &withStatus{err, statusData}
-				}
-				return store.Replace(j.Path, text)
-			})
-		},
-	}
+			text, err := j.WithEnabled(on)
+			if err != nil {
+				return &withStatus{err, statusData}
+			}
+			return store.Replace(j.Path, text)
+		})
+	})
 }

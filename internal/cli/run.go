@@ -27,14 +27,10 @@ func newRun(d *Deps) *cobra.Command {
 
 func newRunList(d *Deps) *cobra.Command {
 	var n int
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "list [JOB]",
-		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
-		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
+	cmd := command(agentAll(), "list [JOB]", "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
+		inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 			return runRunList(d, h, strings.Join(args, ""), n)
-		}),
-	}
+		}))
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "maximum number of runs; 0 means all")
 	return withJSON(d, cmd, jsonLines+", as in run.json")
 }
@@ -104,11 +100,7 @@ func runNote(r runlog.Record) string {
 
 func newRunShow(d *Deps) *cobra.Command {
 	var request int
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "show RUN...",
-		Short:       "Print run records as JSON; RUN is an id, last, JOB or JOB~N",
-	}
+	cmd := command(agentAll(), "show RUN...", "Print run records as JSON; RUN is an id, last, JOB or JOB~N", nil)
 	cmd.Flags().IntVar(&request, "request", 0, "print the body of the run's `N`-th request to the model, from 1 (native engine)")
 	cmd.RunE = inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 		if cmd.Flags().Changed("request") {
@@ -158,14 +150,10 @@ func runRequestShow(d *Deps, h app.Home, runs []string, n int) error {
 
 func newRunLog(d *Deps) *cobra.Command {
 	var follow bool
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "log RUN",
-		Short:       "Print what a run did: prompt, tool calls with inputs and results, text, errors",
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	cmd := command(agentAll(), "log RUN", "Print what a run did: prompt, tool calls with inputs and results, text, errors",
+		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runRunLog(ctx, d, h, args[0], follow)
-		}),
-	}
+		}))
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log until the run ends")
 	return withJSON(d, cmd, "print the events as they are recorded, one JSON object per line")
 }

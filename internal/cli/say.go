@@ -93,16 +93,15 @@ func (d *Deps) emit(v any) error {
 	return e.Encode(v)
 }
 
-// newList completes a command without arguments that prints a list.
-func newList[T any](d *Deps, cmd *cobra.Command, columns string, list func(context.Context) ([]T, error), cells func(T) []any) *cobra.Command {
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+// newList makes a command without arguments that prints a list.
+func newList[T any](d *Deps, access map[string]string, use, short, columns string, list func(context.Context) ([]T, error), cells func(T) []any) *cobra.Command {
+	return withJSON(d, command(access, use, short, func(cmd *cobra.Command, _ []string) error {
 		items, err := list(cmd.Context())
 		if err != nil {
 			return err
 		}
 		return records(d, columns, items, cells)
-	}
-	return withJSON(d, cmd, jsonLines)
+	}), jsonLines)
 }
 
 // jsonLines is the help of --json of lists.

@@ -14,12 +14,8 @@ import (
 
 func newScheduleAudit(d *Deps) *cobra.Command {
 	var since string
-	cmd := &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "audit [JOB]",
-		Short:       "List past slots: id, slot, outcome, run; exits 1 if one is unaccounted for",
-		RunE:        func(_ *cobra.Command, args []string) error { return runScheduleAudit(d, strings.Join(args, ""), since) },
-	}
+	cmd := command(agentNever(programs), "audit [JOB]", "List past slots: id, slot, outcome, run; exits 1 if one is unaccounted for",
+		func(_ *cobra.Command, args []string) error { return runScheduleAudit(d, strings.Join(args, ""), since) })
 	cmd.Flags().StringVar(&since, "since", "7d", "how far to look back, at most keep.runs")
 	return withJSON(d, cmd, jsonLines)
 }

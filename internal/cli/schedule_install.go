@@ -26,14 +26,10 @@ func newSchedule(d *Deps) *cobra.Command {
 		newScheduleUnits(d, "diff", "Show what install would change; exits 1 if anything", []string{forCrontab, forSystemd}, programs, runScheduleDiff),
 		newScheduleUnits(d, "remove", "Remove the entries that install has installed", []string{forCrontab, forSystemd}, refused, runScheduleRemove),
 		// OnFailure= of systemd starts it.
-		&cobra.Command{
-			Annotations: agentNever(programs),
-			Use:         "failed UNIT", Short: "Report the failure of a unit, unless its run has reported it", Hidden: true,
-			RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+		hidden(command(agentNever(programs), "failed UNIT", "Report the failure of a unit, unless its run has reported it",
+			inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 				return runScheduleFailed(ctx, d, h, args[0])
-			}),
-		},
-	)
+			}))))
 }
 
 func runSchedulePrint(_ context.Context, d *Deps, o unitOptions) error {

@@ -30,11 +30,8 @@ type scheduleListOptions struct {
 
 func newScheduleList(d *Deps) *cobra.Command {
 	var o scheduleListOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "list [JOB]",
-		Short:       "List future fires: id, time, name, description, notes",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentNever(programs), "list [JOB]", "List future fires: id, time, name, description, notes",
+		func(cmd *cobra.Command, args []string) error {
 			o.job = strings.Join(args, "") // one at most
 			switch days, number := cmd.Flags().Changed("days"), cmd.Flags().Changed("number"); {
 			case o.n < 1, days && o.days < 1:
@@ -43,8 +40,7 @@ func newScheduleList(d *Deps) *cobra.Command {
 				return usage("-n and --days exclude each other")
 			}
 			return runScheduleList(cmd.Context(), d, o)
-		},
-	}
+		})
 	f := cmd.Flags()
 	f.IntVarP(&o.n, "number", "n", 10, "number of fires to list")
 	f.IntVar(&o.days, "days", 0, "list all fires of this many days instead")

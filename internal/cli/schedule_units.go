@@ -73,16 +73,12 @@ func (o *unitOptions) wants(targets []string, args []string) error {
 // newScheduleUnits makes one of print, install, diff and remove.
 func newScheduleUnits(d *Deps, verb, short string, targets []string, inside string, work func(context.Context, *Deps, unitOptions) error) *cobra.Command {
 	var o unitOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(inside),
-		Use:         verb + " " + strings.Join(targets, "|"), Short: short,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.wants(targets, args); err != nil {
-				return err
-			}
-			return o.fault(work(cmd.Context(), d, o))
-		},
-	}
+	cmd := command(agentNever(inside), verb+" "+strings.Join(targets, "|"), short, func(cmd *cobra.Command, args []string) error {
+		if err := o.wants(targets, args); err != nil {
+			return err
+		}
+		return o.fault(work(cmd.Context(), d, o))
+	})
 	o.flags(cmd.Flags(), verb, targets)
 	if verb == "diff" {
 		withJSON(d, cmd, jsonLines)

@@ -22,29 +22,17 @@ import (
 func newSession(d *Deps) *cobra.Command {
 	return group("session", "Manage sessions and transcripts",
 		newSessionList(d),
-		withJSON(d, &cobra.Command{
-			Annotations: agentNever(refused),
-			Use:         "show SESSION...",
-			Short:       "Print facts about sessions, one key and value per line; for the conversation see export",
-			RunE:        inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args) }),
-		}, jsonLines),
-		&cobra.Command{
-			Annotations: agentAll(),
-			Use:         "id SESSION",
-			Short:       "Print the full id of a session",
-			RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+		withJSON(d, command(agentNever(refused), "show SESSION...", "Print facts about sessions, one key and value per line; for the conversation see export",
+			inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args) })), jsonLines),
+		command(agentAll(), "id SESSION", "Print the full id of a session",
+			inHome(d, func(_ context.Context, h app.Home, args []string) error {
 				c, err := h.Conversation(args[0])
 				return d.answer(c.ID, about(args[0], err))
-			}),
-		}, newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
-		withJSON(d, &cobra.Command{
-			Annotations: agentAll(),
-			Use:         "history [SESSION]",
-			Short:       "List the events of sessions, oldest first: time, event, id, parent",
-			RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+			})), newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
+		withJSON(d, command(agentAll(), "history [SESSION]", "List the events of sessions, oldest first: time, event, id, parent",
+			inHome(d, func(_ context.Context, h app.Home, args []string) error {
 				return runSessionHistory(d, h, strings.Join(args, ""))
-			}),
-		}, jsonLines+", as in session_history.jsonl"), newSessionSearch(d), newSessionClear(d), newSessionRm(d))
+			})), jsonLines+", as in session_history.jsonl"), newSessionSearch(d), newSessionClear(d), newSessionRm(d))
 }
 
 // inZone is a time in the configured zone; the zero time stays what it is.

@@ -17,12 +17,8 @@ import (
 
 func newSessionBranch(d *Deps) *cobra.Command {
 	var after int
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "branch SESSION",
-		Short:       "Start a new session from the messages of another, and print its id",
-		RunE:        func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) },
-	}
+	cmd := command(agentNever(refused), "branch SESSION", "Start a new session from the messages of another, and print its id",
+		func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) })
 	cmd.Flags().IntVar(&after, "after", 0, "copy only this many messages, as search --json counts them; 0 means all complete "+
 		"turns")
 	return cmd

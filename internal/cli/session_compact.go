@@ -19,14 +19,10 @@ import (
 
 func newSessionCompact(d *Deps) *cobra.Command {
 	var engine string
-	cmd := &cobra.Command{
-		Annotations: agentOwn("compact_session"),
-		Use:         "compact SESSION INSTRUCTIONS...",
-		Short:       "Replace a session by a summary made by your instructions",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentOwn("compact_session"), "compact SESSION INSTRUCTIONS...", "Replace a session by a summary made by your instructions",
+		func(cmd *cobra.Command, args []string) error {
 			return runSessionCompact(cmd.Context(), d, args[0], strings.Join(args[1:], " "), engine)
-		},
-	}
+		})
 	cmd.Flags().StringVar(&engine, "engine", "", "the engine of the session (default: the routine's, else the configured one)")
 	return cmd
 }

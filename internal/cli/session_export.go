@@ -22,12 +22,8 @@ type exportOptions struct {
 
 func newSessionExport(d *Deps) *cobra.Command {
 	var o exportOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "export SESSION",
-		Short:       "Print a conversation as Markdown or JSON",
-		RunE:        func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) },
-	}
+	cmd := command(agentNever(refused), "export SESSION", "Print a conversation as Markdown or JSON",
+		func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) })
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", "markdown", "markdown, or json: the header, then one message per line")
 	f.BoolVar(&o.lineage, "lineage", false, "include the sessions that it came from, oldest first, each in full")

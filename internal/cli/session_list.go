@@ -37,11 +37,8 @@ func idleOr(busy bool) string {
 
 func newSessionList(d *Deps) *cobra.Command {
 	var all, here, channels bool
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "list",
-		Short:       "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := command(agentAll(), "list", "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
+		func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case channels && (all || here):
 				return usage("--channels excludes --all and --here")
@@ -51,8 +48,7 @@ func newSessionList(d *Deps) *cobra.Command {
 				return runTranscriptList(d, here)
 			}
 			return runSessionList(cmd.Context(), d)
-		},
-	}
+		})
 	f := cmd.Flags()
 	f.BoolVarP(&all, "all", "a", false, "list the transcripts of all directories")
 	f.BoolVar(&here, "here", false, "list the transcripts of this directory")

@@ -17,24 +17,17 @@ import (
 )
 
 func newSessionRm(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "rm SESSION...",
-		Short:       "Delete a transcript or a channel's session",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	return command(agentNever(refused), "rm SESSION...", "Delete a transcript or a channel's session",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session rm", args, func(name string) error {
 				return d.removeSession(ctx, h, name)
 			})
-		}),
-	}
+		}))
 }
 
 func newSessionClear(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "clear SESSION...",
-		Short:       "Forget the main session or a routine's, so that the next turn starts a new one",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	return command(agentNever(refused), "clear SESSION...", "Forget the main session or a routine's, so that the next turn starts a new one",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session clear", args, func(text string) error {
 				n, found, err := h.SessionName(text)
 				if err != nil {
@@ -45,8 +38,7 @@ func newSessionClear(d *Deps) *cobra.Command {
 				}
 				return forget(ctx, h, n)
 			})
-		}),
-	}
+		}))
 }
 
 // insteadOfClear is a command for what a text may mean that is no name of a session.

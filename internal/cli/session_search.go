@@ -29,12 +29,8 @@ type sessionSearchOptions struct {
 
 func newSessionSearch(d *Deps) *cobra.Command {
 	var o sessionSearchOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "search WORDS...",
-		Short:       "Search transcripts and runs, newest first: time, session or run, role, excerpt",
-		RunE:        func(cmd *cobra.Command, args []string) error { return runSessionSearch(cmd.Context(), d, args, o) },
-	}
+	cmd := command(agentNever(refused), "search WORDS...", "Search transcripts and runs, newest first: time, session or run, role, excerpt",
+		func(cmd *cobra.Command, args []string) error { return runSessionSearch(cmd.Context(), d, args, o) })
 	f := cmd.Flags()
 	f.StringArrayVar(&o.in, "in", nil, "search this file, or the .jsonl files below this directory, instead (repeatable)")
 	f.IntVarP(&o.number, "number", "n", 20, "maximum number of results; 0 means all")

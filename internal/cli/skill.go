@@ -15,32 +15,26 @@ import (
 
 func newSkill(d *Deps) *cobra.Command {
 	return group("skill", "Show skills",
-		newList(d, &cobra.Command{
-			Annotations: agentAll(),
-			Use:         "list",
-			Short:       "List skills: name, number of commands, description",
-		}, "NAME COMMANDS DESCRIPTION", func(context.Context) (rows []skillRow, err error) {
-			h, err := d.Home()
-			if err != nil {
-				return nil, err
-			}
-			skills, faults, err := h.Skills.Load()
-			for _, fault := range faults {
-				d.warn(fault.Error())
-			}
-			for _, s := range skills {
-				rows = append(rows, skillRow{
-					Name: s.Name, Description: s.Description, Path: s.Path, // the lists are [], never null
-					Commands: append([]string{}, s.Commands()...), AllowedTools: append([]string{}, s.AllowedTools...),
-				})
-			}
-			return rows, err
-		}, func(r skillRow) []any { return []any{r.Name, strconv.Itoa(len(r.Commands)), r.Description} }),
-		&cobra.Command{
-			Annotations: agentAll(),
-			Use:         "show NAME...",
-			Short:       "Print SKILL.md files as they are",
-			RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+		newList(d, agentAll(), "list", "List skills: name, number of commands, description", "NAME COMMANDS DESCRIPTION",
+			func(context.Context) (rows []skillRow, err error) {
+				h, err := d.Home()
+				if err != nil {
+					return nil, err
+				}
+				skills, faults, err := h.Skills.Load()
+				for _, fault := range faults {
+					d.warn(fault.Error())
+				}
+				for _, s := range skills {
+					rows = append(rows, skillRow{
+						Name: s.Name, Description: s.Description, Path: s.Path, // the lists are [], never null
+						Commands: append([]string{}, s.Commands()...), AllowedTools: append([]string{}, s.AllowedTools...),
+					})
+				}
+				return rows, err
+			}, func(r skillRow) []any { return []any{r.Name, strconv.Itoa(len(r.Commands)), r.Description} }),
+		command(agentAll(), "show NAME...", "Print SKILL.md files as they are",
+			inHome(d, func(_ context.Context, h app.Home, args []string) error {
 				d.page()
 				return d.each("skill show", args, func(name string) error {
 					text, err := h.Skills.Text(name)
@@ -49,8 +43,7 @@ func newSkill(d *Deps) *cobra.Command {
 					}
 					return explainSkill(err)
 				})
-			}),
-		}, newSkillRender(d))
+			})), newSkillRender(d))
 }
 
 func explainSkill(err error) error {
@@ -70,11 +63,8 @@ type skillRow struct {
 }
 
 func newSkillRender(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "render NAME [ARGS...]",
-		Short:       "Print a skill as an agent would see it",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	cmd := command(agentNever(nested), "render NAME [ARGS...]", "Print a skill as an agent would see it",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			s, err := h.Skills.Find(args[0])
 			if err != nil {
 				return explainSkill(err)
@@ -82,8 +72,7 @@ func newSkillRender(d *Deps) *cobra.Command {
 			rendered := skill.Renderer{Dir: h.Dir.Path(), Env: h.ProgramEnv()}.Render(ctx, s)
 			d.page()
 			return d.answer(skill.WithArguments(rendered, strings.Join(args[1:], " ")), ctx.Err())
-		}),
-	}
+		}))
 	cmd.Flags().SetInterspersed(false) // what follows NAME is the skill's
 	return cmd
 }

@@ -16,17 +16,13 @@ import (
 
 func newStatus(d *Deps) *cobra.Command {
 	var short bool
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "status",
-		Short:       "Show what runs, failed, waits for you and fires next, the spending and the last week",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := command(agentAll(), "status", "Show what runs, failed, waits for you and fires next, the spending and the last week",
+		func(cmd *cobra.Command, _ []string) error {
 			if short && d.json {
 				return usage("--short and --json exclude each other")
 			}
 			return runStatus(cmd.Context(), d, short)
-		},
-	}
+		})
 	cmd.Flags().BoolVar(&short, "short", false, "print one line")
 	return withJSON(d, cmd, "print one JSON object")
 }

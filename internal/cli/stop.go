@@ -16,11 +16,8 @@ import (
 )
 
 func newPause(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "pause [DURATION]",
-		Short:       "Pause all automatic runs, for a time or until resume",
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	return command(agentNever(refused), "pause [DURATION]", "Pause all automatic runs, for a time or until resume",
+		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			var until time.Time
 			if len(args) == 1 {
 				pause, err := job.ParseDuration(args[0])
@@ -30,35 +27,26 @@ func newPause(d *Deps) *cobra.Command {
 				until = d.Now().Add(pause).In(h.Config.Zone)
 			}
 			return h.Spend.Pause(ctx, until)
-		}),
-	}
+		}))
 }
 
 func newResume(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "resume",
-		Short:       "Resume automatic runs",
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+	return command(agentNever(refused), "resume", "Resume automatic runs",
+		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 			return h.Spend.Resume(ctx)
-		}),
-	}
+		}))
 }
 
 func newStop(d *Deps) *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "stop RUN... | --all",
-		Short:       "Stop running runs; they are recorded as interrupted",
-		Args:        cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentNever(refused), "stop RUN... | --all", "Stop running runs; they are recorded as interrupted",
+		func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
 				return usage("name RUNs, or --all")
 			}
 			return runStop(cmd.Context(), d, args)
-		},
-	}
+		})
+	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().BoolVar(&all, "all", false, "stop all running runs")
 	return cmd
 }

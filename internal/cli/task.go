@@ -19,18 +19,9 @@ import (
 func newTask(d *Deps) *cobra.Command {
 	return group("task", "Manage the owner's tasks (tasks/todo.txt)",
 		newTaskList(d), newTaskAdd(d),
-		&cobra.Command{
-			Annotations: agentAll(),
-			Use:         "done TASK...",
-			Short:       "Mark tasks as done today",
-			RunE:        eachTask(d, "done", "done", task.Book.Done),
-		}, newTaskEdit(d),
-		&cobra.Command{
-			Annotations: agentAll(),
-			Use:         "rm TASK...",
-			Short:       "Delete tasks; the other tasks keep their numbers",
-			RunE:        eachTask(d, "rm", "deleted", task.Book.Remove),
-		},
+		command(agentAll(), "done TASK...", "Mark tasks as done today", eachTask(d, "done", "done", task.Book.Done)), newTaskEdit(d),
+		command(agentAll(), "rm TASK...", "Delete tasks; the other tasks keep their numbers",
+			eachTask(d, "rm", "deleted", task.Book.Remove)),
 	)
 }
 
@@ -61,12 +52,8 @@ func taskPriority(text string) (string, error) {
 
 func newTaskList(d *Deps) *cobra.Command {
 	var all, due bool
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "list [WORD...]",
-		Short:       "List open tasks: number, priority, due date, text",
-		RunE:        inAnyHome(d, func(_ context.Context, h app.Home, words []string) error { return runTaskList(d, h, words, all, due) }),
-	}
+	cmd := command(agentAll(), "list [WORD...]", "List open tasks: number, priority, due date, text",
+		inAnyHome(d, func(_ context.Context, h app.Home, words []string) error { return runTaskList(d, h, words, all, due) }))
 	f := cmd.Flags()
 	f.BoolVar(&all, "all", false, "include done tasks, with the priority x")
 	f.BoolVar(&due, "due", false, "only tasks with a due date, earliest first")
@@ -121,11 +108,8 @@ func eachTask(d *Deps, verb, said string, change func(task.Book, context.Context
 
 func newTaskEdit(d *Deps) *cobra.Command {
 	var priority string
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "edit TASK TEXT...|-",
-		Short:       "Replace the text of a task",
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	cmd := command(agentAll(), "edit TASK TEXT...|-", "Replace the text of a task",
+		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			priority, err := taskPriority(priority)
 			if err != nil {
 				return err
@@ -139,8 +123,7 @@ func newTaskEdit(d *Deps) *cobra.Command {
 				d.note("now: %d %s", t.Number, printable(t.Text))
 			}
 			return taskError(err)
-		}),
-	}
+		}))
 	cmd.Flags().StringVar(&priority, "priority", "", "priority, a letter from A (highest) to Z, or none; same as (A) at the beginning of TEXT")
 	return cmd
 }
@@ -153,15 +136,11 @@ type taskAddOptions struct {
 
 func newTaskAdd(d *Deps) *cobra.Command {
 	var o taskAddOptions
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "add TEXT...|-",
-		Short:       "Add a task and print its number",
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+	cmd := command(agentAll(), "add TEXT...|-", "Add a task and print its number",
+		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.words = args
 			return runTaskAdd(ctx, d, h, o)
-		}),
-	}
+		}))
 	f := cmd.Flags()
 	f.StringVar(&o.priority, "priority", "", "priority, a letter from A (highest) to Z; same as (A) at the beginning of TEXT")
 	f.StringVar(&o.due, "due", "", "due date: YYYY-MM-DD, today or tomorrow; same as due:YYYY-MM-DD in TEXT")

@@ -16,18 +16,20 @@ import (
 )
 
 func newUpdates(d *Deps) *cobra.Command {
+	pop := command(agentNever(nested), "pop [-- COMMAND ARG...]", "Print pending updates and remove them",
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return usage("want: ollim update pop [-- COMMAND ARG...]")
+			}
+			return runUpdatesPop(cmd.Context(), d, args)
+		})
+	pop.Args = cobra.ArbitraryArgs
 	return group("update", "Manage pending updates: messages for the next conversation",
 		newUpdatesList(d),
-		newList(d, &cobra.Command{
-			Annotations: agentAll(),
-			Use:         "peek",
-			Short:       "List pending updates as a background run sees them",
-		}, updateColumns, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells),
-		&cobra.Command{
-			Annotations: agentOwn("report_updates"),
-			Use:         "add MESSAGE...|-",
-			Short:       "Add a pending update; - reads it from standard input",
-			RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+		newList(d, agentAll(), "peek", "List pending updates as a background run sees them", updateColumns,
+			func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells),
+		command(agentOwn("report_updates"), "add MESSAGE...|-", "Add a pending update; - reads it from standard input",
+			inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 				message, err := wordsOrInput(d, args)
 				if err != nil {
 					return err
@@ -37,30 +39,14 @@ func newUpdates(d *Deps) *cobra.Command {
 					return err
 				}
 				return h.Updates.Add(ctx, message, "owner")
-			}),
-		},
-		withJSON(d, &cobra.Command{
-			Annotations: agentNever(nested),
-			Use:         "pop [-- COMMAND ARG...]",
-			Short:       "Print pending updates and remove them",
-			Args:        cobra.ArbitraryArgs,
-			RunE: func(cmd *cobra.Command, args []string) error {
-				if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-					return usage("want: ollim update pop [-- COMMAND ARG...]")
-				}
-				return runUpdatesPop(cmd.Context(), d, args)
-			},
-		}, "one JSON object a line"),
-		&cobra.Command{
-			Annotations: agentNever(nested),
-			Use:         "clear",
-			Short:       "Clear all pending updates; the archive keeps them",
-			RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			})),
+		withJSON(d, pop, "one JSON object a line"),
+		command(agentNever(nested), "clear", "Clear all pending updates; the archive keeps them",
+			inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 				n, err := h.Updates.Clear(ctx, "owner")
 				d.note("cleared %d updates; see ollim update list --all", n)
 				return err
-			}),
-		},
+			})),
 	)
 }
 
@@ -90,11 +76,8 @@ func rowsOf(updates []update.Update, became string) (rows []updateRow) {
 
 func newUpdatesList(d *Deps) *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "list",
-		Short:       "List pending updates, oldest first; they stay pending",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := command(agentAll(), "list", "List pending updates, oldest first; they stay pending",
+		func(cmd *cobra.Command, _ []string) error {
 			rows, err := d.updates(cmd.Context(), all)
 			columns := updateColumns
 			if all {
@@ -104,8 +87,7 @@ func newUpdatesList(d *Deps) *cobra.Command {
 				return err
 			}
 			return records(d, columns, rows, updateRow.cells)
-		},
-	}
+		})
 	cmd.Flags().BoolVar(&all, "all", false, "include delivered, dropped and cleared updates, with what became of them")
 	return withJSON(d, cmd, jsonLines)
 }

@@ -17,29 +17,22 @@ import (
 
 func newWebhook(d *Deps) *cobra.Command {
 	return group("webhook", "Manage webhooks: jobs that run for each event posted over HTTP",
-		newList(d, &cobra.Command{
-			Annotations: agentAll(),
-			Use:         "list",
-			Short:       "List webhooks: id, name, signature, rate limit, mode, fields, address, description",
-		}, "ID NAME SIGNATURE LIMIT MODE FIELDS ADDRESS DESCRIPTION", func(context.Context) (rows []webhookRow, err error) {
-			s, h, err := d.jobSet()
-			for _, j := range s.Only(job.Webhook).Jobs {
-				rows = append(rows, webhookRow{
-					ID: j.ID, Name: j.Name(), Signature: j.Hook.Signature, Secret: j.Hook.SecretName(), RateLimit: j.Hook.RateLimit.String(),
-					Mode: j.Mode(), Fields: j.Hook.Fields.Names(), URL: h.Config.Webhook.Address(j.ID), Description: j.Description, Path: j.Path,
-				})
-			}
-			return rows, err
-		}, func(r webhookRow) []any {
-			return []any{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
-		}), newJobShow(d, job.Webhook), newWebhookAdd(d), newJobEdit(d, job.Webhook),
+		newList(d, agentAll(), "list", "List webhooks: id, name, signature, rate limit, mode, fields, address, description",
+			"ID NAME SIGNATURE LIMIT MODE FIELDS ADDRESS DESCRIPTION", func(context.Context) (rows []webhookRow, err error) {
+				s, h, err := d.jobSet()
+				for _, j := range s.Only(job.Webhook).Jobs {
+					rows = append(rows, webhookRow{
+						ID: j.ID, Name: j.Name(), Signature: j.Hook.Signature, Secret: j.Hook.SecretName(), RateLimit: j.Hook.RateLimit.String(),
+						Mode: j.Mode(), Fields: j.Hook.Fields.Names(), URL: h.Config.Webhook.Address(j.ID), Description: j.Description, Path: j.Path,
+					})
+				}
+				return rows, err
+			}, func(r webhookRow) []any {
+				return []any{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
+			}), newJobShow(d, job.Webhook), newWebhookAdd(d), newJobEdit(d, job.Webhook),
 		newJobRm(d, job.Webhook, "Delete webhook files; their secrets are kept"),
-		withJSON(d, &cobra.Command{
-			Annotations: agentNever(nested),
-			Use:         "serve",
-			Short:       "Accept events for webhooks over HTTP, until it is stopped",
-			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h) }),
-		}, "log one JSON object per line"), newWebhookCall(d))
+		withJSON(d, command(agentNever(nested), "serve", "Accept events for webhooks over HTTP, until it is stopped",
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h) })), "log one JSON object per line"), newWebhookCall(d))
 }
 
 type webhookRow struct {
@@ -62,15 +55,11 @@ type webhookAddOptions struct {
 
 func newWebhookAdd(d *Deps) *cobra.Command {
 	var o webhookAddOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "add [NAME] BODY|-",
-		Short:       "Add a webhook and print its address and its secret",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command(agentNever(refused), "add [NAME] BODY|-", "Add a webhook and print its address and its secret",
+		func(cmd *cobra.Command, args []string) error {
 			o.words(args)
 			return runWebhookAdd(cmd.Context(), d, o)
-		},
-	}
+		})
 	o.fields.flags(cmd.Flags(), job.Webhook)
 	cmd.Flags().StringArrayVar(&o.some, "field", nil, "a value that the agent gets, as NAME or NAME=JSON_POINTER (repeat the flag)")
 	return withJSON(d, cmd, "print one JSON object")

@@ -40,19 +40,12 @@ func (o *webhookCallOptions) flags(f *pflag.FlagSet) {
 
 func newWebhookCall(d *Deps) *cobra.Command {
 	var o webhookCallOptions
-	cmd := &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "call JOB [FILE | -]",
-		Short:       "Sign a payload and post it to the webhook server, as a sender would",
-		Args:        cobra.RangeArgs(1, 2),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			o.hook = args[0]
-			if len(args) == 2 {
-				o.file = args[1]
-			}
+	cmd := command(agentNever(refused), "call JOB [FILE | -]", "Sign a payload and post it to the webhook server, as a sender would",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			o.hook, o.file = args[0], strings.Join(args[1:], "") // one at most
 			return runWebhookCall(ctx, d, h, o)
-		}),
-	}
+		}))
+	cmd.Args = cobra.RangeArgs(1, 2)
 	o.flags(cmd.Flags())
 	return cmd
 }
