@@ -174,7 +174,7 @@ func TestManualListsCommandsThatAgentsMayNotUse(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^\.BR? "?([a-z -]+?)"?( [,.])?$`).FindAllStringSubmatch(list, -1) {
 		listed = append(listed, match[1])
 	}
-	root := newRoot(&Deps{App: &app.App{}})
+	root := newRoot(&deps{App: &app.App{}})
 	root.InitDefaultCompletionCmd()
 	var never []string
 	for _, noun := range root.Commands() {

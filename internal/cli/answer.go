@@ -13,30 +13,30 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-type answerOptions struct{ wait, goOn bool }
-
-func newAnswer(d *Deps) *cobra.Command {
-	var o answerOptions
+func newAnswer(d *deps) *cobra.Command {
+	var wait, goOn bool
 	cmd := command(agentNever(refused), "answer RUN TEXT...|N|-", "Answer the question of a run that waits",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return runAnswer(ctx, d, h, o, args[0], args[1:])
+
+			switch {
+			case goOn && len(args) > 1:
+				return usage("--continue takes no answer")
+			case goOn:
+				return d.goOn(ctx, h, args[0])
+			case len(args) == 1:
+				return usage("no answer: give TEXT, the number of a choice, or -")
+			}
+			return runAnswer(ctx, d, h, args[0], args[1:], wait)
+
 		}))
 	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.Flags().BoolVarP(&o.wait, "wait", "w", false, "continue the run in this process, and exit with the status of its outcome")
-	cmd.Flags().BoolVar(&o.goOn, "continue", false, "continue a run whose question is answered, or end one whose question has expired")
+	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "continue the run in this process, and exit with the status of its outcome")
+	cmd.Flags().BoolVar(&goOn, "continue", false, "continue a run whose question is answered, or end one whose question has expired")
 	_ = cmd.Flags().MarkHidden("continue") // the flag exists
 	return cmd
 }
 
-func runAnswer(ctx context.Context, d *Deps, h app.Home, o answerOptions, name string, words []string) error {
-	switch {
-	case o.goOn && len(words) > 0:
-		return usage("--continue takes no answer")
-	case o.goOn:
-		return d.goOn(ctx, h, name)
-	case len(words) == 0:
-		return usage("no answer: give TEXT, the number of a choice, or -")
-	}
+func runAnswer(ctx context.Context, d *deps, h app.Home, name string, words []string, wait bool) error {
 	text, err := wordsOrInput(d, words)
 	if err != nil {
 		return err
@@ -48,23 +48,22 @@ func runAnswer(ctx context.Context, d *Deps, h app.Home, o answerOptions, name s
 	if _, err := h.Runner(false).Answer(ctx, run, text); err != nil {
 		return err
 	}
-	if o.wait {
+	if wait {
 		return d.goOn(ctx, h, run)
 	}
 	return d.startToGoOn(h, run)
 }
 
 // startToGoOn starts a process that continues a run whose question was just answered. While everything is paused, tick does it later.
-func (d *Deps) startToGoOn(h app.Home, run string) error {
+func (d *deps) startToGoOn(h app.Home, run string) error {
 	if paused, _, err := h.Spend.Paused(); paused {
 		d.note("the answer is kept; the run continues after: ollim resume")
 		return err
 	}
-	s := starter{d: d, home: h}
-	return s.launch("answer", "--continue", "--", run)
+	return (&starter{d: d, home: h}).launch("answer", "--continue", "--", run)
 }
 
-func (d *Deps) goOn(ctx context.Context, h app.Home, run string) error {
+func (d *deps) goOn(ctx context.Context, h app.Home, run string) error {
 	outlivePipe()
 	r, err := h.Runner(false).Continue(ctx, run, runner.Observer{})
 	switch {

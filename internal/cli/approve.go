@@ -21,7 +21,7 @@ import (
 
 type approveOptions struct{ all, list bool }
 
-func newApprove(d *Deps) *cobra.Command {
+func newApprove(d *deps) *cobra.Command {
 	var o approveOptions
 	cmd := command(agentNever(refused), "approve [JOB...]", "List and approve jobs that ask for more permissions",
 		func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, o, args) })
@@ -30,7 +30,7 @@ func newApprove(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, "list as one JSON object per line")
 }
 
-func runApprove(ctx context.Context, d *Deps, o approveOptions, names []string) error {
+func runApprove(ctx context.Context, d *deps, o approveOptions, names []string) error {
 	asks := o.all || len(names) > 0
 	if o.all && len(names) > 0 || asks && (o.list || d.json) {
 		return usage("want JOB... or --all; --list and --json are for lists")
@@ -57,7 +57,7 @@ func runApprove(ctx context.Context, d *Deps, o approveOptions, names []string) 
 }
 
 type approver struct {
-	d      *Deps
+	d      *deps
 	h      app.Home
 	failed failures
 	found  []candidate
@@ -315,7 +315,7 @@ func readLine(ctx context.Context, in *bufio.Reader) (string, error) {
 // approveOwn approves a job that the owner has just written through us. It waits instead, and a warning says so, when this
 // is inside a run, or when a file that it names is not as it was approved: the owner has not seen that. The error is that of
 // the book; the job stays as it was written.
-func (d *Deps) approveOwn(ctx context.Context, h app.Home, j job.Job) error {
+func (d *deps) approveOwn(ctx context.Context, h app.Home, j job.Job) error {
 	book := h.Approvals
 	s, widened, err := book.Of(j)
 	if !widened {

@@ -19,11 +19,11 @@ import (
 const widenedRoutine = "---\nid: w1\ncron: \"@daily\"\ngate: check\n---\nWatch.\n"
 
 // deskOf is a data directory with one widened routine and its gate, as commands see it; env is the environment.
-func deskOf(t *testing.T, env map[string]string) (d *Deps, stderr *bytes.Buffer) {
+func deskOf(t *testing.T, env map[string]string) (d *deps, stderr *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
 	stderr = &bytes.Buffer{}
-	d = &Deps{
+	d = &deps{
 		App: &app.App{
 			DataDir: dir,
 			Machine: app.Machine{
@@ -48,7 +48,7 @@ func put(t *testing.T, path, text string) {
 }
 
 // watch is the routine and whether it is approved.
-func watch(t *testing.T, d *Deps) (h app.Home, j job.Job, approved bool) {
+func watch(t *testing.T, d *deps) (h app.Home, j job.Job, approved bool) {
 	t.Helper()
 	h = homeOf(t, d)
 	s, err := h.Jobs.Load()

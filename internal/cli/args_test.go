@@ -10,7 +10,7 @@ import (
 
 // rewritten is a command line as cobra gets it.
 func rewritten(line string) string {
-	return strings.Join(asAsk(newRoot(&Deps{App: &app.App{}}), strings.Fields(line)), " ")
+	return strings.Join(asAsk(newRoot(&deps{App: &app.App{}}), strings.Fields(line)), " ")
 }
 
 func TestQuestion(t *testing.T) {
@@ -87,7 +87,7 @@ func FuzzQuestion(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Fields(line)
-		got := asAsk(newRoot(&Deps{App: &app.App{}}), slices.Clone(args))
+		got := asAsk(newRoot(&deps{App: &app.App{}}), slices.Clone(args))
 		if len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "ask" && !slices.Equal(got, args) {
 			t.Errorf("%q became %q", args, got)
 		}

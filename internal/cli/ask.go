@@ -61,7 +61,7 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.maxTurns, "max-turns", 0, "fail after this many answers of the model; 0 means the engine's own limit")
 }
 
-func newAsk(d *Deps) *cobra.Command {
+func newAsk(d *deps) *cobra.Command {
 	var o askOptions
 	cmd := command(agentNever(nested), "ask [TEXT...]", "Ask the agent one question; ollim -p is the same",
 		func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ func newAsk(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runAsk(ctx context.Context, d *Deps, o askOptions) error {
+func runAsk(ctx context.Context, d *deps, o askOptions) error {
 	outlivePipe()
 	if err := o.check(); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (o *askOptions) check() error {
 }
 
 // question is what is asked, where, and in which session.
-func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Options, error) {
+func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Options, error) {
 	q := runner.Question{Text: o.text, MaxTurns: o.maxTurns, Discard: o.noSession}
 	options := runner.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
 	var err error
@@ -205,7 +205,7 @@ func workingDir() (string, error) {
 }
 
 // transcript is the one to continue with; the zero one begins a new session.
-func (o *askOptions) transcript(d *Deps, h app.Home, root string, in *bufio.Reader) (transcript.Transcript, error) {
+func (o *askOptions) transcript(d *deps, h app.Home, root string, in *bufio.Reader) (transcript.Transcript, error) {
 	sessions := h.Transcripts()
 	switch {
 	case o.goOn:

@@ -12,7 +12,7 @@ import (
 const picks = 20
 
 // pickSession lets the owner choose one of the latest sessions of a directory.
-func (d *Deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcript.Transcript, error) {
+func (d *deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcript.Transcript, error) {
 	var none transcript.Transcript
 	list = list[:min(len(list), picks)]
 	for i, s := range list {
@@ -35,7 +35,7 @@ func (d *Deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcr
 }
 
 // readQuestion reads one line from the terminal, for a session that was chosen without words.
-func (d *Deps) readQuestion(in *bufio.Reader) (string, error) {
+func (d *deps) readQuestion(in *bufio.Reader) (string, error) {
 	_, _ = fmt.Fprint(d.Stderr, "> ")
 	line, _ := in.ReadString('\n') // what was typed before the end counts
 	if line = strings.TrimSpace(line); line == "" {

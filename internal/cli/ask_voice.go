@@ -15,7 +15,7 @@ import (
 
 // voice writes an answer in the format that was asked for.
 type voice struct {
-	d       *Deps
+	d       *deps
 	format  string
 	partial bool        // stream-json has deltas
 	stop    func(error) // called when the reader has gone

@@ -21,7 +21,7 @@ type budgetRow struct {
 	CriticalUsed int       `json:"critical_used"`
 }
 
-func newBudget(d *Deps) *cobra.Command {
+func newBudget(d *deps) *cobra.Command {
 	cmd := command(agentAll(), "budget", "Show the ping budget",
 		inAnyHome(d, func(_ context.Context, h app.Home, _ []string) error { return runBudget(d, h) }))
 	cmd.Aliases = []string{"budgets"}
@@ -35,7 +35,7 @@ func newBudget(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, "as one JSON object")
 }
 
-func runBudget(d *Deps, h app.Home) error {
+func runBudget(d *deps, h app.Home) error {
 	s, err := h.Budget.Status()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func runBudget(d *Deps, h app.Home) error {
 	return d.emit(row)
 }
 
-func newBudgetSet(d *Deps) *cobra.Command {
+func newBudgetSet(d *deps) *cobra.Command {
 	var capacity, rate int
 	cmd := command(agentNever(nested), "set [--capacity N] [--rate MINUTES]", "Change the capacity and the refill rate of the ping budget",
 		func(cmd *cobra.Command, _ []string) error {
@@ -71,7 +71,7 @@ func newBudgetSet(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runBudgetSet(ctx context.Context, d *Deps, capacity, rate *int) error {
+func runBudgetSet(ctx context.Context, d *deps, capacity, rate *int) error {
 	if capacity == nil && rate == nil {
 		return usage("nothing to set: want --capacity or --rate")
 	}

@@ -14,21 +14,18 @@ import (
 	"github.com/ollim/ollim/internal/state/changed"
 )
 
-func newChanged(d *Deps) *cobra.Command {
+func newChanged(d *deps) *cobra.Command {
 	var allowEmpty bool
-	cmd := command(agentOwn(""), "changed KEY", "Print how standard input differs from the last time",
-		func(cmd *cobra.Command, args []string) error {
-			return notOne(runChanged(cmd.Context(), d, args[0], allowEmpty))
-		})
+	cmd := command(agentOwn(""), "changed KEY", "Print how standard input differs from the last time", func(cmd *cobra.Command, args []string) error {
+		return notOne(inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runChanged(ctx, d, h, args[0], allowEmpty)
+		})(cmd, args))
+	})
 	cmd.Flags().BoolVar(&allowEmpty, "allow-empty", false, "accept empty input as a value instead of an error")
 	return cmd
 }
 
-func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
+func runChanged(ctx context.Context, d *deps, h app.Home, key string, allowEmpty bool) error {
 	book := changed.Book{Home: h.Dir, Disk: h.Disk}
 	keep, err := d.keeper(h, book)
 	if err != nil {
@@ -53,7 +50,7 @@ func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error
 }
 
 // keeper is what becomes of a new value: inside a run it waits for the run's end.
-func (d *Deps) keeper(h app.Home, book changed.Book) (func(ctx context.Context, key string, value []byte) error, error) {
+func (d *deps) keeper(h app.Home, book changed.Book) (func(ctx context.Context, key string, value []byte) error, error) {
 	id := d.RunID()
 	if id == "" {
 		return book.Commit, nil

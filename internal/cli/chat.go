@@ -44,7 +44,7 @@ func (o *chatOptions) flags(f *pflag.FlagSet) {
 	_ = f.MarkHidden("abandoned") // for tick
 }
 
-func newChat(d *Deps) *cobra.Command {
+func newChat(d *deps) *cobra.Command {
 	var o chatOptions
 	var of channelOptions
 	cmd := command(agentNever(nested), "chat [TEXT...]", "Talk with the agent in the main conversation",
@@ -61,7 +61,7 @@ func newChat(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runChat(ctx context.Context, d *Deps, o chatOptions) error {
+func runChat(ctx context.Context, d *deps, o chatOptions) error {
 	outlivePipe()
 	if err := o.check(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 
 // said returns the message of a command line, or a piped one if there is none, and what is piped in beside it.
 // plan returns the plan for the answer.
-func (d *Deps) said(h app.Home, words string, plan func(*runner.Runner) engine.Plan) (text, input string, err error) {
+func (d *deps) said(h app.Home, words string, plan func(*runner.Runner) engine.Plan) (text, input string, err error) {
 	if !isTerminal(d.In) {
 		if input, err = d.readPiped(h, plan(h.Runner(d.atShell()))); err != nil {
 			return "", "", err
@@ -134,7 +134,7 @@ func (o *chatOptions) message(h app.Home) (runner.Message, error) {
 	return runner.Message{Text: o.text, Attachments: files, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}, err
 }
 
-func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
+func (d *deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
 	m, err := o.message(h)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input st
 }
 
 // sayQueued reports how many messages will be answered before one.
-func (d *Deps) sayQueued(h app.Home, p queue.Place) {
+func (d *deps) sayQueued(h app.Home, p queue.Place) {
 	if d.quiet {
 		return
 	}
@@ -170,7 +170,7 @@ func (*channelOptions) given(f *pflag.FlagSet) bool {
 	return f.Changed("channel") || f.Changed("chat-id")
 }
 
-func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions, o channelOptions) error {
+func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions, o channelOptions) error {
 	outlivePipe()
 	if o.channel == "" || o.chatID == "" {
 		return usage("--channel and --chat-id belong together")

@@ -20,7 +20,7 @@ import (
 // chatLoop is a prompt at which the owner talks to the agent. Lines are read while a turn runs, and its messages are queued as
 // those of one group.
 type chatLoop struct {
-	d        *Deps // its streams are the screen
+	d        *deps // its streams are the screen
 	h        app.Home
 	o        chatOptions // of the next turn
 	group    string

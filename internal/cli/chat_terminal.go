@@ -19,7 +19,7 @@ import (
 // interrupted is the cause with which Ctrl-C ends a turn.
 func interrupted() error { return signalled(syscall.SIGINT) }
 
-func (d *Deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) error {
+func (d *deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) error {
 	in := d.In.(*os.File) //nolint:forcetypeassert // it is a terminal
 	out := io.Discard
 	for _, stream := range []io.Writer{d.Stdout, d.Stderr} {
@@ -59,7 +59,7 @@ func (d *Deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 
 // newChatLoop returns a loop that reads keys and writes to a terminal in raw mode. What d writes to a terminal goes to its
 // screen.
-func newChatLoop(d *Deps, h app.Home, o chatOptions, in io.Reader, out io.Writer) (*chatLoop, *screen) {
+func newChatLoop(d *deps, h app.Home, o chatOptions, in io.Reader, out io.Writer) (*chatLoop, *screen) {
 	k := &keys{in: in, interrupts: make(chan struct{}, 1)}
 	l := &chatLoop{
 		h: h, o: o, group: "prompt-" + rand.Text(), asked: make(chan permission), ended: make(chan ending, 1),

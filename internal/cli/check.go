@@ -21,12 +21,12 @@ import (
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
-func newCheck(d *Deps) *cobra.Command {
+func newCheck(d *deps) *cobra.Command {
 	return withJSON(d, command(agentAll(), "check [FILE...]", "Check job files, skills and settings, and print when each job fires next",
 		func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args) }), jsonLines)
 }
 
-func runCheck(ctx context.Context, d *Deps, files []string) error {
+func runCheck(ctx context.Context, d *deps, files []string) error {
 	c := checker{d: d, zone: time.UTC, ids: map[string]string{}}
 	settings, err := d.Config()
 	if err == nil {
@@ -73,7 +73,7 @@ func runCheck(ctx context.Context, d *Deps, files []string) error {
 
 // checker counts what is wrong as it prints.
 type checker struct {
-	d    *Deps
+	d    *deps
 	zone *time.Location
 	bad  bool
 	ids  map[string]string // of the files given, to their paths

@@ -11,7 +11,7 @@ import (
 // for plurals; every other command line builds them all.
 func TestCommandsFor(t *testing.T) {
 	t.Parallel()
-	d := &Deps{App: &app.App{}}
+	d := &deps{App: &app.App{}}
 	all := newRoot(d).Commands()
 	if len(all) != len(constructors()) {
 		t.Errorf("%d commands from %d constructors", len(all), len(constructors()))

@@ -22,7 +22,7 @@ import (
 
 // A completer lists the words that may stand in a place, each with a tab and a description if it has one. What cannot be read is left
 // out: there is nobody to read an error. Most completers list directories only.
-type completer func(d *Deps, dir paths.Dir) []string
+type completer func(d *deps, dir paths.Dir) []string
 
 // maxCompleted is how many runs and transcripts are listed, the newest first.
 const maxCompleted = 50
@@ -69,7 +69,7 @@ func isCompletion(args []string) bool {
 }
 
 // complete lets the commands of a tree complete their arguments and the values of their flags.
-func (d *Deps) complete(root *cobra.Command) {
+func (d *deps) complete(root *cobra.Command) {
 	d.Warn = func(string) {}
 	arguments, values := completers(), flagCompleters()
 	walk(root, func(cmd *cobra.Command) {
@@ -105,7 +105,7 @@ func helpTopics(root *cobra.Command, args []string, begun string) (list []string
 
 // arguments completes the arguments of a command: the first one, or all where its usage repeats it. Files are left to the shell, for
 // commands that take one.
-func (d *Deps) arguments(cmd *cobra.Command, c completer) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func (d *deps) arguments(cmd *cobra.Command, c completer) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	usage := strings.Fields(cmd.Use)[1:]
 	return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		switch first := len(args) == 0; {
@@ -129,7 +129,7 @@ func (d *Deps) arguments(cmd *cobra.Command, c completer) func(*cobra.Command, [
 }
 
 // candidates are the words of a completer that begin as a shell's user has typed.
-func (d *Deps) candidates(c completer, begun string) (list []string) {
+func (d *deps) candidates(c completer, begun string) (list []string) {
 	dir, err := d.Dir()
 	if err != nil {
 		return nil
@@ -149,12 +149,12 @@ func (d *Deps) candidates(c completer, begun string) (list []string) {
 
 // words completes fixed words.
 func words(list ...string) completer {
-	return func(*Deps, paths.Dir) []string { return slices.Clone(list) }
+	return func(*deps, paths.Dir) []string { return slices.Clone(list) }
 }
 
 // all completes what several completers do.
 func all(list ...completer) completer {
-	return func(d *Deps, dir paths.Dir) (found []string) {
+	return func(d *deps, dir paths.Dir) (found []string) {
 		for _, c := range list {
 			found = append(found, c(d, dir)...)
 		}
@@ -163,7 +163,7 @@ func all(list ...completer) completer {
 }
 
 func prefixed(prefix string, c completer) completer {
-	return func(d *Deps, dir paths.Dir) []string {
+	return func(d *deps, dir paths.Dir) []string {
 		list := c(d, dir)
 		for i := range list {
 			list[i] = prefix + list[i]
@@ -174,7 +174,7 @@ func prefixed(prefix string, c completer) completer {
 
 // namesIn completes the names in a directory that end so, without their ends.
 func namesIn(folder func(paths.Dir) string, end string) completer {
-	return func(_ *Deps, dir paths.Dir) (names []string) {
+	return func(_ *deps, dir paths.Dir) (names []string) {
 		entries, _ := os.ReadDir(folder(dir))
 		for _, e := range entries {
 			if name, ok := strings.CutSuffix(e.Name(), end); ok && !strings.HasPrefix(e.Name(), ".") {
@@ -187,7 +187,7 @@ func namesIn(folder func(paths.Dir) string, end string) completer {
 
 // newestRuns completes the ids of the latest runs, or of those among them that are in progress.
 func newestRuns(inProgress bool) completer {
-	return func(_ *Deps, dir paths.Dir) (list []string) {
+	return func(_ *deps, dir paths.Dir) (list []string) {
 		book := runlog.Book{Home: dir, Zone: time.UTC}
 		ids, _ := book.After(time.Time{})
 		for _, id := range slices.Backward(ids[max(len(ids)-maxCompleted, 0):]) {
@@ -203,7 +203,7 @@ func newestRuns(inProgress bool) completer {
 	}
 }
 
-func openQuestions(_ *Deps, dir paths.Dir) (list []string) {
+func openQuestions(_ *deps, dir paths.Dir) (list []string) {
 	all, _ := question.Book{Home: dir}.List()
 	for _, q := range all {
 		list = append(list, q.Run+"\t"+q.Text)
@@ -211,7 +211,7 @@ func openQuestions(_ *Deps, dir paths.Dir) (list []string) {
 	return list
 }
 
-func routineSessions(_ *Deps, dir paths.Dir) (list []string) {
+func routineSessions(_ *deps, dir paths.Dir) (list []string) {
 	ids, _ := session.Book{Home: dir}.Routines()
 	for _, id := range ids {
 		list = append(list, "routine:"+id)
@@ -219,7 +219,7 @@ func routineSessions(_ *Deps, dir paths.Dir) (list []string) {
 	return list
 }
 
-func transcripts(_ *Deps, dir paths.Dir) (list []string) {
+func transcripts(_ *deps, dir paths.Dir) (list []string) {
 	all, _ := transcript.Dir(dir.Sessions()).Names()
 	for _, t := range all[:min(len(all), maxCompleted)] {
 		list = append(list, t.ID+"\t"+t.Timestamp.Format("2006-01-02 15:04"))
@@ -227,9 +227,9 @@ func transcripts(_ *Deps, dir paths.Dir) (list []string) {
 	return list
 }
 
-func settings(*Deps, paths.Dir) []string { return config.Keys() }
+func settings(*deps, paths.Dir) []string { return config.Keys() }
 
-func tasks(_ *Deps, dir paths.Dir) (list []string) {
+func tasks(_ *deps, dir paths.Dir) (list []string) {
 	all, _ := task.Book{Home: dir}.All()
 	for _, t := range all {
 		if !t.Done {
@@ -239,7 +239,7 @@ func tasks(_ *Deps, dir paths.Dir) (list []string) {
 	return list
 }
 
-func models(d *Deps, _ paths.Dir) (list []string) {
+func models(d *deps, _ paths.Dir) (list []string) {
 	h, err := d.NewHome()
 	if err != nil {
 		return nil

@@ -98,7 +98,7 @@ func TestCompletionOfArguments(t *testing.T) {
 // Every entry of the tables is for a command or a flag that there is.
 func TestCompletersHaveCommands(t *testing.T) {
 	t.Parallel()
-	root := newRoot(&Deps{App: &app.App{}})
+	root := newRoot(&deps{App: &app.App{}})
 	for words := range completers() {
 		if cmd, _, err := root.Find(strings.Fields(words)); err != nil || verbOf(cmd) != words {
 			t.Errorf("no command %q", words)

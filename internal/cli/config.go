@@ -10,7 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 )
 
-func newConfig(d *Deps) *cobra.Command {
+func newConfig(d *deps) *cobra.Command {
 	return group("config", "Show and change settings",
 		newList(d, agentNever(programs), "list", "List settings: key, value, origin", "KEY VALUE ORIGIN",
 			func(context.Context) ([]config.Item, error) {
@@ -33,7 +33,7 @@ func newConfig(d *Deps) *cobra.Command {
 		}), newConfigSet(d))
 }
 
-func newConfigSet(d *Deps) *cobra.Command {
+func newConfigSet(d *deps) *cobra.Command {
 	cmd := command(agentNever(nested), "set KEY VALUE...", "Change one setting in config.yaml and keep the rest; several values make a list",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			values := args[1:]
@@ -46,7 +46,7 @@ func newConfigSet(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func newNames(d *Deps) *cobra.Command {
+func newNames(d *deps) *cobra.Command {
 	var user, bot string
 	cmd := command(agentOwn("update_names"), "names [--user NAME] [--bot NAME]", "Show or set the names of the owner and the agent",
 		inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runNames(ctx, d, h, user, bot) }))
@@ -56,7 +56,7 @@ func newNames(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, "print the names as one JSON object")
 }
 
-func runNames(ctx context.Context, d *Deps, h app.Home, user, bot string) error {
+func runNames(ctx context.Context, d *deps, h app.Home, user, bot string) error {
 	switch {
 	case d.json && user+bot != "":
 		return usage("--json only prints names")

@@ -23,7 +23,7 @@ type costRow struct {
 	Tokens runlog.Usage `json:"tokens"`
 }
 
-func newCost(d *Deps) *cobra.Command {
+func newCost(d *deps) *cobra.Command {
 	var by, since string
 	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, tokens out",
 		func(*cobra.Command, []string) error { return runCost(d, by, since) })
@@ -32,7 +32,7 @@ func newCost(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
-func runCost(d *Deps, by, since string) error {
+func runCost(d *deps, by, since string) error {
 	keys := map[string]func(runlog.Record) string{
 		"job":   func(r runlog.Record) string { return r.Name },
 		"day":   func(r runlog.Record) string { return r.Started.Format(time.DateOnly) },

@@ -28,7 +28,7 @@ type demoOptions struct {
 	receive string
 }
 
-func newDemo(d *Deps) *cobra.Command {
+func newDemo(d *deps) *cobra.Command {
 	var o demoOptions
 	cmd := command(agentNever(programs), "demo", "Show a routine at work in a temporary directory, without an account",
 		func(cmd *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ func receive(in io.Reader, path string) error {
 	return store.AppendJSON(path, store.Buffered, string(text))
 }
 
-func runDemo(ctx context.Context, d *Deps, o demoOptions) (err error) {
+func runDemo(ctx context.Context, d *deps, o demoOptions) (err error) {
 	dir, err := os.MkdirTemp("", "ollim-demo-")
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func runDemo(ctx context.Context, d *Deps, o demoOptions) (err error) {
 }
 
 // prepareDemo fills the directory with the demo's routines, scripts and settings.
-func (d *Deps) prepareDemo(dir string) (*demo, error) {
+func (d *deps) prepareDemo(dir string) (*demo, error) {
 	if err := copyFiles(dir); err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func copyFiles(dir string) error {
 	})
 }
 
-func (d *Deps) demoEnd(dir string, keep bool) error {
+func (d *deps) demoEnd(dir string, keep bool) error {
 	if keep {
 		_, err := fmt.Fprintf(d.Out, "The directory was kept. To look around in it:\n"+
 			"  export OLLIM_DATA_DIR=%s\n"+
@@ -139,7 +139,7 @@ func demoStart() time.Time { return time.Date(2026, time.March, 2, 14, 0, 0, 0, 
 
 // demo plays and shows the demonstration in its own directory.
 type demo struct {
-	d     *Deps
+	d     *deps
 	inbox string // what was delivered
 	seen  int    // messages of it already shown
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Deps is what commands work with: the streams, the flags that all commands have, and the process's App. Nothing is opened before
+// deps is what commands work with: the streams, the flags that all commands have, and the process's App. Nothing is opened before
 // a command asks for it, so --help and completion touch no file.
-type Deps struct {
+type deps struct {
 	*app.App
 
 	In     io.Reader
@@ -48,7 +48,7 @@ var errTooLong = errors.New("too long")
 
 // jobSet returns the job files, and warns of those that cannot be read, except those that the command is about, whose error it
 // reports itself.
-func (d *Deps) jobSet(about ...string) (job.Set, app.Home, error) {
+func (d *deps) jobSet(about ...string) (job.Set, app.Home, error) {
 	h, err := d.Home()
 	if err != nil {
 		return job.Set{}, h, err
@@ -71,8 +71,8 @@ func exists(path string) bool {
 }
 
 // constructors returns the constructor of each command by the command's name.
-func constructors() map[string]func(*Deps) *cobra.Command {
-	return map[string]func(*Deps) *cobra.Command{
+func constructors() map[string]func(*deps) *cobra.Command {
+	return map[string]func(*deps) *cobra.Command{
 		"init":     newInit,
 		"demo":     newDemo,
 		"discord":  newDiscord,
@@ -117,7 +117,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 
 // commandsFor builds the command that a command line begins with. If it begins with anything else (a flag, help, an unknown
 // word) it builds every command. Building them all takes a tenth of the time that a start takes.
-func commandsFor(d *Deps, args []string) (list []*cobra.Command) {
+func commandsFor(d *deps, args []string) (list []*cobra.Command) {
 	all := constructors()
 	if len(args) > 0 {
 		for _, name := range []string{args[0], strings.TrimSuffix(args[0], "s")} { // nouns may stand in the plural
@@ -153,7 +153,7 @@ func readUpTo(in io.Reader, most int, limit, remedy string) (string, error) {
 }
 
 // readPiped reads what is piped in for a model, up to a fifth of its context window: the rest is for the conversation and the answer.
-func (d *Deps) readPiped(h app.Home, plan engine.Plan) (string, error) {
+func (d *deps) readPiped(h app.Home, plan engine.Plan) (string, error) {
 	table, err := h.Models()
 	if err != nil {
 		return "", err
@@ -169,7 +169,7 @@ func (d *Deps) readPiped(h app.Home, plan engine.Plan) (string, error) {
 }
 
 // wordsOrInput returns the words of a command line as a text, or standard input where they are a single -.
-func wordsOrInput(d *Deps, words []string) (string, error) {
+func wordsOrInput(d *deps, words []string) (string, error) {
 	if text := strings.Join(words, " "); text != "-" {
 		return text, nil
 	}
@@ -178,7 +178,7 @@ func wordsOrInput(d *Deps, words []string) (string, error) {
 
 // readGiven reads a file that a command line names, up to one byte more than so many. It may be a pipe, as the shell's <(COMMAND)
 // is: one that nobody writes to is empty, and ctx ends the wait for the other end.
-func (d *Deps) readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
+func (d *deps) readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
 	f, err := d.openGiven(file)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (d *Deps) readGiven(ctx context.Context, file string, most int64) ([]byte, 
 
 // openGiven opens a file that a command line names. A process of a sealed run may read less than this process, which opens the file
 // for it.
-func (d *Deps) openGiven(file string) (*os.File, error) {
+func (d *deps) openGiven(file string) (*os.File, error) {
 	if !d.forwarded {
 		return os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 )
 
-func newDiscord(d *Deps) *cobra.Command {
+func newDiscord(d *deps) *cobra.Command {
 	return group("discord", "Connect the agent to Discord",
 		command(agentNever(nested), "listen", "Answer messages to the bot on Discord, as a service",
 			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordListen(ctx, d, h) })),
@@ -30,7 +30,7 @@ func newDiscord(d *Deps) *cobra.Command {
 	)
 }
 
-func runDiscordCheck(ctx context.Context, d *Deps, h app.Home) error {
+func runDiscordCheck(ctx context.Context, d *deps, h app.Home) error {
 	found := doctor.Doctor{App: d.App}.Discord(ctx, h)
 	for i, f := range found {
 		found[i].Text, found[i].Remedy = join(f.Text, f.Remedy), ""
@@ -57,7 +57,7 @@ func checkStatus(err error) status {
 // syncLimit bounds all requests of a sync.
 const syncLimit = 30 * time.Second
 
-func runDiscordSync(ctx context.Context, d *Deps, h app.Home) error {
+func runDiscordSync(ctx context.Context, d *deps, h app.Home) error {
 	ctx, cancel := context.WithTimeout(ctx, syncLimit)
 	defer cancel()
 	client, err := h.Discord()
@@ -79,9 +79,9 @@ func runDiscordSync(ctx context.Context, d *Deps, h app.Home) error {
 }
 
 // typed runs a command line as the owner types it, beside what this process does, and returns what it prints.
-func (d *Deps) typed(ctx context.Context, h app.Home, words []string) (string, error) {
+func (d *deps) typed(ctx context.Context, h app.Home, words []string) (string, error) {
 	var out, wrong bytes.Buffer
-	typed := &Deps{
+	typed := &deps{
 		In: strings.NewReader(""), Out: &out, Stdout: &out, Stderr: &wrong, Automatic: d.Automatic, layout: aligned,
 		App: &app.App{Machine: d.Machine, Commands: d.Commands},
 	}
@@ -102,7 +102,7 @@ func (d *Deps) typed(ctx context.Context, h app.Home, words []string) (string, e
 // listenGrace is how long turns in progress may take when the listener is stopped.
 const listenGrace = time.Minute
 
-func runDiscordListen(ctx context.Context, d *Deps, h app.Home) error {
+func runDiscordListen(ctx context.Context, d *deps, h app.Home) error {
 	outlivePipe()
 	o, err := d.listener(h)
 	if err != nil {
@@ -112,7 +112,7 @@ func runDiscordListen(ctx context.Context, d *Deps, h app.Home) error {
 }
 
 // listener returns what a listener works with.
-func (d *Deps) listener(h app.Home) (discord.Options, error) {
+func (d *deps) listener(h app.Home) (discord.Options, error) {
 	client, err := h.Discord()
 	if err != nil {
 		return discord.Options{}, err
@@ -131,7 +131,7 @@ func (d *Deps) listener(h app.Home) (discord.Options, error) {
 }
 
 // discordHome returns the data directory as the listener needs it, with the settings as they are now.
-func (d *Deps) discordHome() (discord.Home, error) {
+func (d *deps) discordHome() (discord.Home, error) {
 	h, err := d.Home()
 	if err != nil {
 		return discord.Home{}, err
@@ -145,7 +145,7 @@ func (d *Deps) discordHome() (discord.Home, error) {
 }
 
 // interact returns what answers the owner's commands and buttons.
-func (d *Deps) interact(h app.Home, client *api.Client) *discord.Interactions {
+func (d *deps) interact(h app.Home, client *api.Client) *discord.Interactions {
 	s := starter{d: d, home: h}
 	return &discord.Interactions{
 		API: client, Now: d.Now, Warn: d.warn, Launch: s.launch,

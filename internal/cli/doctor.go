@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-func newDoctor(d *Deps) *cobra.Command {
+func newDoctor(d *deps) *cobra.Command {
 	var asCron, send bool
 	cmd := command(agentNever(nested), "doctor", "Check the installation, and say what to do about each fault",
 		func(cmd *cobra.Command, args []string) error {
@@ -30,7 +30,7 @@ func newDoctor(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
-func runDoctor(ctx context.Context, d *Deps, send bool) error {
+func runDoctor(ctx context.Context, d *deps, send bool) error {
 	found := doctor.Doctor{App: d.App, Entries: d.installedEntries}.Examine(ctx)
 	if send {
 		found = append(found, d.sendTest(ctx))
@@ -46,7 +46,7 @@ func runDoctor(ctx context.Context, d *Deps, send bool) error {
 	return ctx.Err()
 }
 
-func (d *Deps) sendTest(ctx context.Context) doctor.Finding {
+func (d *deps) sendTest(ctx context.Context) doctor.Finding {
 	f := doctor.Finding{Result: doctor.Fail, What: "test message"}
 	h, err := d.Home()
 	var id string
@@ -70,7 +70,7 @@ func (d *Deps) sendTest(ctx context.Context) doctor.Finding {
 
 // installedEntries looks at the entries of a scheduler as `ollim schedule diff` does, with and without those of the routines: either is
 // a current installation.
-func (d *Deps) installedEntries(ctx context.Context, scheduler string) (found doctor.Entries, err error) {
+func (d *deps) installedEntries(ctx context.Context, scheduler string) (found doctor.Entries, err error) {
 	target, flag, _ := strings.Cut(scheduler, " ")
 	o := unitOptions{target: target, system: flag != ""}
 	found, err = d.foundEntries(ctx, o)
@@ -94,7 +94,7 @@ func entriesFault(o unitOptions, err error) error {
 	return fmt.Errorf("%s: %w", o.target, o.fault(err))
 }
 
-func (d *Deps) foundEntries(ctx context.Context, o unitOptions) (found doctor.Entries, err error) {
+func (d *deps) foundEntries(ctx context.Context, o unitOptions) (found doctor.Entries, err error) {
 	defer func(quiet bool) { d.quiet = quiet }(d.quiet)
 	d.quiet = true // what install would tell is no finding
 	if o.target == forSystemd {

@@ -19,7 +19,7 @@ type eventsOptions struct {
 	since  string
 }
 
-func newEvents(d *Deps) *cobra.Command {
+func newEvents(d *deps) *cobra.Command {
 	var o eventsOptions
 	cmd := command(agentAll(), "events", "Print what all runs did as one stream of JSON lines",
 		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, o) }))
@@ -28,7 +28,7 @@ func newEvents(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runEvents(ctx context.Context, d *Deps, h app.Home, o eventsOptions) error {
+func runEvents(ctx context.Context, d *deps, h app.Home, o eventsOptions) error {
 	var since time.Time
 	if o.since != "" {
 		back, err := job.ParseDuration(o.since)

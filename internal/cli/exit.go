@@ -171,7 +171,7 @@ type reported struct{ status status }
 func (e *reported) Error() string { return "reported" }
 
 // conclude writes the line of an error, if it is not written yet, and returns the exit status.
-func (d *Deps) conclude(verb string, err error) int {
+func (d *deps) conclude(verb string, err error) int {
 	var done *reported
 	if errors.As(err, &done) {
 		return int(done.status)
@@ -196,7 +196,7 @@ func (d *Deps) conclude(verb string, err error) int {
 }
 
 // asksWith returns the flag that a command does not have and ask does, "" if that is not the error.
-func asksWith(d *Deps, err error) string {
+func asksWith(d *deps, err error) string {
 	var missing *pflag.NotExistError
 	if errors.As(err, &missing) && newAsk(d).Flags().Lookup(missing.GetSpecifiedName()) != nil {
 		return "--" + missing.GetSpecifiedName()
@@ -211,7 +211,7 @@ func (e *ran) Unwrap() error { return e.error }
 
 // failures collects the errors of several arguments: one bad argument does not stop the rest.
 type failures struct {
-	d        *Deps
+	d        *deps
 	verb     string
 	statuses []status
 }
@@ -229,7 +229,7 @@ func (f *failures) add(object string, err error) {
 }
 
 // each does something for each argument of a command. One bad argument does not stop the rest.
-func (d *Deps) each(verb string, names []string, do func(name string) error) error {
+func (d *deps) each(verb string, names []string, do func(name string) error) error {
 	f := failures{d: d, verb: verb}
 	for _, name := range names {
 		f.add(name, do(name))

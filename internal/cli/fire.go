@@ -43,7 +43,7 @@ func (o *fireOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.now, "now", "", "pretend that it is this time, RFC 3339 (script engine and --dry-run only)")
 }
 
-func newFire(d *Deps) *cobra.Command {
+func newFire(d *deps) *cobra.Command {
 	var o fireOptions
 	var inbox string
 	var alone, asCron bool
@@ -72,7 +72,7 @@ func newFire(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, "print the run record, or with --dry-run the plan, as one JSON object per job")
 }
 
-func runFire(ctx context.Context, d *Deps, o fireOptions) error {
+func runFire(ctx context.Context, d *deps, o fireOptions) error {
 	outlivePipe()
 	ctx.Done() // from here on a signal ends the fire, and not at once the process
 	h, err := d.Home()
@@ -93,7 +93,7 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 }
 
 // resolve reads the options that can be wrong, and standard input where - asks for it.
-func (o *fireOptions) resolve(d *Deps) (runner.Options, error) {
+func (o *fireOptions) resolve(d *deps) (runner.Options, error) {
 	wait, err := job.ParseDuration(o.wait)
 	if err != nil {
 		return runner.Options{}, usage("--wait %v", err)
@@ -129,7 +129,7 @@ func (o *fireOptions) resolve(d *Deps) (runner.Options, error) {
 }
 
 // at moves the clock, for what can be evaluated at another time.
-func (o *fireOptions) at(d *Deps, h app.Home) (app.Home, error) {
+func (o *fireOptions) at(d *deps, h app.Home) (app.Home, error) {
 	now, err := parseTime(o.now, h.Config.Zone)
 	if err != nil {
 		return h, err
@@ -139,7 +139,7 @@ func (o *fireOptions) at(d *Deps, h app.Home) (app.Home, error) {
 	return h, nil
 }
 
-func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Runner, name string, options runner.Options) error {
+func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name string, options runner.Options) error {
 	if o.dryRun {
 		return o.preview(ctx, d, f, name, options)
 	}
@@ -180,7 +180,7 @@ func (o *fireOptions) needless(err error) bool {
 }
 
 // verdict turns how a run ended into an error, or nil.
-func (o *fireOptions) verdict(d *Deps, r runlog.Record, err error) error {
+func (o *fireOptions) verdict(d *deps, r runlog.Record, err error) error {
 	ended := statusOfRun(r)
 	switch {
 	case r.Outcome == "" && err != nil:
@@ -242,7 +242,7 @@ func explain(err error) error {
 	return err
 }
 
-func (o *fireOptions) preview(ctx context.Context, d *Deps, f *runner.Runner, name string, options runner.Options) error {
+func (o *fireOptions) preview(ctx context.Context, d *deps, f *runner.Runner, name string, options runner.Options) error {
 	p, err := f.Preview(ctx, name, options)
 	if err != nil {
 		return explain(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // runFireEntry runs the webhook of an entry of the inbox and then, unless alone, starts what can run after it.
-func runFireEntry(ctx context.Context, d *Deps, run string, alone bool) error {
+func runFireEntry(ctx context.Context, d *deps, run string, alone bool) error {
 	outlivePipe()
 	ctx.Done() // from here on a signal ends the fire, and not at once the process
 	h, err := d.Home()
@@ -55,7 +55,7 @@ func (s *starter) endEntries(ctx context.Context, r *runner.Runner) error {
 
 // startEntries starts the runs of the entries in the inbox until ctx ends: at every wake, when a run that it has started has ended, and
 // when a rate limit allows it. The configuration is read anew each time.
-func (d *Deps) startEntries(ctx context.Context, wake <-chan struct{}, home func() (app.Home, error)) {
+func (d *deps) startEntries(ctx context.Context, wake <-chan struct{}, home func() (app.Home, error)) {
 	ended := make(chan struct{}, 1)
 	s := &starter{d: d, ended: func() {
 		select {
@@ -83,7 +83,7 @@ func (d *Deps) startEntries(ctx context.Context, wake <-chan struct{}, home func
 const betweenPasses = 50 * time.Millisecond
 
 // passEntries starts what can start now, and returns how long to wait before the next time.
-func (d *Deps) passEntries(ctx context.Context, s *starter, home func() (app.Home, error)) time.Duration {
+func (d *deps) passEntries(ctx context.Context, s *starter, home func() (app.Home, error)) time.Duration {
 	h, err := home()
 	if err == nil {
 		s.home = h

@@ -18,7 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-func newFork(d *Deps) *cobra.Command {
+func newFork(d *deps) *cobra.Command {
 	return group("fork", "Branch the main conversation for one topic",
 		newForkStart(d),
 		withJSON(d, command(agentAll(), "status", "Show the open fork, one key and value per line",
@@ -37,7 +37,7 @@ func newFork(d *Deps) *cobra.Command {
 			}))))
 }
 
-func newForkStart(d *Deps) *cobra.Command {
+func newForkStart(d *deps) *cobra.Command {
 	var model string
 	cmd := command(agentOwn(runlog.EnterFork), "start [TOPIC...]", "Open an interactive fork",
 		func(cmd *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ func newForkStart(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runForkStart(ctx context.Context, d *Deps, topic, model string) error {
+func runForkStart(ctx context.Context, d *deps, topic, model string) error {
 	h, err := d.Home()
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func runForkStart(ctx context.Context, d *Deps, topic, model string) error {
 }
 
 // turn lets a turn of the owner's conversation write its answer as chat does. A record without an id belongs to no run.
-func (d *Deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Options) (runlog.Record, error)) error {
+func (d *deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Options) (runlog.Record, error)) error {
 	outlivePipe()
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
 	stop := d.watch("chat")
@@ -87,7 +87,7 @@ func (d *Deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Op
 	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
 }
 
-func (d *Deps) warnWindow(r runlog.Record) {
+func (d *deps) warnWindow(r runlog.Record) {
 	if r.Crossed() > 0 {
 		d.line("warning", join("chat", fmt.Sprintf("the conversation fills %d %% of the model's window (%d of %d tokens): /compact, or "+
 			"ollim session compact main INSTRUCTIONS", r.Share(), r.Context, r.Window)))
@@ -117,7 +117,7 @@ func forkLine(e runlog.Event) string {
 	return e.Text
 }
 
-func runForkStatus(ctx context.Context, d *Deps, h app.Home) error {
+func runForkStatus(ctx context.Context, d *deps, h app.Home) error {
 	f, open, err := h.Sessions.Fork(ctx)
 	switch {
 	case err != nil:
@@ -143,7 +143,7 @@ func forkRows(h app.Home, f session.Fork) [][]string {
 	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 }
 
-func runForkSave(ctx context.Context, d *Deps, h app.Home) error {
+func runForkSave(ctx context.Context, d *deps, h app.Home) error {
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.SaveContext, struct{}{}))
 	}
@@ -157,7 +157,7 @@ func runForkSave(ctx context.Context, d *Deps, h app.Home) error {
 	return err
 }
 
-func runForkReport(ctx context.Context, d *Deps, h app.Home) error {
+func runForkReport(ctx context.Context, d *deps, h app.Home) error {
 	return d.turn(h, "", func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
 		record, err := r.ReportFork(ctx, o)
 		if errors.Is(err, session.ErrNoTurn) {
@@ -167,7 +167,7 @@ func runForkReport(ctx context.Context, d *Deps, h app.Home) error {
 	})
 }
 
-func runForkExit(ctx context.Context, d *Deps, h app.Home) error {
+func runForkExit(ctx context.Context, d *deps, h app.Home) error {
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.ExitFork, struct{}{}))
 	}
@@ -175,7 +175,7 @@ func runForkExit(ctx context.Context, d *Deps, h app.Home) error {
 	return err
 }
 
-func newForkReply(d *Deps) *cobra.Command {
+func newForkReply(d *deps) *cobra.Command {
 	var model string
 	cmd := command(agentNever(nested), "reply MESSAGE TEXT...", "Reply to a message that an agent sent",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -192,7 +192,7 @@ func newForkReply(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runForkReply(ctx context.Context, d *Deps, h app.Home, id, text, model string) error {
+func runForkReply(ctx context.Context, d *deps, h app.Home, id, text, model string) error {
 	asked, err := h.Runner(false).Asked(ctx, id)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func runForkReply(ctx context.Context, d *Deps, h app.Home, id, text, model stri
 }
 
 // chatEvent shows what happens in a turn of the owner's conversation.
-func (d *Deps) chatEvent(v *voice) func(runlog.Event) {
+func (d *deps) chatEvent(v *voice) func(runlog.Event) {
 	return func(e runlog.Event) {
 		switch e.Type {
 		case runlog.UpdatesPopped:

@@ -59,14 +59,14 @@ func (p probed) Write(data []byte) (int, error) {
 
 // executeForwarded executes a command line that a process of a sealed run has sent. The process may be the agent's engine or anything
 // that the agent has started, and its command may do what an agent's command may do.
-func (d *Deps) executeForwarded(ctx context.Context, run app.Sealed, r forward.Request) (status int) {
+func (d *deps) executeForwarded(ctx context.Context, run app.Sealed, r forward.Request) (status int) {
 	defer func() {
 		if p := recover(); p != nil { // ends the command, as in a process of its own, and not the run
 			_, _ = fmt.Fprintf(r.Stderr, "panic: %v\n\n%s", p, debug.Stack())
 			status = int(hookError)
 		}
 	}()
-	c := &Deps{
+	c := &deps{
 		In: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr, App: run.App(), Automatic: d.Automatic, caller: r.Dir, forwarded: true,
 	}
 	args, err := c.agentsOwn(run, r.Args)
@@ -78,7 +78,7 @@ func (d *Deps) executeForwarded(ctx context.Context, run app.Sealed, r forward.R
 
 // agentsOwn returns the arguments of a command that a process of a run may have executed, without the flags by which its engine names
 // the data directory and the settings.
-func (d *Deps) agentsOwn(run app.Sealed, args []string) ([]string, error) {
+func (d *deps) agentsOwn(run app.Sealed, args []string) ([]string, error) {
 	dir, err := d.Dir()
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func forEngine(args, servers []string) bool {
 }
 
 // path returns the absolute path of a file that a command line names.
-func (d *Deps) path(name string) (string, error) {
+func (d *deps) path(name string) (string, error) {
 	switch {
 	case !d.forwarded || filepath.IsAbs(name):
 		return filepath.Abs(name)

@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/man"
 )
 
-func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
+func newHelp(d *deps, root *cobra.Command) *cobra.Command {
 	cmd := command(agentAll(), "help [COMMAND | PAGE | all | search WORDS...]",
 		"Show help for a command, or a manual page; all lists all commands, search searches the manuals",
 		func(_ *cobra.Command, args []string) error {
@@ -29,7 +29,7 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func runHelp(d *Deps, root *cobra.Command, args []string) error {
+func runHelp(d *deps, root *cobra.Command, args []string) error {
 	if d.inside() && len(args) == 0 {
 		if box, err := d.insideTools(); err == nil {
 			return helpInside(root, box)
@@ -73,7 +73,7 @@ func pageOf(words []string) (file string, found bool) {
 }
 
 // showPage shows a manual page on a terminal with man, and writes it as plain text to anything else.
-func (d *Deps) showPage(file string) error {
+func (d *deps) showPage(file string) error {
 	if isTerminal(d.Stdout) && isTerminal(d.In) && d.manShows(file) {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (d *Deps) showPage(file string) error {
 
 // manShows shows a page with the man command and reports whether that worked. The page is a file in a temporary directory: every
 // man command takes a path that has a slash, but not every one takes a page on standard input.
-func (d *Deps) manShows(file string) bool {
+func (d *deps) manShows(file string) bool {
 	program, err := exec.LookPath("man")
 	if err != nil {
 		return false

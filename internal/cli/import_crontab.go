@@ -20,7 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newImport(d *Deps) *cobra.Command {
+func newImport(d *deps) *cobra.Command {
 	return group("import", "Convert other schedules into routines", newImportCrontab(d))
 }
 
@@ -32,7 +32,7 @@ type importCrontabOptions struct {
 	write bool
 }
 
-func newImportCrontab(d *Deps) *cobra.Command {
+func newImportCrontab(d *deps) *cobra.Command {
 	var o importCrontabOptions
 	cmd := command(agentNever(refused), "crontab [FILE|-]", "Convert crontab lines that run claude -p into routines",
 		func(cmd *cobra.Command, args []string) error {
@@ -43,7 +43,7 @@ func newImportCrontab(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) error {
+func runImportCrontab(ctx context.Context, d *deps, o importCrontabOptions) error {
 	h, err := d.Home()
 	if !o.write && errors.Is(err, app.ErrNoConfig) { // it need not exist for a look at what would be written
 		h, err = d.NewHome()
@@ -83,7 +83,7 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 }
 
 // crontab is the text of the user's crontab, of a file or of standard input.
-func (d *Deps) crontab(ctx context.Context, h app.Home, file string) (string, error) {
+func (d *deps) crontab(ctx context.Context, h app.Home, file string) (string, error) {
 	var data []byte
 	var err error
 	switch file {
@@ -109,7 +109,7 @@ func (d *Deps) crontab(ctx context.Context, h app.Home, file string) (string, er
 
 // importer makes routines of lines, one after the other.
 type importer struct {
-	d       *Deps
+	d       *deps
 	h       app.Home
 	write   bool
 	source  string

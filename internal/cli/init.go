@@ -34,7 +34,7 @@ type initOptions struct {
 // noAnswer is the answer of somebody who wants none of what is offered.
 const noAnswer = "none"
 
-func newInit(d *Deps) *cobra.Command {
+func newInit(d *deps) *cobra.Command {
 	var o initOptions
 	cmd := command(agentNever(programs), "init", "Create the data directory, its settings and a sample routine",
 		func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) })
@@ -49,7 +49,7 @@ func newInit(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runInit(ctx context.Context, d *Deps, o initOptions) error {
+func runInit(ctx context.Context, d *deps, o initOptions) error {
 	dir, err := d.Dir()
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func runInit(ctx context.Context, d *Deps, o initOptions) error {
 	return failed
 }
 
-func (d *Deps) tellMade(dir paths.Dir, made []string, settings map[string]string) {
+func (d *deps) tellMade(dir paths.Dir, made []string, settings map[string]string) {
 	if len(made) == 0 {
 		d.note("%s: nothing to create", dir)
 		return
@@ -103,7 +103,7 @@ func (d *Deps) tellMade(dir paths.Dir, made []string, settings map[string]string
 }
 
 // settings are the lines of config.yaml that are not left at their default, each checked.
-func (o *initOptions) settings(d *Deps) (map[string]string, error) {
+func (o *initOptions) settings(d *deps) (map[string]string, error) {
 	set := map[string]string{"timezone": cmp.Or(o.timezone, d.SystemZone())}
 	if o.engine != "" && o.engine != "auto" && o.engine != noAnswer {
 		set["engine"] = o.engine
@@ -127,7 +127,7 @@ func (o *initOptions) settings(d *Deps) (map[string]string, error) {
 
 // findClaude is the claude command, as an absolute path; "" when there is none. Found once, here, it is written down: a fire
 // does not search.
-func (d *Deps) findClaude() string {
+func (d *deps) findClaude() string {
 	path, _ := d.Lookup("PATH")
 	dirs := filepath.SplitList(path)
 	if base, err := d.UserHome(); err == nil {
@@ -143,7 +143,7 @@ func (d *Deps) findClaude() string {
 }
 
 // captured is what the engine needs of the environment in which it works now, as a line of config.yaml.
-func (d *Deps) captured() string {
+func (d *deps) captured() string {
 	entries := []string{}
 	for _, name := range []string{"PATH", "HOME", "CLAUDE_CONFIG_DIR"} {
 		if value, ok := d.Lookup(name); ok && value != "" {
@@ -169,7 +169,7 @@ const emptyPolicy = `# Additional tools for all runs, see tool-policy.yaml in ol
 `
 
 // makeFiles writes what is not there and returns the names.
-func (d *Deps) makeFiles(dir paths.Dir, settings map[string]string) (made []string, err error) {
+func (d *deps) makeFiles(dir paths.Dir, settings map[string]string) (made []string, err error) {
 	create := func(path string, data []byte) error {
 		err := store.Create(path, data)
 		if errors.Is(err, fs.ErrExist) {
@@ -206,7 +206,7 @@ func (d *Deps) makeFiles(dir paths.Dir, settings map[string]string) (made []stri
 
 // offerApproval is for a directory that was there before: what in it waits for the owner is asked about on a terminal, job
 // after job, and named elsewhere. An answer, also a no, changes nothing of what init has made.
-func (d *Deps) offerApproval(ctx context.Context) error {
+func (d *deps) offerApproval(ctx context.Context) error {
 	if errors.Is(d.OwnerOnly(), app.ErrNotAllowed) {
 		return nil // whoever this is, it is not theirs to say
 	}

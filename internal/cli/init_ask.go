@@ -18,7 +18,7 @@ import (
 
 // asker asks questions on a terminal.
 type asker struct {
-	d  *Deps
+	d  *deps
 	in *bufio.Reader
 }
 
@@ -52,7 +52,7 @@ func (a asker) ask(ctx context.Context, value *string, text, standard string, ch
 }
 
 // ask fills in what no flag says.
-func (o *initOptions) ask(ctx context.Context, d *Deps) error {
+func (o *initOptions) ask(ctx context.Context, d *deps) error {
 	a := asker{d, bufio.NewReader(d.In)}
 	zone := func(answer string) error { return config.Check("timezone", answer) }
 	if err := a.ask(ctx, &o.timezone, "Timezone", d.SystemZone(), zone); err != nil {
@@ -120,7 +120,7 @@ func checkSchedule(answer string) error {
 }
 
 // tryDelivery sends a test message by the command, once: a command that fails is not tried again later.
-func (o *initOptions) tryDelivery(ctx context.Context, d *Deps) error {
+func (o *initOptions) tryDelivery(ctx context.Context, d *deps) error {
 	if o.delivery == noAnswer {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (o *initOptions) tryDelivery(ctx context.Context, d *Deps) error {
 }
 
 // prove asks the engine a question and installs the schedule, if that is wanted. The settings exist.
-func (o *initOptions) prove(ctx context.Context, d *Deps) (err error) {
+func (o *initOptions) prove(ctx context.Context, d *deps) (err error) {
 	f := failures{d: d, verb: "init"}
 	if o.testEngine {
 		question := askOptions{text: "This is a test. Answer with one short sentence.", noInput: true, noSession: true, format: "text"}
@@ -158,7 +158,7 @@ func (o *initOptions) prove(ctx context.Context, d *Deps) (err error) {
 	return f.err()
 }
 
-func (d *Deps) tellNext(settings map[string]string, o initOptions) {
+func (d *deps) tellNext(settings map[string]string, o initOptions) {
 	switch {
 	case settings["engine"] == "":
 		d.note("next: choose an engine: ollim config set engine native")

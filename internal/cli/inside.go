@@ -71,7 +71,7 @@ func accessOf(cmd *cobra.Command) policy.Access {
 // commandAccess returns what app.App has as Commands. It makes a tree of its own when it is first asked.
 func commandAccess() func(args []string) (string, policy.Access) {
 	verbs := sync.OnceValue(func() policy.Verbs {
-		root := newRoot(&Deps{App: &app.App{}})
+		root := newRoot(&deps{App: &app.App{}})
 		root.InitDefaultHelpCmd()
 		return verbsOf(root)
 	})
@@ -95,7 +95,7 @@ func verbsOf(root *cobra.Command) policy.Verbs {
 }
 
 // guard refuses, inside a run, a command that no agent may use.
-func (d *Deps) guard(cmd *cobra.Command) error {
+func (d *deps) guard(cmd *cobra.Command) error {
 	if cmd.Annotations[onlyVerbs] != "" || accessOf(cmd) != policy.Never || cmd.Annotations[insideKey] == programs {
 		return nil
 	}
@@ -106,10 +106,10 @@ func (d *Deps) guard(cmd *cobra.Command) error {
 }
 
 // inside reports whether a run has started this command: then the gates of the run's tools hold.
-func (d *Deps) inside() bool { return d.RunID() != "" }
+func (d *deps) inside() bool { return d.RunID() != "" }
 
 // useTool runs a command typed by an agent as the tool of the same purpose, with the same answers.
-func (d *Deps) useTool(ctx context.Context, h app.Home, tool string, input any) (string, error) {
+func (d *deps) useTool(ctx context.Context, h app.Home, tool string, input any) (string, error) {
 	set, err := h.Tools()
 	if err != nil {
 		return "", err

@@ -33,7 +33,7 @@ func (o *jobAdd) words(args []string) {
 }
 
 // read returns the job that the arguments describe. more are the fields without a flag.
-func (o *jobAdd) read(d *Deps, more ...yamldoc.Pair) (app.Home, job.Job, error) {
+func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) {
 	s, h, err := d.jobSet()
 	if err != nil {
 		return h, job.Job{}, err
@@ -53,7 +53,7 @@ func (o *jobAdd) read(d *Deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 }
 
 // create writes the file and approves it.
-func (o *jobAdd) create(ctx context.Context, d *Deps, h app.Home, j job.Job) (job.Job, error) {
+func (o *jobAdd) create(ctx context.Context, d *deps, h app.Home, j job.Job) (job.Job, error) {
 	j, err := h.Jobs.Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
 		return j, hint(&withStatus{fmt.Errorf("%s: already exists", j.Path), statusData}, "ollim %s edit %s", j.Kind, o.name)
@@ -91,7 +91,7 @@ func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
 }
 
 // job is what the flags say, with a new id unless one is given, which must be free. more are the fields without a flag.
-func (o *jobFlags) job(d *Deps, s job.Set, body string, more ...yamldoc.Pair) (job.Job, error) {
+func (o *jobFlags) job(d *deps, s job.Set, body string, more ...yamldoc.Pair) (job.Job, error) {
 	id, _ := o.values["id"]().(string)
 	if id == "" {
 		var err error

@@ -19,14 +19,14 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newJobEdit(d *Deps, kind job.Kind) *cobra.Command {
+func newJobEdit(d *deps, kind job.Kind) *cobra.Command {
 	return command(agentNever(programs), "edit JOB", "Edit a "+string(kind)+" file in $VISUAL or $EDITOR; only a valid result is saved",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runJobEdit(ctx, d, h, kind, args[0])
 		}))
 }
 
-func runJobEdit(ctx context.Context, d *Deps, h app.Home, kind job.Kind, name string) error {
+func runJobEdit(ctx context.Context, d *deps, h app.Home, kind job.Kind, name string) error {
 	s, err := h.Jobs.Load() // no warnings: the file to be mended may be among the bad ones
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func runJobEdit(ctx context.Context, d *Deps, h app.Home, kind job.Kind, name st
 	return d.approveEdited(ctx, h, path)
 }
 
-func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error {
+func (d *deps) approveEdited(ctx context.Context, h app.Home, path string) error {
 	s, err := h.Jobs.Load()
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error
 }
 
 // editDraft reports whether the draft holds work that would otherwise be lost.
-func (d *Deps) editDraft(ctx context.Context, s job.Set, kind job.Kind, path, draft string, before []byte) (keep bool, err error) {
+func (d *deps) editDraft(ctx context.Context, s job.Set, kind job.Kind, path, draft string, before []byte) (keep bool, err error) {
 	if err := d.openEditor(ctx, draft); err != nil {
 		return differs(draft, before), err
 	}
@@ -101,7 +101,7 @@ func differs(path string, before []byte) bool {
 }
 
 // openEditor runs the editor through a shell, as git and crontab do, because $EDITOR may hold arguments.
-func (d *Deps) openEditor(ctx context.Context, path string) error {
+func (d *deps) openEditor(ctx context.Context, path string) error {
 	visual, _ := d.Lookup("VISUAL")
 	editor, _ := d.Lookup("EDITOR")
 	editor = cmp.Or(visual, editor, "vi")
@@ -113,7 +113,7 @@ func (d *Deps) openEditor(ctx context.Context, path string) error {
 	return nil
 }
 
-func newJobRm(d *Deps, kind job.Kind, short string) *cobra.Command {
+func newJobRm(d *deps, kind job.Kind, short string) *cobra.Command {
 	return command(agentNever(refused), "rm JOB...", short, inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 		s, err := h.Jobs.Load() // no warnings: the file to be deleted may be among the bad ones
 		if err != nil {
@@ -124,7 +124,7 @@ func newJobRm(d *Deps, kind job.Kind, short string) *cobra.Command {
 }
 
 // removeJob keeps the session of a file that could not be read: its id is not known for certain.
-func removeJob(ctx context.Context, d *Deps, h app.Home, s job.Set, kind job.Kind, name string) error {
+func removeJob(ctx context.Context, d *deps, h app.Home, s job.Set, kind job.Kind, name string) error {
 	path, err := jobPath(s, h, kind, name)
 	if err != nil {
 		return err

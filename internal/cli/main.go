@@ -28,7 +28,7 @@ func Main(args []string) int {
 	}
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	d := &Deps{
+	d := &deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		App:       &app.App{Machine: app.Machine{Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: process.Sleep}},
 		Automatic: automatic,
@@ -37,7 +37,7 @@ func Main(args []string) int {
 }
 
 // execute runs a command line over d.
-func execute(ctx context.Context, d *Deps, args []string) int {
+func execute(ctx context.Context, d *deps, args []string) int {
 	out := bufio.NewWriterSize(output{sink{d}}, 32<<10)
 	if d.Out = out; isTerminal(d.Stdout) {
 		d.Out = clean{out}
@@ -137,10 +137,10 @@ func automatic() bool {
 }
 
 // atShell reports whether a person typed the command, at a terminal or in a script of theirs.
-func (d *Deps) atShell() bool { return isTerminal(d.In) || !d.Automatic() }
+func (d *deps) atShell() bool { return isTerminal(d.In) || !d.Automatic() }
 
 // flush writes out what is buffered, so that it can be known to have arrived.
-func (d *Deps) flush() error { return flush(d.Out) }
+func (d *deps) flush() error { return flush(d.Out) }
 
 func flush(w io.Writer) error {
 	if buffered, ok := w.(interface{ Flush() error }); ok {

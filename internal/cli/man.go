@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/man"
 )
 
-func newMan(d *Deps) *cobra.Command {
+func newMan(d *deps) *cobra.Command {
 	return group("man", "Install the manual pages",
 		command(agentNever(refused), "install [DIR]", "Install the manual pages for man",
 			func(cmd *cobra.Command, args []string) error {
@@ -24,7 +24,7 @@ func newMan(d *Deps) *cobra.Command {
 	)
 }
 
-func runManInstall(ctx context.Context, d *Deps, dir string) error {
+func runManInstall(ctx context.Context, d *deps, dir string) error {
 	if dir == "" {
 		var err error
 		if dir, err = d.manDir(); err != nil {
@@ -45,7 +45,7 @@ func runManInstall(ctx context.Context, d *Deps, dir string) error {
 }
 
 // manDir is where man looks for the pages of programs that are where this one is.
-func (d *Deps) manDir() (string, error) {
+func (d *deps) manDir() (string, error) {
 	program, err := program()
 	if err != nil {
 		return "", err

@@ -55,7 +55,7 @@ func TestManualPagesAreCurrent(t *testing.T) {
 
 func manualPages(t *testing.T) map[string][]byte {
 	t.Helper()
-	root := newRoot(&Deps{App: &app.App{}})
+	root := newRoot(&deps{App: &app.App{}})
 	root.InitDefaultCompletionCmd("bash")
 	root.DisableAutoGenTag = true
 	pages := map[string][]byte{}

@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/server/mcp"
 )
 
-func newMCP(d *Deps) *cobra.Command {
+func newMCP(d *deps) *cobra.Command {
 	// The Claude Code engine starts it for each MCP server that a run may use.
 	connect := hidden(command(agentNever(programs), "connect SERVER PATTERN...",
 		"Serve the tools of an MCP server that the patterns name, to the run that OLLIM_RUN names",
@@ -39,7 +39,7 @@ func newMCP(d *Deps) *cobra.Command {
 		})))
 }
 
-func runMCPServe(ctx context.Context, d *Deps) error {
+func runMCPServe(ctx context.Context, d *deps) error {
 	tools, err := d.Tools()
 	if err != nil {
 		return err
@@ -47,13 +47,13 @@ func runMCPServe(ctx context.Context, d *Deps) error {
 	return serveTools(ctx, d, tools)
 }
 
-func serveTools(ctx context.Context, d *Deps, tools mcp.Tools) error {
+func serveTools(ctx context.Context, d *deps, tools mcp.Tools) error {
 	s := mcp.Server{Tools: tools, Version: version(), Warn: d.warn}
 	return s.Serve(ctx, d.In, d.Stdout)
 }
 
 // insideTools returns the tools of the run that OLLIM_RUN names.
-func (d *Deps) insideTools() (*tools.Set, error) {
+func (d *deps) insideTools() (*tools.Set, error) {
 	h, err := d.Home()
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (d *Deps) insideTools() (*tools.Set, error) {
 }
 
 // newHook is what the engine calls, not people: `hook pre-tool` before every use of a tool, `hook stop` at the end of a turn.
-func newHook(d *Deps) *cobra.Command {
+func newHook(d *deps) *cobra.Command {
 	verb := func(use, short string, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) *cobra.Command {
 		return command(agentNever(programs), use, short, func(cmd *cobra.Command, _ []string) error { return runHook(cmd.Context(), d, act) })
 	}
@@ -77,7 +77,7 @@ const hookError status = 2
 // hookPatience is shorter than the engine's, which lets pass what it waited for in vain.
 const hookPatience = tools.AskPatience + 20*time.Second
 
-func runHook(ctx context.Context, d *Deps, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) error {
+func runHook(ctx context.Context, d *deps, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) error {
 	type outcome struct {
 		answer any
 		err    error

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newModel(d *Deps) *cobra.Command {
+func newModel(d *deps) *cobra.Command {
 	return group("model", "The table of models",
 		newList(d, agentAll(), "list", "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, "+
 			"cache write", "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells),
@@ -58,7 +58,7 @@ func tokens(n int) string {
 
 func usd(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-func (d *Deps) models(context.Context) (rows []modelRow, err error) {
+func (d *deps) models(context.Context) (rows []modelRow, err error) {
 	h, err := d.NewHome()
 	if err != nil {
 		return nil, err

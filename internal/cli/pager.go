@@ -11,7 +11,7 @@ import (
 // pager shows output that is longer than the terminal is high through a program such as less, as git does. A nil pager shows
 // nothing.
 type pager struct {
-	d      *Deps
+	d      *deps
 	on     bool   // the command's output may be paged
 	direct bool   // it is not: there is no program, or it could not be started
 	held   []byte // output that still fits on the terminal
@@ -23,7 +23,7 @@ type pager struct {
 }
 
 // newPager returns the pager of a terminal; nil for one whose size is not known.
-func newPager(d *Deps) *pager {
+func newPager(d *deps) *pager {
 	width, height := sizeOf(d.Stdout)
 	if width <= 0 || height <= 0 || d.dumb() {
 		return nil
@@ -32,7 +32,7 @@ func newPager(d *Deps) *pager {
 }
 
 // page lets a pager show the output of this command if it is long. Commands that a person waits for or talks with do not call it.
-func (d *Deps) page() {
+func (d *deps) page() {
 	if d.pager != nil {
 		d.pager.on = true
 	}

@@ -76,7 +76,7 @@ func (q permission) reply(text string) bool {
 
 // permitsOnTerminal asks on the terminal of a process that reads nothing else from it. A line answers the question that is asked when
 // it is typed: a late one is dropped, so that it does not answer the next question.
-func (d *Deps) permitsOnTerminal() *permits {
+func (d *deps) permitsOnTerminal() *permits {
 	var asked atomic.Pointer[chan string] // takes the next line; nil: nothing is asked
 	var ended chan struct{}
 	p := newPermits(nil)

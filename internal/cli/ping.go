@@ -32,7 +32,7 @@ type pingOptions struct {
 	expires string
 }
 
-func newPing(d *Deps) *cobra.Command {
+func newPing(d *deps) *cobra.Command {
 	var o pingOptions
 	cmd := command(agentOwn("ping_user"), "ping [TEXT...|-]", "Send the owner a message",
 		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -50,7 +50,7 @@ func newPing(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runPing(ctx context.Context, d *Deps, h app.Home, o pingOptions) error {
+func runPing(ctx context.Context, d *deps, h app.Home, o pingOptions) error {
 	if err := o.read(d); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func refusedBy(reason error) error {
 }
 
 // read completes the options from standard input, which only one of them can have.
-func (o *pingOptions) read(d *Deps) (err error) {
+func (o *pingOptions) read(d *deps) (err error) {
 	switch {
 	case !o.ask && (len(o.choices) > 0 || o.expires != ""):
 		return usage("--choice and --expires need --ask")
@@ -133,7 +133,7 @@ func (o *pingOptions) read(d *Deps) (err error) {
 	return err
 }
 
-func (o *pingOptions) inside(ctx context.Context, d *Deps, h app.Home) (string, error) {
+func (o *pingOptions) inside(ctx context.Context, d *deps, h app.Home) (string, error) {
 	switch {
 	case o.ask:
 		return d.useTool(ctx, h, runlog.AskOwner, map[string]any{"question": o.text, "choices": o.choices, "expires": o.expires})

@@ -39,7 +39,7 @@ func calledAs(word, self string) string {
 }
 
 // vanishes says why a program will not be there for long; "" if it probably will.
-func (d *Deps) vanishes(path string) string {
+func (d *deps) vanishes(path string) string {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		resolved = path
@@ -70,7 +70,7 @@ func builtForOneRun(path string) bool {
 
 // asCron runs the command line of cmd in another process that has what Debian's cron gives: HOME, LOGNAME, SHELL and a short PATH, the
 // root directory, no terminal and no input. Output goes where ours goes.
-func (d *Deps) asCron(cmd *cobra.Command, args []string) error {
+func (d *deps) asCron(cmd *cobra.Command, args []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type progress struct {
 }
 
 // watch shows the progress of a run until the returned function is called. It changes nothing unless standard error is a terminal.
-func (d *Deps) watch(name string) (stop func()) {
+func (d *deps) watch(name string) (stop func()) {
 	if d.quiet || d.logFormat == "json" || !isTerminal(d.Stderr) {
 		return func() {}
 	}
@@ -117,7 +117,7 @@ func (p *progress) giveWay(w io.Writer, text []byte) (int, error) {
 func (p *progress) Write(text []byte) (int, error) { return p.giveWay(p.w, text) }
 
 // account says in one line, on a terminal, how a run ended that went well. The line of an error says it of others.
-func (d *Deps) account(verb, name string, r runlog.Record) {
+func (d *deps) account(verb, name string, r runlog.Record) {
 	if d.quiet || !isTerminal(d.Stderr) || statusOfRun(r) != statusOK || !r.Done() {
 		return
 	}

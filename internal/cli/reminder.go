@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newReminder(d *Deps) *cobra.Command {
+func newReminder(d *deps) *cobra.Command {
 	return group("reminder", "Manage reminders: jobs that run once",
 		newList(d, map[string]string{agentKey: "all", toolKey: "list_reminders"}, "list", "List reminders by time: id, time, state, description",
 			"ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} }),
@@ -48,14 +48,14 @@ func newReminder(d *Deps) *cobra.Command {
 	)
 }
 
-func newRemind(d *Deps) *cobra.Command {
+func newRemind(d *deps) *cobra.Command {
 	return command(agentOwn("add_reminder"), "remind WHEN TEXT...|-", "Set a plain reminder: text that is delivered without an agent; prints its id and time",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runRemind(ctx, d, h, args[0], args[1:])
 		}))
 }
 
-func runRemind(ctx context.Context, d *Deps, h app.Home, at string, words []string) error {
+func runRemind(ctx context.Context, d *deps, h app.Home, at string, words []string) error {
 	text, err := wordsOrInput(d, words)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ type reminderRow struct {
 	Path        string    `json:"path"`
 }
 
-func (d *Deps) reminders(context.Context) (rows []reminderRow, err error) {
+func (d *deps) reminders(context.Context) (rows []reminderRow, err error) {
 	s, h, err := d.jobSet()
 	if err != nil {
 		return nil, err

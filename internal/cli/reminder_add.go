@@ -22,7 +22,7 @@ type reminderAddOptions struct {
 	fields jobFlags
 }
 
-func newReminderAdd(d *Deps) *cobra.Command {
+func newReminderAdd(d *deps) *cobra.Command {
 	var o reminderAddOptions
 	cmd := command(agentOwn("add_reminder"), "add (--in DELAY | --at TIME) BODY...|-", "Add a reminder for the agent; prints its id and time",
 		func(cmd *cobra.Command, args []string) error {
@@ -37,7 +37,7 @@ func newReminderAdd(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runReminderAdd(ctx context.Context, d *Deps, o reminderAddOptions) error {
+func runReminderAdd(ctx context.Context, d *deps, o reminderAddOptions) error {
 	if (o.in == "") == (o.at == "") {
 		return usage("no time: give either --in or --at")
 	}
@@ -78,7 +78,7 @@ func (o *reminderAddOptions) time(now time.Time, zone *time.Location) (time.Time
 }
 
 // setReminder writes a reminder of the owner's, and says what came of the time that was asked for.
-func (d *Deps) setReminder(ctx context.Context, h app.Home, j job.Job, at time.Time) error {
+func (d *deps) setReminder(ctx context.Context, h app.Home, j job.Job, at time.Time) error {
 	j, err := h.Jobs.Create(j, "")
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (d *Deps) setReminder(ctx context.Context, h app.Home, j job.Job, at time.T
 }
 
 // addReminderInside is add typed by an agent.
-func (d *Deps) addReminderInside(ctx context.Context, h app.Home, o reminderAddOptions) error {
+func (d *deps) addReminderInside(ctx context.Context, h app.Home, o reminderAddOptions) error {
 	f := o.fields
 	own := []string{
 		"description", "background", "plain", "isolated", "allow_ping", "update_main_session", "model", "allowed_tools", "skills", "max_chain",

@@ -18,7 +18,7 @@ import (
 )
 
 // newRoot builds the commands that a command line may need; without args all of them.
-func newRoot(d *Deps, args ...string) *cobra.Command {
+func newRoot(d *deps, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Annotations:   agentAll(),
 		Use:           "ollim",
@@ -176,10 +176,10 @@ func argsOf(use string) cobra.PositionalArgs {
 }
 
 // inHome is the work of a command that needs the data directory and its settings.
-func inHome(d *Deps, do homeCommand) func(*cobra.Command, []string) error { return opened(d.Home, do) }
+func inHome(d *deps, do homeCommand) func(*cobra.Command, []string) error { return opened(d.Home, do) }
 
 // inAnyHome is inHome for a command that must work although the settings cannot be used.
-func inAnyHome(d *Deps, do homeCommand) func(*cobra.Command, []string) error {
+func inAnyHome(d *deps, do homeCommand) func(*cobra.Command, []string) error {
 	return opened(d.AnyHome, do)
 }
 
@@ -219,7 +219,7 @@ type versionFacts struct {
 	Arch    string `json:"arch"`
 }
 
-func newVersion(d *Deps) *cobra.Command {
+func newVersion(d *deps) *cobra.Command {
 	return withJSON(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "version",
@@ -228,7 +228,7 @@ func newVersion(d *Deps) *cobra.Command {
 	}, "print one JSON object")
 }
 
-func runVersion(d *Deps) error {
+func runVersion(d *deps) error {
 	v := versionFacts{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 	if d.json {
 		return d.emit(v)

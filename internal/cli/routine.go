@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newRoutine(d *Deps) *cobra.Command {
+func newRoutine(d *deps) *cobra.Command {
 	return group("routine", "Manage routines: jobs with a cron line",
 		newList(d, agentAll(), "list", "List routines: id, name, on or off, cron line, zone, mode, description",
 			"ID NAME STATE CRON ZONE MODE DESCRIPTION", func(context.Context) (rows []routineRow, err error) {
@@ -64,7 +64,7 @@ func (r routineRow) cells() []any {
 	return []any{r.ID, r.Name, switched, r.Cron, r.Timezone, string(r.Mode), r.Description}
 }
 
-func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
+func newJobShow(d *deps, kind job.Kind) *cobra.Command {
 	return command(agentAll(), "show JOB...", "Print "+string(kind)+" files as they are",
 		func(_ *cobra.Command, args []string) error {
 			s, h, err := d.jobSet(args...)
@@ -89,7 +89,7 @@ func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 // maxShown is more than a job file may have, so that one that is too large can be looked at.
 const maxShown = 64 << 20
 
-func newRoutineAdd(d *Deps) *cobra.Command {
+func newRoutineAdd(d *deps) *cobra.Command {
 	var o jobAdd
 	cmd := command(agentNever(programs), "add [NAME] BODY|-", "Add a routine and print its id",
 		func(cmd *cobra.Command, args []string) error {
@@ -100,7 +100,7 @@ func newRoutineAdd(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runRoutineAdd(ctx context.Context, d *Deps, o jobAdd) error {
+func runRoutineAdd(ctx context.Context, d *deps, o jobAdd) error {
 	h, j, err := o.read(d)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func runRoutineAdd(ctx context.Context, d *Deps, o jobAdd) error {
 	return d.answer(j.ID, nil)
 }
 
-func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
+func newRoutineSwitch(d *deps, verb, short string, on bool) *cobra.Command {
 	return command(agentNever(nested), verb+" JOB...", short, func(_ *cobra.Command, args []string) error {
 		s, _, err := d.jobSet(args...)
 		if err != nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-func newRun(d *Deps) *cobra.Command {
+func newRun(d *deps) *cobra.Command {
 	return group("run", "Show run records",
 		newRunList(d), newRunShow(d), newRunLog(d))
 }
 
-func newRunList(d *Deps) *cobra.Command {
+func newRunList(d *deps) *cobra.Command {
 	var n int
 	cmd := command(agentAll(), "list [JOB]", "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
 		inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
@@ -35,7 +35,7 @@ func newRunList(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines+", as in run.json")
 }
 
-func runRunList(d *Deps, h app.Home, job string, n int) error {
+func runRunList(d *deps, h app.Home, job string, n int) error {
 	job = strings.TrimSuffix(job, ".md")
 	if n < 0 {
 		return usage("-n %d: want 0 or more", n)
@@ -98,7 +98,7 @@ func runNote(r runlog.Record) string {
 	return note + "; " + mark
 }
 
-func newRunShow(d *Deps) *cobra.Command {
+func newRunShow(d *deps) *cobra.Command {
 	var request int
 	cmd := command(agentAll(), "show RUN...", "Print run records as JSON; RUN is an id, last, JOB or JOB~N", nil)
 	cmd.Flags().IntVar(&request, "request", 0, "print the body of the run's `N`-th request to the model, from 1 (native engine)")
@@ -111,7 +111,7 @@ func newRunShow(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runRunShow(d *Deps, h app.Home, runs []string) error {
+func runRunShow(d *deps, h app.Home, runs []string) error {
 	d.page()
 	e := json.NewEncoder(d.Out)
 	e.SetEscapeHTML(false)
@@ -125,7 +125,7 @@ func runRunShow(d *Deps, h app.Home, runs []string) error {
 	})
 }
 
-func runRequestShow(d *Deps, h app.Home, runs []string, n int) error {
+func runRequestShow(d *deps, h app.Home, runs []string, n int) error {
 	if n < 1 {
 		return usage("--request %d: want 1 or more", n)
 	}
@@ -148,7 +148,7 @@ func runRequestShow(d *Deps, h app.Home, runs []string, n int) error {
 	})
 }
 
-func newRunLog(d *Deps) *cobra.Command {
+func newRunLog(d *deps) *cobra.Command {
 	var follow bool
 	cmd := command(agentAll(), "log RUN", "Print what a run did: prompt, tool calls with inputs and results, text, errors",
 		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -172,7 +172,7 @@ func findRun(h app.Home, name string) (runlog.Record, error) {
 // followEvery is how often a followed log is read again.
 const followEvery = 200 * time.Millisecond
 
-func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow bool) error {
+func runRunLog(ctx context.Context, d *deps, h app.Home, name string, follow bool) error {
 	r, err := findRun(h, name)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow boo
 	return &reported{statusOf(ctx.Err())}
 }
 
-func (d *Deps) printPrompt(h app.Home, r runlog.Record) error {
+func (d *deps) printPrompt(h app.Home, r runlog.Record) error {
 	err := d.answer(fmt.Sprintf("run %s: %s, %s, %s", r.ID, r.Name, r.Mode, r.Engine), nil)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (d *Deps) printPrompt(h app.Home, r runlog.Record) error {
 }
 
 // printEvents writes the events from number seen on and returns how many there are now.
-func (d *Deps) printEvents(h app.Home, id string, seen int) (int, error) {
+func (d *deps) printEvents(h app.Home, id string, seen int) (int, error) {
 	bad, n := 0, 0
 	for e, err := range h.Runs.Events(id, &bad) {
 		if err != nil {

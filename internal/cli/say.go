@@ -18,7 +18,7 @@ import (
 )
 
 // fail writes the one line of an error, and a hint when there is something to do.
-func (d *Deps) fail(verb, object string, err error) {
+func (d *deps) fail(verb, object string, err error) {
 	reason := err.Error()
 	var pe *fs.PathError
 	if errors.As(err, &pe) && reason == pe.Error() {
@@ -35,24 +35,24 @@ func (d *Deps) fail(verb, object string, err error) {
 	}
 }
 
-func (d *Deps) warn(message string) { d.line("warning", "warning: "+message) }
+func (d *deps) warn(message string) { d.line("warning", "warning: "+message) }
 
 // note tells on a terminal, and only there, what follows from a change.
-func (d *Deps) note(format string, args ...any) {
+func (d *deps) note(format string, args ...any) {
 	if !d.quiet && isTerminal(d.Stderr) {
 		_, _ = fmt.Fprintf(d.talk(), format+"\n", args...)
 	}
 }
 
 // info is what --verbose adds.
-func (d *Deps) info(format string, args ...any) {
+func (d *deps) info(format string, args ...any) {
 	if d.verbose {
 		d.line("info", fmt.Sprintf(format, args...))
 	}
 }
 
 // line writes one line to standard error in the format that was asked for.
-func (d *Deps) line(level, message string) {
+func (d *deps) line(level, message string) {
 	message = printable(strings.ReplaceAll(message, "\n", "; "))
 	if d.logFormat == "json" {
 		line, _ := json.Marshal(map[string]string{ // texts: it cannot fail
@@ -79,7 +79,7 @@ func printable(s string) string {
 }
 
 // answer prints the result of a command, unless there is an error instead.
-func (d *Deps) answer(result any, err error) error {
+func (d *deps) answer(result any, err error) error {
 	if err == nil {
 		_, err = fmt.Fprintln(d.Out, result)
 	}
@@ -87,14 +87,14 @@ func (d *Deps) answer(result any, err error) error {
 }
 
 // emit writes one object on one line.
-func (d *Deps) emit(v any) error {
+func (d *deps) emit(v any) error {
 	e := json.NewEncoder(d.Out)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
 // newList makes a command without arguments that prints a list.
-func newList[T any](d *Deps, access map[string]string, use, short, columns string, list func(context.Context) ([]T, error), cells func(T) []any) *cobra.Command {
+func newList[T any](d *deps, access map[string]string, use, short, columns string, list func(context.Context) ([]T, error), cells func(T) []any) *cobra.Command {
 	return withJSON(d, command(access, use, short, func(cmd *cobra.Command, _ []string) error {
 		items, err := list(cmd.Context())
 		if err != nil {
@@ -108,13 +108,13 @@ func newList[T any](d *Deps, access map[string]string, use, short, columns strin
 const jsonLines = "print one JSON object per line"
 
 // withJSON gives a command the flag --json.
-func withJSON(d *Deps, cmd *cobra.Command, help string) *cobra.Command {
+func withJSON(d *deps, cmd *cobra.Command, help string) *cobra.Command {
 	cmd.Flags().BoolVar(&d.json, "json", false, help)
 	return cmd
 }
 
 // warnOmitted warns of things, such as lines of a file, that cannot be read, if there are any.
-func (d *Deps) warnOmitted(where string, n int, noun string) {
+func (d *deps) warnOmitted(where string, n int, noun string) {
 	if n > 0 {
 		d.warn(fmt.Sprintf("%s: omitted %s that cannot be read", where, plaintext.Count(n, noun)))
 	}

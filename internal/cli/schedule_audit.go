@@ -12,7 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newScheduleAudit(d *Deps) *cobra.Command {
+func newScheduleAudit(d *deps) *cobra.Command {
 	var since string
 	cmd := command(agentNever(programs), "audit [JOB]", "List past slots: id, slot, outcome, run; exits 1 if one is unaccounted for",
 		func(_ *cobra.Command, args []string) error { return runScheduleAudit(d, strings.Join(args, ""), since) })
@@ -20,7 +20,7 @@ func newScheduleAudit(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
-func runScheduleAudit(d *Deps, name, since string) error {
+func runScheduleAudit(d *deps, name, since string) error {
 	back, err := job.ParseDuration(since)
 	if err != nil || back == 0 {
 		return usage("--since %q: want a duration like 7d", since)

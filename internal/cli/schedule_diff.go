@@ -12,7 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
+func runScheduleDiff(ctx context.Context, d *deps, o unitOptions) error {
 	h, host, jobs, err := d.entries(o)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 }
 
 // differences lists changes. The error is a status if there is any.
-func differences[T any](d *Deps, columns string, changes []T, cells func(T) []any) error {
+func differences[T any](d *deps, columns string, changes []T, cells func(T) []any) error {
 	if err := records(d, columns, changes, cells); err != nil || len(changes) == 0 {
 		return err
 	}
@@ -39,7 +39,7 @@ func differences[T any](d *Deps, columns string, changes []T, cells func(T) []an
 }
 
 // unitChanges is what install would change of the units of systemd. With an error it is what is known of it.
-func (d *Deps) unitChanges(ctx context.Context, o unitOptions, host installer.Host, jobs []job.Job) ([]installer.Change, error) {
+func (d *deps) unitChanges(ctx context.Context, o unitOptions, host installer.Host, jobs []job.Job) ([]installer.Change, error) {
 	files, err := installer.Systemd(host, jobs)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (c lineChange) cells() []any {
 
 // crontabChanges is what install would change of the crontab, with the block that is there, "" for none, and the routines that are left
 // to the tick.
-func (d *Deps) crontabChanges(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) (changes []lineChange, have string, left []installer.Left, err error) {
+func (d *deps) crontabChanges(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) (changes []lineChange, have string, left []installer.Left, err error) {
 	now, err := crontabOf(h, d).Read(ctx)
 	if err != nil {
 		return nil, "", left, err

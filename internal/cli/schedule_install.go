@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-func newSchedule(d *Deps) *cobra.Command {
+func newSchedule(d *deps) *cobra.Command {
 	return group("schedule", "Show future and past fires, and install entries for cron or systemd",
 		newScheduleList(d), newScheduleAudit(d),
 		newScheduleUnits(d, "print", "Print the entries that install would install",
@@ -32,7 +32,7 @@ func newSchedule(d *Deps) *cobra.Command {
 			}))))
 }
 
-func runSchedulePrint(_ context.Context, d *Deps, o unitOptions) error {
+func runSchedulePrint(_ context.Context, d *deps, o unitOptions) error {
 	_, host, jobs, err := d.entries(o)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func runSchedulePrint(_ context.Context, d *Deps, o unitOptions) error {
 	return err
 }
 
-func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
+func runScheduleInstall(ctx context.Context, d *deps, o unitOptions) error {
 	h, host, jobs, err := d.entries(o)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 	return nil
 }
 
-func (d *Deps) installCrontab(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) error {
+func (d *deps) installCrontab(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) error {
 	var left []installer.Left
 	changed, err := d.editCrontab(ctx, h, host, func(old []byte) (text []byte, err error) {
 		var block string
@@ -105,7 +105,7 @@ func (d *Deps) installCrontab(ctx context.Context, h app.Home, host installer.Ho
 }
 
 // editCrontab changes the crontab, unless its block is that of another data directory.
-func (d *Deps) editCrontab(ctx context.Context, h app.Home, host installer.Host, edit func(old []byte) ([]byte, error)) (bool, error) {
+func (d *deps) editCrontab(ctx context.Context, h app.Home, host installer.Host, edit func(old []byte) ([]byte, error)) (bool, error) {
 	return crontabOf(h, d).Edit(ctx, func(old []byte) ([]byte, error) {
 		if _, err := ownBlock(host, old); err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func (d *Deps) editCrontab(ctx context.Context, h app.Home, host installer.Host,
 }
 
 // applyUnits tells what it changed, as diff would have said.
-func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host installer.Host, files []installer.File) error {
+func (d *deps) applyUnits(ctx context.Context, o unitOptions, host installer.Host, files []installer.File) error {
 	units, err := d.units(o)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func owned(host installer.Host, units installer.Units) error {
 	return err
 }
 
-func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
+func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
 	h, err := d.AnyHome()
 	if errors.Is(err, app.ErrNoConfig) { // the directory may be gone, and its entries must go, too
 		h, err = d.NewHome()
@@ -190,7 +190,7 @@ const justNow = 5 * time.Minute
 
 // runScheduleFailed is silent when there is a run to tell of: one that has ended just now, in whatever way, has told by itself, and
 // the next tick ends and tells of one whose process died. What never came so far is told once a day.
-func runScheduleFailed(ctx context.Context, d *Deps, h app.Home, name string) error {
+func runScheduleFailed(ctx context.Context, d *deps, h app.Home, name string) error {
 	if status, ok := d.Lookup("MONITOR_EXIT_STATUS"); ok && (status == "65" || status == "66") {
 		return nil // of a file that cannot be read the fire itself tells
 	}

@@ -28,7 +28,7 @@ type scheduleListOptions struct {
 	cost     bool
 }
 
-func newScheduleList(d *Deps) *cobra.Command {
+func newScheduleList(d *deps) *cobra.Command {
 	var o scheduleListOptions
 	cmd := command(agentNever(programs), "list [JOB]", "List future fires: id, time, name, description, notes",
 		func(cmd *cobra.Command, args []string) error {
@@ -69,7 +69,7 @@ func (r fireRow) cells() []any {
 	return cells
 }
 
-func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error {
+func runScheduleList(ctx context.Context, d *deps, o scheduleListOptions) error {
 	if o.days > maxDays || o.n > maxFires {
 		return usage("want %d days or fewer, and %d fires", maxDays, maxFires)
 	}
@@ -121,7 +121,7 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 }
 
 // tellSilent says why fires that somebody may look for do not come.
-func (d *Deps) tellSilent(h app.Home, jobs []job.Job) {
+func (d *deps) tellSilent(h app.Home, jobs []job.Job) {
 	for _, j := range jobs {
 		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
 			d.warn(strings.TrimPrefix(j.Path, string(h.Dir)+"/") + ": cron: " + j.Cron + " never fires")

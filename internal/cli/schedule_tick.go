@@ -17,7 +17,7 @@ import (
 )
 
 // crontabBlock is the block that a crontab should have. One with a line for the tick gets no second one.
-func (d *Deps) crontabBlock(host installer.Host, jobs []job.Job, table []byte) (string, []installer.Left, error) {
+func (d *deps) crontabBlock(host installer.Host, jobs []job.Job, table []byte) (string, []installer.Left, error) {
 	rest, _, err := installer.Remove(table)
 	if err != nil {
 		return "", nil, err
@@ -30,7 +30,7 @@ func (d *Deps) crontabBlock(host installer.Host, jobs []job.Job, table []byte) (
 }
 
 // warnOfTick warns if the crontab runs the tick that units of systemd are to run. A crontab that cannot be read has no tick.
-func (d *Deps) warnOfTick(ctx context.Context, h app.Home, host installer.Host) {
+func (d *deps) warnOfTick(ctx context.Context, h app.Home, host installer.Host) {
 	table, err := crontabOf(h, d).Read(ctx)
 	if err != nil {
 		return
@@ -72,7 +72,7 @@ func (v shellVariables) expand(word string) string {
 }
 
 // tickLine is the number of the line, from 1, that runs the tick of the data directory every minute; 0 if none certainly does.
-func (d *Deps) tickLine(host installer.Host, table []byte) int {
+func (d *deps) tickLine(host installer.Host, table []byte) int {
 	home, err := d.UserHome()
 	if err != nil {
 		return 0

@@ -71,7 +71,7 @@ func (o *unitOptions) wants(targets []string, args []string) error {
 }
 
 // newScheduleUnits makes one of print, install, diff and remove.
-func newScheduleUnits(d *Deps, verb, short string, targets []string, inside string, work func(context.Context, *Deps, unitOptions) error) *cobra.Command {
+func newScheduleUnits(d *deps, verb, short string, targets []string, inside string, work func(context.Context, *deps, unitOptions) error) *cobra.Command {
 	var o unitOptions
 	cmd := command(agentNever(inside), verb+" "+strings.Join(targets, "|"), short, func(cmd *cobra.Command, args []string) error {
 		if err := o.wants(targets, args); err != nil {
@@ -87,7 +87,7 @@ func newScheduleUnits(d *Deps, verb, short string, targets []string, inside stri
 }
 
 // host is where entries are for: this machine.
-func (d *Deps) host(h app.Home, o unitOptions) (installer.Host, error) {
+func (d *deps) host(h app.Home, o unitOptions) (installer.Host, error) {
 	path, err := program()
 	if err != nil {
 		return installer.Host{}, err
@@ -117,7 +117,7 @@ func owner(dir string) (string, error) {
 }
 
 // entries is everything that makes entries of the routines: a bad file must not look like a routine that is gone.
-func (d *Deps) entries(o unitOptions) (app.Home, installer.Host, []job.Job, error) {
+func (d *deps) entries(o unitOptions) (app.Home, installer.Host, []job.Job, error) {
 	h, err := d.Home()
 	if err != nil {
 		return h, installer.Host{}, nil, err
@@ -134,12 +134,12 @@ func (d *Deps) entries(o unitOptions) (app.Home, installer.Host, []job.Job, erro
 	return h, host, s.Jobs, err
 }
 
-func crontabOf(h app.Home, d *Deps) installer.Table {
+func crontabOf(h app.Home, d *deps) installer.Table {
 	return installer.Table{Home: h.Dir, Disk: h.Disk, Env: d.callerEnv()}
 }
 
 // units is where systemd looks for the units of whoever runs us.
-func (d *Deps) units(o unitOptions) (installer.Units, error) {
+func (d *deps) units(o unitOptions) (installer.Units, error) {
 	u := installer.Units{Dir: "/etc/systemd/system", Stamps: "/var/lib/systemd/timers", System: o.system, Env: d.callerEnv()}
 	if o.system {
 		return u, nil
@@ -156,7 +156,7 @@ func (d *Deps) units(o unitOptions) (installer.Units, error) {
 }
 
 // callerEnv is what crontab and systemctl need of the caller's environment.
-func (d *Deps) callerEnv() (env []string) {
+func (d *deps) callerEnv() (env []string) {
 	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS", "TZ"} {
 		if value, ok := d.Lookup(name); ok {
 			env = append(env, name+"="+value)
@@ -165,7 +165,7 @@ func (d *Deps) callerEnv() (env []string) {
 	return append(env, "LC_ALL=C") // what they say is read
 }
 
-func (d *Deps) tellLeft(left []installer.Left) {
+func (d *deps) tellLeft(left []installer.Left) {
 	for _, l := range left {
 		d.warn(fmt.Sprintf("%s is left to ollim tick: %s", l.Job.Name(), l.Why))
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-func newSession(d *Deps) *cobra.Command {
+func newSession(d *deps) *cobra.Command {
 	return group("session", "Manage sessions and transcripts",
 		newSessionList(d),
 		withJSON(d, command(agentNever(refused), "show SESSION...", "Print facts about sessions, one key and value per line; for the conversation see export",
@@ -71,7 +71,7 @@ func readable(c app.Conversation) error {
 	return &withStatus{fmt.Errorf("%s is stored by %s; there is no transcript of it here", c.ID, keeper), statusNoJob}
 }
 
-func runSessionHistory(d *Deps, h app.Home, name string) error {
+func runSessionHistory(d *deps, h app.Home, name string) error {
 	var events []session.Event
 	bad := 0
 	for e, err := range h.Sessions.History(&bad) {
@@ -135,7 +135,7 @@ func (f sessionFacts) rows() [][]string {
 	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 }
 
-func runSessionShow(d *Deps, h app.Home, names []string) error {
+func runSessionShow(d *deps, h app.Home, names []string) error {
 	d.page()
 	gap := ""
 	return d.each("session show", names, func(name string) error {
@@ -153,7 +153,7 @@ func runSessionShow(d *Deps, h app.Home, names []string) error {
 	})
 }
 
-func (d *Deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
+func (d *deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
 	if n, found := d.channelNamed(h, name); found {
 		return channelFacts(h, n)
 	}

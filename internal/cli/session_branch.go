@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-func newSessionBranch(d *Deps) *cobra.Command {
+func newSessionBranch(d *deps) *cobra.Command {
 	var after int
 	cmd := command(agentNever(refused), "branch SESSION", "Start a new session from the messages of another, and print its id",
 		func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) })
@@ -24,7 +24,7 @@ func newSessionBranch(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runSessionBranch(d *Deps, name string, after int) error {
+func runSessionBranch(d *deps, name string, after int) error {
 	if after < 0 {
 		return usage("--after %d: want 0 or more", after)
 	}
@@ -69,7 +69,7 @@ func runSessionBranch(d *Deps, name string, after int) error {
 
 // branchOfClaude begins a transcript of the native engine with what was said in a session of the claude command, which is only
 // read. It ends with a whole answer. Thoughts are omitted: services bind them to their own conversation.
-func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int, header transcript.Header) error {
+func (d *deps) branchOfClaude(h app.Home, c app.Conversation, after int, header transcript.Header) error {
 	entries, err := d.load(h, c.File)
 	if err == nil && after == 0 { // else they are counted as search --json counts them
 		entries, err = h.ClaudeArchive().Load(c.File, true, new(int))

@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-func newSessionCompact(d *Deps) *cobra.Command {
+func newSessionCompact(d *deps) *cobra.Command {
 	var engine string
 	cmd := command(agentOwn("compact_session"), "compact SESSION INSTRUCTIONS...", "Replace a session by a summary made by your instructions",
 		func(cmd *cobra.Command, args []string) error {
@@ -27,7 +27,7 @@ func newSessionCompact(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine string) error {
+func runSessionCompact(ctx context.Context, d *deps, name, instructions, engine string) error {
 	if strings.TrimSpace(instructions) == "" {
 		return usage("the instructions are empty: say what to keep")
 	}
@@ -66,7 +66,7 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	return err
 }
 
-func (d *Deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) string {
+func (d *deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) string {
 	facts := "compacted"
 	if c.File.Path != "" {
 		if entries, err := d.load(h, c.File); err == nil {
@@ -83,7 +83,7 @@ func (d *Deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) 
 	return fmt.Sprintf("%s: %d tokens before, %d after", facts, r.ContextBefore, r.Context)
 }
 
-func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversation, instructions, name string) (runlog.Record, error) {
+func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversation, instructions, name string) (runlog.Record, error) {
 	if c.Name.Text == "" {
 		if err := heldBy(c, "the native engine", engine.Native); err != nil {
 			return runlog.Record{}, err
@@ -108,7 +108,7 @@ func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 }
 
 // wishInRun is the compact_session tool, typed.
-func (d *Deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, instructions string) error {
+func (d *deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, instructions string) error {
 	box, err := h.Tools()
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type exportOptions struct {
 	lineage, thinking bool
 }
 
-func newSessionExport(d *Deps) *cobra.Command {
+func newSessionExport(d *deps) *cobra.Command {
 	var o exportOptions
 	cmd := command(agentNever(refused), "export SESSION", "Print a conversation as Markdown or JSON",
 		func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) })
@@ -31,7 +31,7 @@ func newSessionExport(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, "same as --format json")
 }
 
-func runSessionExport(d *Deps, name string, o exportOptions) error {
+func runSessionExport(d *deps, name string, o exportOptions) error {
 	if d.json {
 		o.format = "json"
 	}
@@ -81,14 +81,14 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 }
 
 // load reads a conversation, and warns of what cannot be read.
-func (d *Deps) load(h app.Home, t transcript.Transcript) ([]transcript.Entry, error) {
+func (d *deps) load(h app.Home, t transcript.Transcript) ([]transcript.Entry, error) {
 	bad := 0
 	entries, err := h.Load(t, &bad)
 	d.warnOmitted(t.Path, bad, "line")
 	return entries, err
 }
 
-func (d *Deps) exportJSON(t transcript.Transcript, entries []transcript.Entry) error {
+func (d *deps) exportJSON(t transcript.Transcript, entries []transcript.Entry) error {
 	header := struct {
 		Type string `json:"type"`
 		transcript.Header
@@ -101,7 +101,7 @@ func (d *Deps) exportJSON(t transcript.Transcript, entries []transcript.Entry) e
 }
 
 // exportMarkdown writes a conversation for people. Texts are as they are; a fence that one leaves open is closed behind it.
-func (d *Deps) exportMarkdown(t transcript.Transcript, entries []transcript.Entry, thinking bool) error {
+func (d *deps) exportMarkdown(t transcript.Transcript, entries []transcript.Entry, thinking bool) error {
 	facts := []string{shownTime(t.Timestamp), printable(t.Cwd), printable(service(t.Header))}
 	if t.ParentID != "" {
 		facts = append(facts, "from "+printable(t.ParentID))

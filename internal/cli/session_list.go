@@ -35,7 +35,7 @@ func idleOr(busy bool) string {
 	return "idle"
 }
 
-func newSessionList(d *Deps) *cobra.Command {
+func newSessionList(d *deps) *cobra.Command {
 	var all, here, channels bool
 	cmd := command(agentAll(), "list", "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
 		func(cmd *cobra.Command, _ []string) error {
@@ -56,7 +56,7 @@ func newSessionList(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
-func runSessionList(ctx context.Context, d *Deps) error {
+func runSessionList(ctx context.Context, d *deps) error {
 	files, h, err := d.jobSet()
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ type transcriptRow struct {
 // service is what answers in a conversation, in one word.
 func service(h transcript.Header) string { return strings.TrimSuffix(h.Provider+"/"+h.Model, "/") }
 
-func runTranscriptList(d *Deps, here bool) error {
+func runTranscriptList(d *deps, here bool) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ type channelRow struct {
 	Busy         bool      `json:"busy"`
 }
 
-func runChannelList(d *Deps) error {
+func runChannelList(d *deps) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func runChannelList(d *Deps) error {
 func channelBusy(h app.Home, n channel.Name) bool { return !lock.Free(h.Dir.ConversationLock(n.Key())) }
 
 // channelNamed returns the session of a channel that text names, as listings do; found is false if there is no file of it.
-func (d *Deps) channelNamed(h app.Home, text string) (n channel.Name, found bool) {
+func (d *deps) channelNamed(h app.Home, text string) (n channel.Name, found bool) {
 	n, err := channel.Parse(text)
 	if err != nil || d.OwnerOnly() != nil {
 		return n, false

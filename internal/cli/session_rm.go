@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-func newSessionRm(d *Deps) *cobra.Command {
+func newSessionRm(d *deps) *cobra.Command {
 	return command(agentNever(refused), "rm SESSION...", "Delete a transcript or a channel's session",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session rm", args, func(name string) error {
@@ -25,7 +25,7 @@ func newSessionRm(d *Deps) *cobra.Command {
 		}))
 }
 
-func newSessionClear(d *Deps) *cobra.Command {
+func newSessionClear(d *deps) *cobra.Command {
 	return command(agentNever(refused), "clear SESSION...", "Forget the main session or a routine's, so that the next turn starts a new one",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session clear", args, func(text string) error {
@@ -63,7 +63,7 @@ func insteadOfClear(h app.Home, text string) string {
 	return "to delete a transcript or a channel's session: ollim session rm " + text
 }
 
-func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error {
+func (d *deps) removeSession(ctx context.Context, h app.Home, text string) error {
 	n, found, err := h.SessionName(text)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func lies(path, folder string) bool {
 
 // deleteTranscript deletes a file that nobody writes and that nobody will continue with, and the images and documents to which no
 // other transcript and no run refers.
-func (d *Deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversation) error {
+func (d *deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversation) error {
 	guard, err := lock.TryGuard(c.File.Path)
 	if err != nil {
 		return err

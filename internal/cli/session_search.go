@@ -27,7 +27,7 @@ type sessionSearchOptions struct {
 	number int
 }
 
-func newSessionSearch(d *Deps) *cobra.Command {
+func newSessionSearch(d *deps) *cobra.Command {
 	var o sessionSearchOptions
 	cmd := command(agentNever(refused), "search WORDS...", "Search transcripts and runs, newest first: time, session or run, role, excerpt",
 		func(cmd *cobra.Command, args []string) error { return runSessionSearch(cmd.Context(), d, args, o) })
@@ -56,7 +56,7 @@ func (h hit) cells() []any {
 	return []any{at, h.Session + h.Run, h.Who, h.Excerpt}
 }
 
-func runSessionSearch(ctx context.Context, d *Deps, words []string, o sessionSearchOptions) error {
+func runSessionSearch(ctx context.Context, d *deps, words []string, o sessionSearchOptions) error {
 	if o.number < 0 {
 		return usage("-n %d: want 0 or more", o.number)
 	}
@@ -155,7 +155,7 @@ func claudeFiles(h app.Home, known map[string]bool) (files []transcript.File, er
 
 // filesIn returns the session files at paths and, of directories, below them. It refuses a path of another file. It warns of missing
 // paths unless all are missing, which is an error.
-func (d *Deps) filesIn(h app.Home, paths []string) (files []transcript.File, err error) {
+func (d *deps) filesIn(h app.Home, paths []string) (files []transcript.File, err error) {
 	var missing []error
 	for _, given := range paths {
 		path, err := filepath.EvalSymlinks(given)

@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
-func newSkill(d *Deps) *cobra.Command {
+func newSkill(d *deps) *cobra.Command {
 	return group("skill", "Show skills",
 		newList(d, agentAll(), "list", "List skills: name, number of commands, description", "NAME COMMANDS DESCRIPTION",
 			func(context.Context) (rows []skillRow, err error) {
@@ -62,7 +62,7 @@ type skillRow struct {
 	Path         string   `json:"path"`
 }
 
-func newSkillRender(d *Deps) *cobra.Command {
+func newSkillRender(d *deps) *cobra.Command {
 	cmd := command(agentNever(nested), "render NAME [ARGS...]", "Print a skill as an agent would see it",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			s, err := h.Skills.Find(args[0])

@@ -14,7 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-func newStatus(d *Deps) *cobra.Command {
+func newStatus(d *deps) *cobra.Command {
 	var short bool
 	cmd := command(agentAll(), "status", "Show what runs, failed, waits for you and fires next, the spending and the last week",
 		func(cmd *cobra.Command, _ []string) error {
@@ -30,7 +30,7 @@ func newStatus(d *Deps) *cobra.Command {
 // weekDays is how many days the sums by routine cover.
 const weekDays = 7
 
-func runStatus(ctx context.Context, d *Deps, short bool) error {
+func runStatus(ctx context.Context, d *deps, short bool) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func runStatus(ctx context.Context, d *Deps, short bool) error {
 	return err
 }
 
-func runBare(ctx context.Context, d *Deps) error {
+func runBare(ctx context.Context, d *deps) error {
 	if dir, err := d.Dir(); err == nil && exists(d.ConfigFile(dir)) {
 		return runStatus(ctx, d, false)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-func newPause(d *Deps) *cobra.Command {
+func newPause(d *deps) *cobra.Command {
 	return command(agentNever(refused), "pause [DURATION]", "Pause all automatic runs, for a time or until resume",
 		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			var until time.Time
@@ -30,14 +30,14 @@ func newPause(d *Deps) *cobra.Command {
 		}))
 }
 
-func newResume(d *Deps) *cobra.Command {
+func newResume(d *deps) *cobra.Command {
 	return command(agentNever(refused), "resume", "Resume automatic runs",
 		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 			return h.Spend.Resume(ctx)
 		}))
 }
 
-func newStop(d *Deps) *cobra.Command {
+func newStop(d *deps) *cobra.Command {
 	var all bool
 	cmd := command(agentNever(refused), "stop RUN... | --all", "Stop running runs; they are recorded as interrupted",
 		func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,7 @@ func newStop(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runStop(ctx context.Context, d *Deps, names []string) error {
+func runStop(ctx context.Context, d *deps, names []string) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 const stopPatience = 4 * app.Grace
 
 // stopRun asks a run to end, waits for that, and ends what is left of its engine.
-func (d *Deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
+func (d *deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 	if r.Outcome == runlog.Waiting {
 		return errors.New("is not in progress: it waits for an answer")
 	}
@@ -110,7 +110,7 @@ func (d *Deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 }
 
 // waitWhile waits while a condition holds, for stopPatience at most.
-func (d *Deps) waitWhile(ctx context.Context, so func() bool) error {
+func (d *deps) waitWhile(ctx context.Context, so func() bool) error {
 	for waited := time.Duration(0); so(); waited += followEvery {
 		if waited > stopPatience {
 			return fmt.Errorf("still running after %s", stopPatience)

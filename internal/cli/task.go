@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/task"
 )
 
-func newTask(d *Deps) *cobra.Command {
+func newTask(d *deps) *cobra.Command {
 	return group("task", "Manage the owner's tasks (tasks/todo.txt)",
 		newTaskList(d), newTaskAdd(d),
 		command(agentAll(), "done TASK...", "Mark tasks as done today", eachTask(d, "done", "done", task.Book.Done)), newTaskEdit(d),
@@ -50,7 +50,7 @@ func taskPriority(text string) (string, error) {
 	return priority, nil
 }
 
-func newTaskList(d *Deps) *cobra.Command {
+func newTaskList(d *deps) *cobra.Command {
 	var all, due bool
 	cmd := command(agentAll(), "list [WORD...]", "List open tasks: number, priority, due date, text",
 		inAnyHome(d, func(_ context.Context, h app.Home, words []string) error { return runTaskList(d, h, words, all, due) }))
@@ -60,7 +60,7 @@ func newTaskList(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
-func runTaskList(d *Deps, h app.Home, words []string, all, due bool) error {
+func runTaskList(d *deps, h app.Home, words []string, all, due bool) error {
 	list, err := h.Tasks().All()
 	if err != nil {
 		return taskError(err)
@@ -92,7 +92,7 @@ func taskHas(t task.Task, word string) bool {
 }
 
 // eachTask changes the tasks that are named, one after the other: their numbers stay. The errors name the task themselves.
-func eachTask(d *Deps, verb, said string, change func(task.Book, context.Context, string) (task.Task, error)) func(*cobra.Command, []string) error {
+func eachTask(d *deps, verb, said string, change func(task.Book, context.Context, string) (task.Task, error)) func(*cobra.Command, []string) error {
 	return inAnyHome(d, func(ctx context.Context, h app.Home, names []string) error {
 		failed := failures{d: d, verb: "task " + verb}
 		for _, name := range names {
@@ -106,7 +106,7 @@ func eachTask(d *Deps, verb, said string, change func(task.Book, context.Context
 	})
 }
 
-func newTaskEdit(d *Deps) *cobra.Command {
+func newTaskEdit(d *deps) *cobra.Command {
 	var priority string
 	cmd := command(agentAll(), "edit TASK TEXT...|-", "Replace the text of a task",
 		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -134,7 +134,7 @@ type taskAddOptions struct {
 	projects, contexts []string
 }
 
-func newTaskAdd(d *Deps) *cobra.Command {
+func newTaskAdd(d *deps) *cobra.Command {
 	var o taskAddOptions
 	cmd := command(agentAll(), "add TEXT...|-", "Add a task and print its number",
 		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -149,7 +149,7 @@ func newTaskAdd(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runTaskAdd(ctx context.Context, d *Deps, h app.Home, o taskAddOptions) error {
+func runTaskAdd(ctx context.Context, d *deps, h app.Home, o taskAddOptions) error {
 	draft, err := o.draft(d, d.Now().In(h.Config.Zone))
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func runTaskAdd(ctx context.Context, d *Deps, h app.Home, o taskAddOptions) erro
 }
 
 // draft checks the flags before standard input is read, and appends them to the text.
-func (o taskAddOptions) draft(d *Deps, now time.Time) (draft task.Draft, err error) {
+func (o taskAddOptions) draft(d *deps, now time.Time) (draft task.Draft, err error) {
 	if draft.Priority, err = taskPriority(o.priority); err != nil {
 		return draft, err
 	}

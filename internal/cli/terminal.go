@@ -37,7 +37,7 @@ func sizeOf(stream any) (width, height int) {
 }
 
 // colour reports whether a stream gets colour. NO_COLOR comes before CLICOLOR_FORCE.
-func (d *Deps) colour(stream any) bool {
+func (d *deps) colour(stream any) bool {
 	value := func(name string) string {
 		v, _ := d.Lookup(name)
 		return v
@@ -52,13 +52,13 @@ func (d *Deps) colour(stream any) bool {
 }
 
 // dumb reports whether the terminal may have no control sequences.
-func (d *Deps) dumb() bool {
+func (d *deps) dumb() bool {
 	kind, _ := d.Lookup("TERM")
 	return kind == "" || kind == "dumb"
 }
 
 // talk is standard error. A progress line makes way for what is written to it, and while a pager runs it goes there.
-func (d *Deps) talk() io.Writer {
+func (d *deps) talk() io.Writer {
 	switch {
 	case d.pager.running() && isTerminal(d.Stderr):
 		return d.pager
@@ -69,7 +69,7 @@ func (d *Deps) talk() io.Writer {
 }
 
 // sink is where standard output ends: its pager if it has one, else the stream.
-type sink struct{ d *Deps }
+type sink struct{ d *deps }
 
 func (s sink) Write(p []byte) (int, error) {
 	w := s.d.Stdout
@@ -94,7 +94,7 @@ func (c clean) Write(p []byte) (int, error) {
 func (c clean) Flush() error { return flush(c.w) }
 
 // terminal is standard output behind what is buffered: what was written to it has arrived.
-type terminal struct{ d *Deps }
+type terminal struct{ d *deps }
 
 func (t terminal) Write(p []byte) (int, error) {
 	if err := t.d.flush(); err != nil {
@@ -160,7 +160,7 @@ const (
 )
 
 type table struct {
-	d      *Deps
+	d      *deps
 	layout layout
 	tones  bool
 	header []string
@@ -169,7 +169,7 @@ type table struct {
 }
 
 // table returns a table with these columns; "" for one without a header line.
-func (d *Deps) table(columns string) *table {
+func (d *deps) table(columns string) *table {
 	t := &table{d: d, layout: d.layout, tones: d.colour(d.Stdout), header: strings.Fields(columns)}
 	if t.layout == byStream && isTerminal(d.Stdout) {
 		t.layout = onTerminal
@@ -256,7 +256,7 @@ func (t *table) write(line string) {
 }
 
 // records writes a list under these columns, or with --json an object per line.
-func records[T any](d *Deps, columns string, list []T, cells func(T) []any) error {
+func records[T any](d *deps, columns string, list []T, cells func(T) []any) error {
 	t := d.table(columns)
 	for _, item := range list {
 		if !d.json {

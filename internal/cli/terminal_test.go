@@ -127,7 +127,7 @@ func TestTable(t *testing.T) {
 			want: "ID    WHEN                 STATE   END\na     1999-12-31 00:00:00  failed  last\n日本  1 hour ago           ok\n"},
 	} {
 		var out bytes.Buffer
-		d := &Deps{Out: clean{&out}, Stdout: &out, App: &app.App{Machine: app.Machine{
+		d := &deps{Out: clean{&out}, Stdout: &out, App: &app.App{Machine: app.Machine{
 			Now:    func() time.Time { return time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC) },
 			Lookup: func(name string) (string, bool) { value, ok := c.env[name]; return value, ok },
 		}}}
@@ -148,7 +148,7 @@ func TestTable(t *testing.T) {
 func TestTableIsPrintable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	d := &Deps{Out: clean{&out}, Stdout: &out, App: &app.App{Machine: app.Machine{Lookup: func(string) (string, bool) { return "1", true }}}}
+	d := &deps{Out: clean{&out}, Stdout: &out, App: &app.App{Machine: app.Machine{Lookup: func(string) (string, bool) { return "1", true }}}}
 	d.Lookup = func(name string) (string, bool) { return map[string]string{"CLICOLOR_FORCE": "1"}[name], true }
 	d.table("").row("\x1b]0;title\a", state("\x1b[2J"))
 	if got := out.String(); strings.ContainsAny(got, "\x1b\a") {
@@ -172,7 +172,7 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	var out screenBuffer
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
-	d := &Deps{Stdout: &out, Stderr: &out, App: &app.App{Machine: app.Machine{
+	d := &deps{Stdout: &out, Stderr: &out, App: &app.App{Machine: app.Machine{
 		Now:    func() time.Time { return now },
 		Lookup: func(string) (string, bool) { return "xterm", true },
 	}}}

@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newTick(d *Deps) *cobra.Command {
+func newTick(d *deps) *cobra.Command {
 	var dryRun, wait bool
 	cmd := command(agentNever(nested), "tick", "Start due jobs, retry messages and clean up; run it every minute",
 		func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, dryRun, wait) })
@@ -29,7 +29,7 @@ func newTick(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, "with --dry-run: "+jsonLines)
 }
 
-func runTick(ctx context.Context, d *Deps, dryRun, wait bool) error {
+func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 	if d.json && !dryRun {
 		return usage("--json needs --dry-run")
 	}
@@ -60,7 +60,7 @@ func runTick(ctx context.Context, d *Deps, dryRun, wait bool) error {
 
 // starter starts commands that go on without us, whatever becomes of the session that cron or a terminal gave us.
 type starter struct {
-	d       *Deps
+	d       *deps
 	home    app.Home
 	wait    bool
 	started []*exec.Cmd // to be waited for

@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-func newUpdates(d *Deps) *cobra.Command {
+func newUpdates(d *deps) *cobra.Command {
 	pop := command(agentNever(nested), "pop [-- COMMAND ARG...]", "Print pending updates and remove them",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
@@ -74,7 +74,7 @@ func rowsOf(updates []update.Update, became string) (rows []updateRow) {
 	return rows
 }
 
-func newUpdatesList(d *Deps) *cobra.Command {
+func newUpdatesList(d *deps) *cobra.Command {
 	var all bool
 	cmd := command(agentAll(), "list", "List pending updates, oldest first; they stay pending",
 		func(cmd *cobra.Command, _ []string) error {
@@ -94,7 +94,7 @@ func newUpdatesList(d *Deps) *cobra.Command {
 
 const updateColumns = "TIME MESSAGE"
 
-func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err error) {
+func (d *deps) updates(ctx context.Context, all bool) (rows []updateRow, err error) {
 	h, err := d.AnyHome()
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 	return append(rows, rowsOf(pending, became)...), err
 }
 
-func runUpdatesPop(ctx context.Context, d *Deps, command []string) error {
+func runUpdatesPop(ctx context.Context, d *deps, command []string) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func runUpdatesPop(ctx context.Context, d *Deps, command []string) error {
 }
 
 // hand writes the updates to standard output or into the command, and returns when they have been taken.
-func (d *Deps) hand(ctx context.Context, updates []update.Update, command []string) error {
+func (d *deps) hand(ctx context.Context, updates []update.Update, command []string) error {
 	var text bytes.Buffer
 	to := *d
 	to.pager = nil // they are removed once they have been written

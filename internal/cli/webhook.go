@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newWebhook(d *Deps) *cobra.Command {
+func newWebhook(d *deps) *cobra.Command {
 	return group("webhook", "Manage webhooks: jobs that run for each event posted over HTTP",
 		newList(d, agentAll(), "list", "List webhooks: id, name, signature, rate limit, mode, fields, address, description",
 			"ID NAME SIGNATURE LIMIT MODE FIELDS ADDRESS DESCRIPTION", func(context.Context) (rows []webhookRow, err error) {
@@ -53,7 +53,7 @@ type webhookAddOptions struct {
 	some []string // NAME[=POINTER]
 }
 
-func newWebhookAdd(d *Deps) *cobra.Command {
+func newWebhookAdd(d *deps) *cobra.Command {
 	var o webhookAddOptions
 	cmd := command(agentNever(refused), "add [NAME] BODY|-", "Add a webhook and print its address and its secret",
 		func(cmd *cobra.Command, args []string) error {
@@ -65,7 +65,7 @@ func newWebhookAdd(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, "print one JSON object")
 }
 
-func runWebhookAdd(ctx context.Context, d *Deps, o webhookAddOptions) error {
+func runWebhookAdd(ctx context.Context, d *deps, o webhookAddOptions) error {
 	more, err := o.properties()
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
 }
 
 // hookSecret returns the secret that it makes for a hook, or "" if there is one already.
-func (d *Deps) hookSecret(ctx context.Context, h app.Home, hook job.Hook) (string, error) {
+func (d *deps) hookSecret(ctx context.Context, h app.Home, hook job.Hook) (string, error) {
 	random := make([]byte, 32)
 	if _, err := io.ReadFull(d.Random, random); err != nil {
 		return "", err
@@ -133,7 +133,7 @@ type added struct {
 	Path   string `json:"path"`
 }
 
-func (o *webhookAddOptions) print(d *Deps, a added) error {
+func (o *webhookAddOptions) print(d *deps, a added) error {
 	if d.json {
 		return d.emit(a)
 	}

@@ -38,7 +38,7 @@ func (o *webhookCallOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.curl, "curl", false, "print a curl command that does the same, and send nothing")
 }
 
-func newWebhookCall(d *Deps) *cobra.Command {
+func newWebhookCall(d *deps) *cobra.Command {
 	var o webhookCallOptions
 	cmd := command(agentNever(refused), "call JOB [FILE | -]", "Sign a payload and post it to the webhook server, as a sender would",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -50,7 +50,7 @@ func newWebhookCall(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runWebhookCall(ctx context.Context, d *Deps, h app.Home, o webhookCallOptions) error {
+func runWebhookCall(ctx context.Context, d *deps, h app.Home, o webhookCallOptions) error {
 	s, _, err := d.jobSet(o.hook)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func runWebhookCall(ctx context.Context, d *Deps, h app.Home, o webhookCallOptio
 	return d.call(r)
 }
 
-func (o *webhookCallOptions) payload(ctx context.Context, d *Deps) (body []byte, err error) {
+func (o *webhookCallOptions) payload(ctx context.Context, d *deps) (body []byte, err error) {
 	switch o.file {
 	case "":
 		return []byte("{}"), nil
@@ -106,7 +106,7 @@ func (o *webhookCallOptions) payload(ctx context.Context, d *Deps) (body []byte,
 const callTime = 30 * time.Second
 
 // call sends a request and prints the run that it leads to.
-func (d *Deps) call(r *http.Request) error {
+func (d *deps) call(r *http.Request) error {
 	client := &http.Client{
 		Timeout: callTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/server/webhook"
 )
 
-func runWebhookServe(ctx context.Context, d *Deps, h app.Home) error {
+func runWebhookServe(ctx context.Context, d *deps, h app.Home) error {
 	return d.serveWebhooks(ctx, h, func() ([]net.Listener, error) {
 		passed, err := process.Listeners(d.Lookup)
 		if err != nil || len(passed) > 0 {
@@ -42,7 +42,7 @@ func systemError(err error) error {
 const webhookGrace = 10 * time.Second
 
 // serveWebhooks serves on the listeners that listen returns, and starts the runs of what is accepted.
-func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]net.Listener, error)) error {
+func (d *deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]net.Listener, error)) error {
 	outlivePipe()
 	receiver, err := h.Inbox.Receive()
 	if errors.Is(err, lock.ErrBusy) {
@@ -88,7 +88,7 @@ func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]n
 }
 
 // introduce reports what is served, and what keeps webhooks from being called.
-func (d *Deps) introduce(files *webhook.Files, listeners []net.Listener) error {
+func (d *deps) introduce(files *webhook.Files, listeners []net.Listener) error {
 	ids, faults, err := files.All()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (d *Deps) introduce(files *webhook.Files, listeners []net.Listener) error {
 }
 
 type accessLog struct {
-	d    *Deps
+	d    *deps
 	zone *time.Location
 	mu   sync.Mutex
 }

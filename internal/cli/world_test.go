@@ -85,8 +85,8 @@ func (w *world) pipe(input string, args ...string) result {
 }
 
 // deps is the world as one process sees it.
-func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
-	return &Deps{
+func (w *world) deps(in io.Reader, out, errOut io.Writer) *deps {
+	return &deps{
 		In: in, Stdout: out, Stderr: errOut,
 		Automatic: func() bool { return w.cron },
 		App: &app.App{Machine: app.Machine{
@@ -105,7 +105,7 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 	}
 }
 
-func homeOf(t testing.TB, d *Deps) app.Home {
+func homeOf(t testing.TB, d *deps) app.Home {
 	t.Helper()
 	h, err := d.Home()
 	if err != nil {

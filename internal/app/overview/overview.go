@@ -19,47 +19,51 @@ import (
 
 // Status is the state of one data directory. Times are in the configured zone.
 type Status struct {
-	Tick   Tick   `json:"tick"`
-	Paused *Pause `json:"paused,omitempty"` // nil: automatic runs start
-	Seal   Seal   `json:"seal"`
+	Tick struct { // whether something runs `ollim tick` each minute
+		Alive bool      `json:"alive"`
+		Seen  time.Time `json:"seen,omitzero"` // to within five minutes
+	} `json:"tick"`
+	Paused *pause   `json:"paused,omitempty"` // nil: automatic runs start
+	Seal   struct { // whether the programs of agents are sealed
+		On  bool   `json:"on"`
+		Why string `json:"why,omitempty"` // they are not, or no agent runs
+	} `json:"seal"`
 
-	Running   []Run      `json:"running"`   // newest last
-	Failed    []Run      `json:"failed"`    // newest first, one for each job
-	Waiting   []Question `json:"waiting"`   // for an answer
+	Running   []run      `json:"running"`   // newest last
+	Failed    []run      `json:"failed"`    // newest first, one for each job
+	Waiting   []question `json:"waiting"`   // for an answer
 	Approvals []string   `json:"approvals"` // names that ollim approve takes
-	Queued    []Message  `json:"queued"`    // to the main conversation
-	Inbox     []Events   `json:"inbox"`
+	Queued    []message  `json:"queued"`    // to the main conversation
+	Inbox     []events   `json:"inbox"`
 
 	Updates     int `json:"updates"`
 	Undelivered int `json:"undelivered"`
 	Invalid     int `json:"invalid"` // job files with faults
 
-	Next  []Fire `json:"next"`
-	Pings Pings  `json:"pings"`
-	Spent Spent  `json:"spent"`
-	Week  []Week `json:"week"` // by routine
+	Next  []fire `json:"next"`
+	Pings struct {
+		Left     int `json:"left"`
+		Capacity int `json:"capacity"`
+	} `json:"pings"`
+	Spent struct { // USD; a limit that is nil is none
+		Today      float64  `json:"today"`
+		PerDay     *float64 `json:"per_day"`
+		Month      float64  `json:"month"`
+		PerMonth   *float64 `json:"per_month"`
+		RunsToday  int      `json:"runs_today"`
+		RunsPerDay *int     `json:"runs_per_day"`
+	} `json:"spent"`
+	Week []week `json:"week"` // by routine
 }
 
-// Tick tells whether something runs `ollim tick` each minute.
-type Tick struct {
-	Alive bool      `json:"alive"`
-	Seen  time.Time `json:"seen,omitzero"` // to within five minutes
-}
-
-// Pause is a pause of all automatic runs.
-type Pause struct {
+// pause is a pause of all automatic runs.
+type pause struct {
 	Until  time.Time `json:"until,omitzero"`   // zero: until ollim resume
 	Reason string    `json:"reason,omitempty"` // what is wrong with the file that says so
 }
 
-// Seal tells whether the programs of agents are sealed.
-type Seal struct {
-	On  bool   `json:"on"`
-	Why string `json:"why,omitempty"` // they are not, or no agent runs
-}
-
-// Question is a run that waits for an answer, or that has one and could not go on yet.
-type Question struct {
+// question is a run that waits for an answer, or that has one and could not go on yet.
+type question struct {
 	Run      string    `json:"run"`
 	Name     string    `json:"name"`
 	Asked    time.Time `json:"asked"`
@@ -68,15 +72,15 @@ type Question struct {
 	Answered bool      `json:"answered"`
 }
 
-// Message is a message of the owner that has no answer yet.
-type Message struct {
+// message is a message of the owner that has no answer yet.
+type message struct {
 	Arrived time.Time `json:"arrived"`
 	Text    string    `json:"text"`
 	CutOff  bool      `json:"cut_off,omitempty"` // its turn was
 }
 
-// Events is the events of one webhook that wait for their runs.
-type Events struct {
+// events is the events of one webhook that wait for their runs.
+type events struct {
 	Hook  string    `json:"hook"`           // its id
 	Name  string    `json:"name"`           // of its file; the id if Gone
 	Gone  bool      `json:"gone,omitempty"` // no valid file has the id
@@ -84,27 +88,11 @@ type Events struct {
 	Count int       `json:"count"`
 }
 
-// Fire is a fire to come.
-type Fire struct {
+// fire is a fire to come.
+type fire struct {
 	At    time.Time `json:"at"`
 	Job   string    `json:"job"`
 	Label string    `json:"label"`
-}
-
-// Pings is the budget of pings.
-type Pings struct {
-	Left     int `json:"left"`
-	Capacity int `json:"capacity"`
-}
-
-// Spent is what was spent, in USD; a limit that is nil is none.
-type Spent struct {
-	Today      float64  `json:"today"`
-	PerDay     *float64 `json:"per_day"`
-	Month      float64  `json:"month"`
-	PerMonth   *float64 `json:"per_month"`
-	RunsToday  int      `json:"runs_today"`
-	RunsPerDay *int     `json:"runs_per_day"`
 }
 
 // fires is how many fires are listed.
@@ -113,8 +101,8 @@ const fires = 3
 // Collect reads the status. days is how far back runs are read, at least one. The error is of the parts that could not be read.
 func Collect(ctx context.Context, h app.Home, days int) (Status, error) {
 	s := Status{
-		Running: []Run{}, Failed: []Run{}, Waiting: []Question{}, Approvals: []string{}, Queued: []Message{}, Inbox: []Events{},
-		Next: []Fire{}, Week: []Week{},
+		Running: []run{}, Failed: []run{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{}, Inbox: []events{},
+		Next: []fire{}, Week: []week{},
 	}
 	var errs []error
 	for _, part := range []func(context.Context, app.Home) error{
@@ -127,14 +115,14 @@ func Collect(ctx context.Context, h app.Home, days int) (Status, error) {
 
 func (s *Status) tick(_ context.Context, h app.Home) error {
 	if paused, until, err := h.Spend.Paused(); paused {
-		s.Paused = &Pause{Until: until}
+		s.Paused = &pause{Until: until}
 		if err != nil {
 			s.Paused.Reason = err.Error()
 		}
 	}
 	seen, err := tick.Seen(h.Dir)
 	if !seen.IsZero() {
-		s.Tick = Tick{Alive: h.Disk.Now().Sub(seen) <= tick.Quiet, Seen: seen.In(h.Config.Zone)}
+		s.Tick.Alive, s.Tick.Seen = h.Disk.Now().Sub(seen) <= tick.Quiet, seen.In(h.Config.Zone)
 	}
 	return err
 }
@@ -144,7 +132,7 @@ func (s *Status) seal(_ context.Context, h app.Home) error {
 	if err != nil {
 		why = err.Error()
 	}
-	s.Seal = Seal{On: why == "", Why: why}
+	s.Seal.On, s.Seal.Why = why == "", why
 	return nil
 }
 
@@ -152,7 +140,7 @@ func (s *Status) questions(_ context.Context, h app.Home) error {
 	all, err := h.Questions.List()
 	for _, q := range all {
 		if !q.Expired(h.Disk.Now()) {
-			s.Waiting = append(s.Waiting, Question{q.Run, q.Name, q.Asked, q.Expires.In(h.Config.Zone), q.Text, q.Answer != ""})
+			s.Waiting = append(s.Waiting, question{q.Run, q.Name, q.Asked, q.Expires.In(h.Config.Zone), q.Text, q.Answer != ""})
 		}
 	}
 	return err
@@ -161,10 +149,10 @@ func (s *Status) questions(_ context.Context, h app.Home) error {
 func (s *Status) queue(_ context.Context, h app.Home) error {
 	c, err := h.Queue.Contents()
 	for _, m := range c.Waiting {
-		s.Queued = append(s.Queued, Message{Arrived: m.Arrived, Text: m.Text})
+		s.Queued = append(s.Queued, message{Arrived: m.Arrived, Text: m.Text})
 	}
 	for _, m := range c.CutOff {
-		s.Queued = append(s.Queued, Message{Arrived: m.Arrived, Text: m.Text, CutOff: true})
+		s.Queued = append(s.Queued, message{Arrived: m.Arrived, Text: m.Text, CutOff: true})
 	}
 	return err
 }
@@ -178,11 +166,11 @@ func (s *Status) inbox(_ context.Context, h app.Home) error {
 	for _, hook := range hooks {
 		first, n, firstErr := h.Inbox.First(hook)
 		if firstErr == nil {
-			events := Events{Hook: hook, Name: hook, Gone: true, Since: first.Arrived.In(h.Config.Zone), Count: n}
+			waiting := events{Hook: hook, Name: hook, Gone: true, Since: first.Arrived.In(h.Config.Zone), Count: n}
 			if j, known := files.Only(job.Webhook).ByID(hook); known {
-				events.Name, events.Gone = j.Name(), false
+				waiting.Name, waiting.Gone = j.Name(), false
 			}
-			s.Inbox = append(s.Inbox, events)
+			s.Inbox = append(s.Inbox, waiting)
 		} else if !errors.Is(firstErr, inbox.ErrGone) {
 			err = errors.Join(err, firstErr)
 		}
@@ -209,7 +197,7 @@ func (s *Status) jobs(ctx context.Context, h app.Home) error {
 		if len(s.Next) == fires || ctx.Err() != nil {
 			break
 		}
-		s.Next = append(s.Next, Fire{f.At.In(h.Config.Zone), f.Job.ID, f.Job.Label()})
+		s.Next = append(s.Next, fire{f.At.In(h.Config.Zone), f.Job.ID, f.Job.Label()})
 	}
 	return errors.Join(err, s.approvals(h, set.Jobs))
 }
@@ -234,13 +222,14 @@ func (s *Status) approvals(h app.Home, jobs []job.Job) (err error) {
 
 func (s *Status) money(_ context.Context, h app.Home) error {
 	pings, err := h.Budget.Status()
-	s.Pings = Pings{int(pings.Available), pings.Capacity}
+	s.Pings.Left, s.Pings.Capacity = int(pings.Available), pings.Capacity
 	totals, totalsErr := h.Spend.Totals()
 	if totalsErr != nil {
 		return errors.Join(err, totalsErr)
 	}
 	limits := h.Spend.Limits
-	s.Spent = Spent{Today: totals.Today.Spent, Month: totals.Month.Spent, RunsToday: totals.Runs, PerDay: finite(limits.PerDay), PerMonth: finite(limits.PerMonth)}
+	s.Spent.Today, s.Spent.Month, s.Spent.RunsToday = totals.Today.Spent, totals.Month.Spent, totals.Runs
+	s.Spent.PerDay, s.Spent.PerMonth = finite(limits.PerDay), finite(limits.PerMonth)
 	if limits.RunsPerDay != math.MaxInt {
 		s.Spent.RunsPerDay = &limits.RunsPerDay
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Run is one run.
-type Run struct {
+// run is one run.
+type run struct {
 	ID      string         `json:"id"`
 	Job     string         `json:"job"`
 	Label   string         `json:"label"`
@@ -26,8 +26,8 @@ type Run struct {
 	Recovered bool `json:"recovered,omitempty"` // a later run of the job did not fail
 }
 
-// Week is the runs of one routine in the last week that have ended, without fires that were skipped or paused.
-type Week struct {
+// week is the runs of one routine in the last week that have ended, without fires that were skipped or paused.
+type week struct {
 	Job    string  `json:"job"`
 	Label  string  `json:"label"`
 	Runs   int     `json:"runs"`
@@ -41,7 +41,7 @@ const recent = 24 * time.Hour
 // runs finds the runs in progress, those that failed, and the sums by routine.
 func (s *Status) runs(h app.Home, days int) error {
 	now, looked := h.Disk.Now(), looked(h)
-	seen, listed, week := map[string]bool{}, map[string]bool{}, map[string]*Week{}
+	seen, listed, weeks := map[string]bool{}, map[string]bool{}, map[string]*week{}
 	for r, err := range h.Runs.Since(now.AddDate(0, 0, -days)) {
 		if err != nil {
 			return err
@@ -50,24 +50,24 @@ func (s *Status) runs(h app.Home, days int) error {
 		if r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused {
 			continue
 		}
-		run := Run{ID: r.ID, Job: r.Job, Label: r.Label(), Started: r.Started.In(h.Config.Zone), Outcome: r.Outcome, Error: r.Error, Recovered: seen[r.Job]}
-		run.New = !looked.IsZero() && r.Done() && r.Finished.After(looked)
+		item := run{ID: r.ID, Job: r.Job, Label: r.Label(), Started: r.Started.In(h.Config.Zone), Outcome: r.Outcome, Error: r.Error, Recovered: seen[r.Job]}
+		item.New = !looked.IsZero() && r.Done() && r.Finished.After(looked)
 		switch {
 		case r.Outcome == "":
-			s.Running = append(s.Running, run)
-		case failed(r) && !listed[r.Job] && (run.New || !seen[r.Job] && now.Sub(r.Started) <= recent):
-			s.Failed, listed[r.Job] = append(s.Failed, run), true
+			s.Running = append(s.Running, item)
+		case failed(r) && !listed[r.Job] && (item.New || !seen[r.Job] && now.Sub(r.Started) <= recent):
+			s.Failed, listed[r.Job] = append(s.Failed, item), true
 		}
 		seen[r.Job] = true
 		if r.Kind == string(job.Routine) && r.Outcome != "" {
-			sum(week, r)
+			sum(weeks, r)
 		}
 	}
 	slices.Reverse(s.Running)
-	for _, w := range week {
+	for _, w := range weeks {
 		s.Week = append(s.Week, *w)
 	}
-	order.Sort(s.Week, func(a, b Week) int { return strings.Compare(a.Label+a.Job, b.Label+b.Job) })
+	order.Sort(s.Week, func(a, b week) int { return strings.Compare(a.Label+a.Job, b.Label+b.Job) })
 	return nil
 }
 
@@ -76,11 +76,11 @@ func failed(r runlog.Record) bool {
 	return !slices.Contains([]runlog.Outcome{"", runlog.OK, runlog.Gated, runlog.Waiting}, r.Outcome)
 }
 
-func sum(week map[string]*Week, r runlog.Record) {
-	w := week[r.Job]
+func sum(weeks map[string]*week, r runlog.Record) {
+	w := weeks[r.Job]
 	if w == nil {
-		w = &Week{Job: r.Job, Label: r.Label()} // of the newest run
-		week[r.Job] = w
+		w = &week{Job: r.Job, Label: r.Label()} // of the newest run
+		weeks[r.Job] = w
 	}
 	w.Runs++
 	w.Cost += r.Cost
