@@ -72,7 +72,6 @@ type candidate struct {
 	again   func() (approval.Subject, error) // the subject as it is now
 }
 
-// skillPrefix is in front of a skill's name, where a job's could stand.
 const skillPrefix = "skill:"
 
 const (
@@ -181,7 +180,6 @@ func (a *approver) add(c candidate) error {
 	return nil
 }
 
-// approvalRow is a candidate as the list shows it; Approved and By are of the last approval.
 type approvalRow struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
@@ -207,7 +205,6 @@ func (a *approver) print(approved bool) error {
 	})
 }
 
-// askAll shows and asks, one after the other.
 func (a *approver) askAll(ctx context.Context) error {
 	var tty *terminalOf
 	for _, c := range a.found {

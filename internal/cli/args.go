@@ -53,7 +53,6 @@ func asAsk(root *cobra.Command, args []string) []string {
 
 func isFlag(word string) bool { return len(word) > 1 && word[0] == '-' }
 
-// rewriter goes through a command line.
 type rewriter struct {
 	flags     *pflag.FlagSet
 	rest, out []string
@@ -163,14 +162,12 @@ func (r *rewriter) keep(letters string) {
 	}
 }
 
-// value takes the next word as it is.
 func (r *rewriter) value() {
 	if len(r.rest) > 0 {
 		r.out, r.rest = append(r.out, r.rest[0]), r.rest[1:]
 	}
 }
 
-// resume takes the id after the flag, if there is one.
 func (r *rewriter) resume() {
 	id := pickOne
 	if len(r.rest) > 0 && !isFlag(r.rest[0]) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -115,7 +116,6 @@ func runAsk(ctx context.Context, d *deps, o askOptions) error {
 	return err
 }
 
-// check refuses options that make no sense before anything is read.
 func (o *askOptions) check() error {
 	switch {
 	case !slices.Contains([]string{"text", "json", "stream-json"}, o.format):
@@ -137,7 +137,6 @@ func (o *askOptions) check() error {
 	return nil
 }
 
-// question is what is asked, where, and in which session.
 func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Options, error) {
 	q := runner.Question{Text: o.text, MaxTurns: o.maxTurns, Discard: o.noSession}
 	options := runner.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
@@ -177,7 +176,6 @@ func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Opti
 	return q, options, err
 }
 
-// continues completes a question in a session.
 func continues(h app.Home, t transcript.Transcript, q *runner.Question, options *runner.Options) error {
 	others, err := h.Conversations()
 	if err != nil {
@@ -286,10 +284,42 @@ func openSession(sessions transcript.Dir, file string) (transcript.Transcript, e
 	return known, err
 }
 
-// engineOf is the engine that holds a session.
 func engineOf(t transcript.Transcript) string {
 	if holder := engine.HolderOf(t.Header); holder != engine.Script {
 		return holder
 	}
 	return t.Provider
+}
+
+const picks = 20
+
+func (d *deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcript.Transcript, error) {
+	var none transcript.Transcript
+	list = list[:min(len(list), picks)]
+	for i, s := range list {
+		at := s.Modified.Format("2006-01-02 15:04")
+		if isTerminal(d.Stderr) {
+			at = fmt.Sprintf("%-16s", relative(d.Now(), s.Modified, at))
+		}
+		_, _ = fmt.Fprintf(d.Stderr, "%2d  %s  %s  %s\n", i+1, at, s.ID, printable(s.First))
+	}
+	_, _ = fmt.Fprint(d.Stderr, "which? ")
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return none, usage("no choice was made")
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || n < 1 || n > len(list) {
+		return none, usage("%q is not in the list: want a number from 1 to %d", strings.TrimSpace(line), len(list))
+	}
+	return list[n-1].Transcript, nil
+}
+
+func (d *deps) readQuestion(in *bufio.Reader) (string, error) {
+	_, _ = fmt.Fprint(d.Stderr, "> ")
+	line, _ := in.ReadString('\n') // what was typed before the end counts
+	if line = strings.TrimSpace(line); line == "" {
+		return "", usage("nothing to ask")
+	}
+	return line, nil
 }

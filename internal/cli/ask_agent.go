@@ -38,7 +38,6 @@ func (o *agentOptions) flags(f *pflag.FlagSet) {
 	alias(f, "max-cost", "max-budget-usd")
 }
 
-// alias adds the claude command's name of a flag.
 func alias(f *pflag.FlagSet, name, other string) {
 	f.Var(f.Lookup(name).Value, other, "the same as --"+name)
 }
@@ -60,7 +59,6 @@ func (o *agentOptions) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// apply completes a question that has a working directory.
 func (o *agentOptions) apply(q *runner.Question) (err error) {
 	q.System, q.More, q.MaxCost = o.system, o.more, o.maxCost
 	if o.schema != "" {

@@ -49,7 +49,6 @@ func (t *tally) hear(e runlog.Event) {
 	}
 }
 
-// count adds the usage of an answer, or of all answers of a turn.
 func (t *tally) count(e runlog.Event) {
 	t.counted, t.unpriced, t.api = true, t.unpriced || e.Unpriced, t.api+e.APIMillis
 	if e.Stop != "" {
@@ -117,7 +116,6 @@ type denial struct {
 	Input json.RawMessage `json:"tool_input,omitempty"`
 }
 
-// result is the answer to a question, by its record and its events.
 func (v *voice) result(h app.Home, r runlog.Record, err error) answer {
 	t := v.tally
 	a := answer{
@@ -158,7 +156,6 @@ func subtype(err error) string {
 	return "error_during_execution"
 }
 
-// modelUses completes what is known of the models.
 func (t tally) modelUses(h app.Home) map[string]modelUse {
 	table, err := h.Models()
 	for name, u := range t.models {

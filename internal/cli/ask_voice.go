@@ -94,7 +94,6 @@ func (v *voice) note(err error) {
 	}
 }
 
-// structured returns the JSON value of the answer; nil if there is no schema that it fits.
 func (v *voice) structured() json.RawMessage {
 	if v.schema == nil {
 		return nil
@@ -113,5 +112,158 @@ func (v *voice) end(h app.Home, r runlog.Record, err error) {
 	}
 	if v.midLine {
 		v.say("\n")
+	}
+}
+
+// The lines of stream-json are those of the claude command, as far as their facts are known.
+
+// systemLine is about the session, not a message of it.
+type systemLine struct {
+	Type       string   `json:"type"`
+	Subtype    string   `json:"subtype"`
+	Cwd        string   `json:"cwd,omitempty"`
+	SessionID  string   `json:"session_id,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
+	Model      string   `json:"model,omitempty"`
+	Permission string   `json:"permissionMode,omitempty"`
+	Error      string   `json:"error,omitempty"`
+	Compacted  *compact `json:"compact_metadata,omitempty"`
+}
+
+type compact struct {
+	Trigger string `json:"trigger"`
+	Before  int    `json:"pre_tokens,omitempty"`
+	After   int    `json:"post_tokens,omitempty"`
+}
+
+// messageLine is a message, or with stream_event a part of one.
+type messageLine struct {
+	Type      string       `json:"type"`
+	Message   *wireMessage `json:"message,omitempty"`
+	Event     any          `json:"event,omitempty"`
+	Parent    *string      `json:"parent_tool_use_id"`
+	SessionID string       `json:"session_id,omitempty"`
+	Timestamp string       `json:"timestamp,omitempty"`
+}
+
+type wireMessage struct {
+	Type    string      `json:"type,omitempty"`
+	Role    string      `json:"role"`
+	Model   string      `json:"model,omitempty"`
+	Content []wireBlock `json:"content"`
+}
+
+type wireBlock struct {
+	Type      string          `json:"type"`
+	Text      *string         `json:"text,omitempty"`
+	Thinking  *string         `json:"thinking,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	Content   *string         `json:"content,omitempty"`
+	IsError   bool            `json:"is_error,omitempty"`
+}
+
+func (v *voice) stream(e runlog.Event) {
+	system := systemLine{Type: "system", SessionID: v.tally.session}
+	switch e.Type {
+	case runlog.Session:
+		if v.begun { // the answer is asked for once more
+			return
+		}
+		v.begun = true
+		system.Subtype, system.Cwd, system.Tools, system.Model, system.Permission = "init", v.root, v.tools, e.Model, "dontAsk"
+		v.object(system)
+	case runlog.Retry:
+		system.Subtype, system.Error = "api_retry", e.Text
+		v.object(system)
+	case runlog.Compacted:
+		system.Subtype, system.Compacted = "compact_boundary", &compact{"auto", e.Before, e.After}
+		v.object(system)
+	case runlog.Text:
+		v.said(e, wireBlock{Type: "text", Text: &e.Text})
+		v.endBlock()
+	case runlog.Thinking:
+		v.said(e, wireBlock{Type: "thinking", Thinking: &e.Text})
+	case runlog.ToolUse:
+		v.said(e, wireBlock{Type: "tool_use", ID: e.ToolID, Name: e.Tool, Input: e.Input})
+	case runlog.ToolResult:
+		at := e.At
+		if at.IsZero() {
+			at = v.d.Now()
+		}
+		line := v.line("user", e)
+		line.Message = &wireMessage{Role: "user", Content: []wireBlock{{Type: "tool_result", ToolUseID: e.ToolID, Content: &e.Text, IsError: e.IsError}}}
+		line.Timestamp = at.UTC().Format("2006-01-02T15:04:05.000Z")
+		v.object(line)
+	case runlog.UsageEvent:
+		v.endMessage()
+	}
+}
+
+// line begins a line; a subagent's names the use of the tool that started it.
+func (v *voice) line(kind string, e runlog.Event) messageLine {
+	line := messageLine{Type: kind, SessionID: v.tally.session}
+	if e.Parent != "" {
+		line.Parent = &e.Parent
+	}
+	return line
+}
+
+func (v *voice) said(e runlog.Event, b wireBlock) {
+	line := v.line("assistant", e)
+	line.Message = &wireMessage{Type: "message", Role: "assistant", Model: v.tally.model, Content: []wireBlock{b}}
+	v.object(line)
+}
+
+// deltas tracks which parts of a message have been written.
+type deltas struct {
+	inMessage, inBlock bool
+	index              int // of the block
+}
+
+// part is a stream event in the form of the API.
+type part struct {
+	Type    string       `json:"type"`
+	Message *wireMessage `json:"message,omitempty"`
+	Index   *int         `json:"index,omitempty"`
+	Block   *wireBlock   `json:"content_block,omitempty"`
+	Delta   *wireBlock   `json:"delta,omitempty"`
+}
+
+func (v *voice) part(p part) {
+	line := v.line("stream_event", runlog.Event{})
+	line.Event = p
+	v.object(line)
+}
+
+// streamDelta writes text that has just arrived, and before it what begins its message and its block.
+func (v *voice) streamDelta(text string) {
+	s := &v.deltas
+	if !s.inMessage {
+		*s = deltas{inMessage: true}
+		v.part(part{Type: "message_start", Message: &wireMessage{Type: "message", Role: "assistant", Model: v.tally.model, Content: []wireBlock{}}})
+	}
+	index := s.index
+	if !s.inBlock {
+		s.inBlock = true
+		v.part(part{Type: "content_block_start", Index: &index, Block: &wireBlock{Type: "text", Text: new(string)}})
+	}
+	v.part(part{Type: "content_block_delta", Index: &index, Delta: &wireBlock{Type: "text_delta", Text: &text}})
+}
+
+func (v *voice) endBlock() {
+	if index := v.deltas.index; v.deltas.inBlock {
+		v.deltas.inBlock, v.deltas.index = false, index+1
+		v.part(part{Type: "content_block_stop", Index: &index})
+	}
+}
+
+func (v *voice) endMessage() {
+	if v.deltas.inMessage {
+		v.endBlock()
+		v.deltas = deltas{}
+		v.part(part{Type: "message_stop"})
 	}
 }

@@ -49,7 +49,6 @@ func mentioned(text string) (names []string) {
 	}
 }
 
-// existing returns the first of some names that is a regular file.
 func existing(names ...string) []string {
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {

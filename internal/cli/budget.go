@@ -11,7 +11,6 @@ import (
 	"github.com/ollim/ollim/internal/state/budget"
 )
 
-// budgetRow is the bucket for programs.
 type budgetRow struct {
 	Capacity     int       `json:"capacity"`
 	Available    float64   `json:"available"`

@@ -120,7 +120,6 @@ func (o *chatOptions) check() error {
 	return nil
 }
 
-// apply sets what the flags say about a turn.
 func (o *chatOptions) apply(r *runner.Options) {
 	r.Thinking, r.Permissions = o.thinking, policy.Mode(o.permissions)
 	if o.permits != nil {
@@ -128,7 +127,6 @@ func (o *chatOptions) apply(r *runner.Options) {
 	}
 }
 
-// message is what the owner says.
 func (o *chatOptions) message(h app.Home) (runner.Message, error) {
 	files, err := attachments(o.typed, o.files, h.Runner(true).Hides)
 	return runner.Message{Text: o.text, Attachments: files, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}, err
@@ -146,7 +144,6 @@ func (d *deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input st
 	})
 }
 
-// sayQueued reports how many messages will be answered before one.
 func (d *deps) sayQueued(h app.Home, p queue.Place) {
 	if d.quiet {
 		return

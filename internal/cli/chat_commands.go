@@ -19,7 +19,6 @@ type chatCommand struct {
 	alone bool // it runs as a turn does: not beside one, and Ctrl-C stops it
 }
 
-// chatCommands is the table of the commands, in the order of /help.
 func chatCommands() []chatCommand {
 	return []chatCommand{
 		{name: "/fork", args: "[TOPIC | save | report | exit]", about: "open an interactive fork for your next message; while one is open, end or show it", run: (*chatLoop).fork, alone: true},

@@ -35,7 +35,6 @@ type chatLoop struct {
 	leaving bool // when no turn is in progress
 }
 
-// editor is where the owner types.
 type editor struct {
 	keys  *keys
 	term  *term.Terminal
@@ -53,7 +52,6 @@ type ending struct {
 	err  error
 }
 
-// run reads and answers until the owner leaves or ctx ends.
 func (l *chatLoop) run(ctx context.Context) error {
 	l.showUpdates(ctx)
 	go l.editor.read()
@@ -89,7 +87,6 @@ func (l *chatLoop) run(ctx context.Context) error {
 	return nil
 }
 
-// interrupt stops the turn in progress, and forgets what was typed.
 func (l *chatLoop) interrupt() {
 	if l.stop != nil {
 		l.stop(interrupted())
@@ -109,7 +106,6 @@ func (l *chatLoop) abandon(ctx context.Context) (err error) {
 	return errors.Join(context.Cause(ctx), err)
 }
 
-// showUpdates shows the pending updates, which stay pending until the first turn.
 func (l *chatLoop) showUpdates(ctx context.Context) {
 	list, err := l.h.Updates.Peek(ctx)
 	l.report(err)
@@ -181,7 +177,6 @@ func (l *chatLoop) hear(ctx context.Context, e typed) error {
 	return nil
 }
 
-// send queues a message, and begins its turn if none is in progress.
 func (l *chatLoop) send(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
@@ -208,7 +203,6 @@ func (l *chatLoop) send(ctx context.Context, text string) error {
 	return nil
 }
 
-// next begins a turn with what waits.
 func (l *chatLoop) next(ctx context.Context) {
 	own, o := l.waiting, l.o // which a command may change during the turn
 	if len(own) == 0 {
@@ -225,7 +219,6 @@ func (l *chatLoop) next(ctx context.Context) {
 	})
 }
 
-// begin lets a turn run beside the prompt.
 func (l *chatLoop) begin(ctx context.Context, work func(context.Context) ([]*queue.Ticket, error)) {
 	ctx, l.stop = context.WithCancelCause(ctx)
 	go func() {

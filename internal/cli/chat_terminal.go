@@ -89,7 +89,6 @@ func newChatLoop(d *deps, h app.Home, o chatOptions, in io.Reader, out io.Writer
 	return l, s
 }
 
-// isFile reports whether a stream is of the operating system.
 func isFile(stream any) bool {
 	_, ok := stream.(*os.File)
 	return ok
@@ -107,7 +106,6 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.w.Write(p)
 }
 
-// Flush writes out what the writer below has buffered.
 func (s *shared) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -143,7 +143,6 @@ func wrong(file, key, reason string) error {
 	return yamldoc.Faults{{File: file, Key: key, Reason: reason}}
 }
 
-// finding is one thing to say of a file.
 type finding struct {
 	File string     `json:"file,omitempty"` // none: the text names it
 	Line int        `json:"line,omitempty"`
@@ -252,7 +251,6 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// next is when the job fires next, in the zone to be shown.
 func (c *checker) next(j job.Job) (time.Time, bool) {
 	if j.Kind == job.Reminder {
 		return j.RunAt.In(c.zone), true

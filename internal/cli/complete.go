@@ -27,10 +27,8 @@ type completer func(d *deps, dir paths.Dir) []string
 // maxCompleted is how many runs and transcripts are listed, the newest first.
 const maxCompleted = 50
 
-// maxAbout is the length of a description in bytes.
 const maxAbout = 60
 
-// completers returns the completers of arguments, by the words of a command.
 func completers() map[string]completer {
 	routines, reminders, hooks := namesIn(paths.Dir.Routines, ".md"), namesIn(paths.Dir.Reminders, ".md"), namesIn(paths.Dir.Webhooks, ".md")
 	jobs := all(routines, reminders, hooks)
@@ -63,12 +61,10 @@ func flagCompleters() map[string]completer {
 	}
 }
 
-// isCompletion reports whether a shell asks for completions.
 func isCompletion(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// complete lets the commands of a tree complete their arguments and the values of their flags.
 func (d *deps) complete(root *cobra.Command) {
 	d.Warn = func(string) {}
 	arguments, values := completers(), flagCompleters()
@@ -89,7 +85,6 @@ func (d *deps) complete(root *cobra.Command) {
 	}
 }
 
-// helpTopics completes the words of a command.
 func helpTopics(root *cobra.Command, args []string, begun string) (list []string) {
 	at, rest, err := root.Find(args)
 	if err != nil || len(rest) > 0 {
@@ -147,12 +142,10 @@ func (d *deps) candidates(c completer, begun string) (list []string) {
 	return list
 }
 
-// words completes fixed words.
 func words(list ...string) completer {
 	return func(*deps, paths.Dir) []string { return slices.Clone(list) }
 }
 
-// all completes what several completers do.
 func all(list ...completer) completer {
 	return func(d *deps, dir paths.Dir) (found []string) {
 		for _, c := range list {
@@ -185,7 +178,6 @@ func namesIn(folder func(paths.Dir) string, end string) completer {
 	}
 }
 
-// newestRuns completes the ids of the latest runs, or of those among them that are in progress.
 func newestRuns(inProgress bool) completer {
 	return func(_ *deps, dir paths.Dir) (list []string) {
 		book := runlog.Book{Home: dir, Zone: time.UTC}

@@ -73,7 +73,6 @@ func runDemo(ctx context.Context, d *deps, o demoOptions) (err error) {
 	return d.demoEnd(dir, o.keep)
 }
 
-// prepareDemo fills the directory with the demo's routines, scripts and settings.
 func (d *deps) prepareDemo(dir string) (*demo, error) {
 	if err := copyFiles(dir); err != nil {
 		return nil, err
@@ -137,7 +136,6 @@ func (d *deps) demoEnd(dir string, keep bool) error {
 // demoStart is a Monday, 9:00 in New York, when the demo's routine fires.
 func demoStart() time.Time { return time.Date(2026, time.March, 2, 14, 0, 0, 0, time.UTC) }
 
-// demo plays and shows the demonstration in its own directory.
 type demo struct {
 	d     *deps
 	inbox string // what was delivered
@@ -166,7 +164,6 @@ func (s *demo) play(ctx context.Context) error {
 	return nil
 }
 
-// act fires one job at one time and shows what its record holds.
 func (s *demo) act(ctx context.Context, job string, at time.Time, title string) error {
 	s.d.Now = func() time.Time { return at }
 	h, err := s.d.Home()

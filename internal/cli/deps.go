@@ -70,7 +70,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// constructors returns the constructor of each command by the command's name.
 func constructors() map[string]func(*deps) *cobra.Command {
 	return map[string]func(*deps) *cobra.Command{
 		"init":     newInit,
@@ -135,7 +134,6 @@ func commandsFor(d *deps, args []string) (list []*cobra.Command) {
 // maxInput is how much is read from standard input for a prompt, in bytes.
 const maxInput = 256 << 10
 
-// readInput reads standard input as text, up to maxInput.
 func readInput(in io.Reader) (string, error) {
 	return readUpTo(in, maxInput, fmt.Sprintf("%d KiB", maxInput>>10), fmt.Sprintf("shorten it with head -c %d", maxInput))
 }

@@ -54,7 +54,6 @@ func checkStatus(err error) status {
 	return statusOf(err)
 }
 
-// syncLimit bounds all requests of a sync.
 const syncLimit = 30 * time.Second
 
 func runDiscordSync(ctx context.Context, d *deps, h app.Home) error {
@@ -111,7 +110,6 @@ func runDiscordListen(ctx context.Context, d *deps, h app.Home) error {
 	return discord.Run(ctx, o)
 }
 
-// listener returns what a listener works with.
 func (d *deps) listener(h app.Home) (discord.Options, error) {
 	client, err := h.Discord()
 	if err != nil {
@@ -144,7 +142,6 @@ func (d *deps) discordHome() (discord.Home, error) {
 	}, nil
 }
 
-// interact returns what answers the owner's commands and buttons.
 func (d *deps) interact(h app.Home, client *api.Client) *discord.Interactions {
 	s := starter{d: d, home: h}
 	return &discord.Interactions{

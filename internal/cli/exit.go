@@ -148,7 +148,6 @@ func as[T error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// statusOfRun is the status that tells how a run ended.
 func statusOfRun(r runlog.Record) status {
 	switch r.Outcome {
 	case runlog.OK, runlog.Gated, runlog.Waiting:
@@ -228,7 +227,6 @@ func (f *failures) add(object string, err error) {
 	}
 }
 
-// each does something for each argument of a command. One bad argument does not stop the rest.
 func (d *deps) each(verb string, names []string, do func(name string) error) error {
 	f := failures{d: d, verb: verb}
 	for _, name := range names {

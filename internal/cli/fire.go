@@ -179,7 +179,6 @@ func (o *fireOptions) needless(err error) bool {
 	return errors.Is(err, slot.ErrClaimed) || errors.Is(err, slot.ErrNone)
 }
 
-// verdict turns how a run ended into an error, or nil.
 func (o *fireOptions) verdict(d *deps, r runlog.Record, err error) error {
 	ended := statusOfRun(r)
 	switch {

@@ -94,7 +94,6 @@ func (d *deps) warnWindow(r runlog.Record) {
 	}
 }
 
-// forkLine is the line on standard error about what became of the fork.
 func forkLine(e runlog.Event) string {
 	about := ""
 	if e.Text != "" {
@@ -212,7 +211,6 @@ func runForkReply(ctx context.Context, d *deps, h app.Home, id, text, model stri
 	})
 }
 
-// chatEvent shows what happens in a turn of the owner's conversation.
 func (d *deps) chatEvent(v *voice) func(runlog.Event) {
 	return func(e runlog.Event) {
 		switch e.Type {

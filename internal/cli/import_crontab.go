@@ -24,7 +24,6 @@ func newImport(d *deps) *cobra.Command {
 	return group("import", "Convert other schedules into routines", newImportCrontab(d))
 }
 
-// maxCrontab is the largest crontab that is read, in bytes.
 const maxCrontab = 1 << 20
 
 type importCrontabOptions struct {
@@ -82,7 +81,6 @@ func runImportCrontab(ctx context.Context, d *deps, o importCrontabOptions) erro
 	return nil
 }
 
-// crontab is the text of the user's crontab, of a file or of standard input.
 func (d *deps) crontab(ctx context.Context, h app.Home, file string) (string, error) {
 	var data []byte
 	var err error
@@ -107,7 +105,6 @@ func (d *deps) crontab(ctx context.Context, h app.Home, file string) (string, er
 	return strings.ToValidUTF8(string(data), "\ufffd"), err
 }
 
-// importer makes routines of lines, one after the other.
 type importer struct {
 	d       *deps
 	h       app.Home
@@ -146,7 +143,6 @@ func (i *importer) line(f crontabimport.Found) error {
 	return i.put(j, i.name(j))
 }
 
-// put prints a routine, or writes it.
 func (i *importer) put(j job.Job, name string) error {
 	if i.write {
 		j, err := i.h.Jobs.Create(j, name)
@@ -170,7 +166,6 @@ func (i *importer) put(j job.Job, name string) error {
 	return err
 }
 
-// name is a free one for the job's file.
 func (i *importer) name(j job.Job) string {
 	stem := cmp.Or(job.Slug(j.Description), job.Slug(j.Body), j.ID)
 	for n := 1; ; n++ {

@@ -168,7 +168,6 @@ const emptyPolicy = `# Additional tools for all runs, see tool-policy.yaml in ol
 #   additional-allowed: [WebSearch]
 `
 
-// makeFiles writes what is not there and returns the names.
 func (d *deps) makeFiles(dir paths.Dir, settings map[string]string) (made []string, err error) {
 	create := func(path string, data []byte) error {
 		err := store.Create(path, data)

@@ -16,7 +16,6 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// asker asks questions on a terminal.
 type asker struct {
 	d  *deps
 	in *bufio.Reader
@@ -74,7 +73,6 @@ func (o *initOptions) ask(ctx context.Context, d *deps) error {
 	return a.ask(ctx, &o.schedule, "Install the schedule: crontab, systemd or none", noAnswer, checkSchedule)
 }
 
-// askEngine lists the engines with what they need and who pays.
 func (o *initOptions) askEngine(ctx context.Context, a asker) error {
 	if o.engine != "" {
 		return nil

@@ -36,7 +36,6 @@ func Main(args []string) int {
 	return execute(ctx, d, args)
 }
 
-// execute runs a command line over d.
 func execute(ctx context.Context, d *deps, args []string) int {
 	out := bufio.NewWriterSize(output{sink{d}}, 32<<10)
 	if d.Out = out; isTerminal(d.Stdout) {

@@ -52,7 +52,6 @@ func serveTools(ctx context.Context, d *deps, tools mcp.Tools) error {
 	return s.Serve(ctx, d.In, d.Stdout)
 }
 
-// insideTools returns the tools of the run that OLLIM_RUN names.
 func (d *deps) insideTools() (*tools.Set, error) {
 	h, err := d.Home()
 	if err != nil {

@@ -15,7 +15,6 @@ func newModel(d *deps) *cobra.Command {
 	)
 }
 
-// modelRow is a model as listings show it. What is not known is omitted.
 type modelRow struct {
 	ID      string   `json:"id"`
 	Aliases []string `json:"aliases"`
@@ -48,7 +47,6 @@ func (r modelRow) cells() []any {
 	return append(cells, usd(r.In), usd(r.Out), usd(r.CacheRead), usd(r.CacheWrite))
 }
 
-// tokens is a number of them, "" when it is not known.
 func tokens(n int) string {
 	if n == 0 {
 		return ""

@@ -22,7 +22,6 @@ type pager struct {
 	in     io.WriteCloser // nil: the program has not been started
 }
 
-// newPager returns the pager of a terminal; nil for one whose size is not known.
 func newPager(d *deps) *pager {
 	width, height := sizeOf(d.Stdout)
 	if width <= 0 || height <= 0 || d.dumb() {
@@ -65,7 +64,6 @@ func (p *pager) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// program is the pager that the owner wants; "" for none.
 func (p *pager) program() string {
 	for _, name := range []string{"OLLIM_PAGER", "PAGER"} {
 		if value, set := p.d.Lookup(name); set {

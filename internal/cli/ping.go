@@ -156,7 +156,6 @@ func (o *pingOptions) inside(ctx context.Context, d *deps, h app.Home) (string, 
 	return d.useTool(ctx, h, "ping_user", map[string]any{"message": o.text, "critical": o.critical})
 }
 
-// parts is the embed that was given, checked.
 func (o *pingOptions) parts() (e outbox.Embed, err error) {
 	decoder := json.NewDecoder(strings.NewReader(o.embed))
 	decoder.DisallowUnknownFields()
@@ -174,7 +173,6 @@ func (o *pingOptions) parts() (e outbox.Embed, err error) {
 	return e, nil
 }
 
-// message is the owner's own.
 func (o *pingOptions) message() (outbox.Message, error) {
 	m := outbox.Message{Text: update.Clean(o.text), Critical: o.critical}
 	if o.embed != "" {

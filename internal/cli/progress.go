@@ -76,7 +76,6 @@ func (p *progress) hear(e runlog.Event) {
 	}
 }
 
-// draw writes the line anew.
 func (p *progress) draw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +112,6 @@ func (p *progress) giveWay(w io.Writer, text []byte) (int, error) {
 	return w.Write(text)
 }
 
-// Write writes to standard error.
 func (p *progress) Write(text []byte) (int, error) { return p.giveWay(p.w, text) }
 
 // account says in one line, on a terminal, how a run ended that went well. The line of an error says it of others.
@@ -124,7 +122,6 @@ func (d *deps) account(verb, name string, r runlog.Record) {
 	d.line("info", join(verb, name, fmt.Sprintf("%s, %s, run %s", outcome(r), costOf(r), r.ID)))
 }
 
-// costOf is the time that a run took, and its cost if it had one.
 func costOf(r runlog.Record) string {
 	took := r.Finished.Sub(r.Started)
 	unit := time.Second / 10

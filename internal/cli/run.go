@@ -229,7 +229,6 @@ func (d *deps) printPrompt(h app.Home, r runlog.Record) error {
 	return d.answer(block("prompt", string(text)), err)
 }
 
-// printEvents writes the events from number seen on and returns how many there are now.
 func (d *deps) printEvents(h app.Home, id string, seen int) (int, error) {
 	bad, n := 0, 0
 	for e, err := range h.Runs.Events(id, &bad) {
@@ -257,7 +256,6 @@ func (d *deps) printEvents(h app.Home, id string, seen int) (int, error) {
 
 func outcome(r runlog.Record) string { return cmp.Or(string(r.Outcome), "running") }
 
-// eventText is an event in one paragraph, its first word the type.
 func eventText(e runlog.Event) string {
 	switch e.Type {
 	case runlog.ToolUse:

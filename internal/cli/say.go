@@ -44,7 +44,6 @@ func (d *deps) note(format string, args ...any) {
 	}
 }
 
-// info is what --verbose adds.
 func (d *deps) info(format string, args ...any) {
 	if d.verbose {
 		d.line("info", fmt.Sprintf(format, args...))
@@ -86,7 +85,6 @@ func (d *deps) answer(result any, err error) error {
 	return err
 }
 
-// emit writes one object on one line.
 func (d *deps) emit(v any) error {
 	e := json.NewEncoder(d.Out)
 	e.SetEscapeHTML(false)

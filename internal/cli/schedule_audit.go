@@ -56,7 +56,6 @@ func runScheduleAudit(d *deps, name, since string) error {
 	return nil
 }
 
-// auditedJob is the id that name means, also if the routine is gone by now; "" for all.
 func auditedJob(h app.Home, name string) (string, error) {
 	if name == "" {
 		return "", nil

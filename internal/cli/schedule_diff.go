@@ -4,10 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -116,4 +123,115 @@ func lacking(text, other string) (list []string) {
 		}
 	}
 	return list
+}
+
+// crontabBlock is the block that a crontab should have. One with a line for the tick gets no second one.
+func (d *deps) crontabBlock(host installer.Host, jobs []job.Job, table []byte) (string, []installer.Left, error) {
+	rest, _, err := installer.Remove(table)
+	if err != nil {
+		return "", nil, err
+	}
+	line := d.tickLine(host, rest)
+	if host.Ticked = line > 0; host.Ticked {
+		d.note("line %d of the crontab runs ollim tick already: it stays as it is, and no second one is added", line)
+	}
+	return installer.Crontab(host, jobs)
+}
+
+// warnOfTick warns if the crontab runs the tick that units of systemd are to run. A crontab that cannot be read has no tick.
+func (d *deps) warnOfTick(ctx context.Context, h app.Home, host installer.Host) {
+	table, err := crontabOf(h, d).Read(ctx)
+	if err != nil {
+		return
+	}
+	const message = "the crontab also runs ollim tick, so every fire is tried twice: "
+	rest, _, err := installer.Remove(table)
+	if line := d.tickLine(host, rest); err == nil && line > 0 {
+		d.warn(message + "delete this line with crontab -e: " + strings.TrimSpace(strings.Split(string(rest), "\n")[line-1]))
+	} else if d.tickLine(host, table) > 0 {
+		d.warn(message + "ollim schedule remove crontab")
+	}
+}
+
+// shellVariables are the variables of a command in a crontab.
+type shellVariables map[string]string
+
+// assign reads NAME=value, and reports whether the text is one. A value is expanded within a command only.
+func (v shellVariables) assign(text string, expand bool) bool {
+	assigned := regexp.MustCompile(`^\s*["']?([A-Za-z_]\w*)["']?\s*=\s*(.*?)\s*$`).FindStringSubmatch(text)
+	if assigned == nil {
+		return false
+	}
+	v[assigned[1]] = strings.Trim(assigned[2], `"'`)
+	if expand {
+		v[assigned[1]] = v.expand(assigned[2])
+	}
+	return true
+}
+
+// expand reads a word as the shell does: quotes, a home and variables.
+func (v shellVariables) expand(word string) string {
+	if text := strings.Trim(word, "'"); text != word {
+		return text
+	}
+	if strings.HasPrefix(word, "~/") {
+		word = "$HOME" + word[1:]
+	}
+	return os.Expand(strings.Trim(word, `"`), func(name string) string { return v[name] })
+}
+
+// tickLine is the number of the line, from 1, that runs the tick of the data directory every minute; 0 if none certainly does.
+func (d *deps) tickLine(host installer.Host, table []byte) int {
+	home, err := d.UserHome()
+	if err != nil {
+		return 0
+	}
+	variables, number := shellVariables{}, 0
+	for _, entry := range process.CronEnv(home) {
+		variables.assign(entry, false)
+	}
+	for line := range strings.Lines(string(table)) {
+		number++
+		words := strings.Fields(line)
+		if variables.assign(line, false) || len(words) < 6 {
+			continue
+		}
+		if fields := strings.Join(words[:5], " "); (fields == "* * * * *" || fields == "*/1 * * * *") && ticks(host, words[5:], maps.Clone(variables)) {
+			return number
+		}
+	}
+	return 0
+}
+
+// ticks reports whether a command of a crontab is the tick of the data directory.
+func ticks(host installer.Host, words []string, variables shellVariables) bool {
+	for len(words) > 0 && variables.assign(words[0], true) {
+		words = words[1:]
+	}
+	for i := range words {
+		words[i] = variables.expand(words[i])
+	}
+	if len(words) == 0 {
+		return false
+	}
+	program, err := process.LookPath(words[0], []string{"PATH=" + variables["PATH"]})
+	if err != nil || !filepath.IsAbs(program) || filepath.Base(program) != "ollim" && !sameFile(program, host.Ollim) || !exists(program) {
+		return false
+	}
+	there := app.App{Machine: app.Machine{Lookup: func(name string) (string, bool) { value, ok := variables[name]; return value, ok }}}
+	flags := pflag.NewFlagSet("ollim", pflag.ContinueOnError)
+	flags.SetInterspersed(false)
+	flags.StringVar(&there.DataDir, "data-dir", variables["OLLIM_DATA_DIR"], "")
+	flags.StringVar(&there.ConfigPath, "config", variables["OLLIM_CONFIG"], "")
+	flags.BoolP("quiet", "q", false, "")
+	if flags.Parse(words[1:]) != nil || flags.Arg(0) != "tick" || flags.NArg() > 1 && !regexp.MustCompile(`^[12]?[<>|&;]`).MatchString(flags.Arg(1)) {
+		return false
+	}
+	for _, path := range []string{there.DataDir, there.ConfigPath} {
+		if path != "" && !filepath.IsAbs(path) {
+			return false // it depends on where the shell is
+		}
+	}
+	dir, err := there.Dir()
+	return err == nil && sameFile(string(dir), host.DataDir) && sameFile(there.ConfigFile(dir), host.Config)
 }

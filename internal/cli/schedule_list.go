@@ -163,7 +163,6 @@ const (
 	pastRuns = 3000
 )
 
-// pasts is what the runs of the jobs that fire were like.
 func pasts(h app.Home, now time.Time, fires []forecast.Fire) map[string]forecast.Past {
 	past := map[string]forecast.Past{}
 	if len(fires) == 0 {

@@ -30,7 +30,6 @@ const (
 	forLaunchd    = "launchd"
 )
 
-// unitOptions say what entries are for.
 type unitOptions struct {
 	target   string
 	system   bool
@@ -52,7 +51,6 @@ func (o *unitOptions) flags(f *pflag.FlagSet, verb string, targets []string) {
 	}
 }
 
-// wants reads the target.
 func (o *unitOptions) wants(targets []string, args []string) error {
 	o.target = args[0]
 	if !slices.Contains(targets, o.target) {

@@ -43,7 +43,6 @@ func inZone(at time.Time, h app.Home) time.Time {
 	return at.In(h.Config.Zone)
 }
 
-// shownTime is "" for a time that is not known.
 func shownTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -93,7 +92,6 @@ func runSessionHistory(d *deps, h app.Home, name string) error {
 	})
 }
 
-// lineage keeps the events of a session and of those it came from.
 func lineage(events []session.Event, id string) []session.Event {
 	line := map[string]bool{id: true}
 	for _, e := range slices.Backward(events) {

@@ -93,12 +93,10 @@ func (d *deps) branchOfClaude(h app.Home, c app.Conversation, after int, header 
 	return d.answer(t.ID, err)
 }
 
-// isAnswer reports whether a message is an answer that uses no tool.
 func isAnswer(m transcript.Message) bool {
 	return m.Role == transcript.Assistant && !slices.ContainsFunc(m.Content, func(b transcript.Block) bool { return b.Type == transcript.ToolUse })
 }
 
-// errPi is the error of what is not possible for a session of pi.
 var errPi = errors.New("a session of pi can only be read")
 
 // heldBy refuses a conversation that none of some engines keeps: nobody else takes a transcript for a session.

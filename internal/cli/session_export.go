@@ -80,7 +80,6 @@ func runSessionExport(d *deps, name string, o exportOptions) error {
 	return nil
 }
 
-// load reads a conversation, and warns of what cannot be read.
 func (d *deps) load(h app.Home, t transcript.Transcript) ([]transcript.Entry, error) {
 	bad := 0
 	entries, err := h.Load(t, &bad)
@@ -219,7 +218,6 @@ func unclosed(text string) string {
 	return "\n" + open
 }
 
-// indented is a tool's input in several lines; what is no JSON stays as it is.
 func indented(input json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Indent(&out, input, "", "  ") != nil {

@@ -41,7 +41,6 @@ func newSessionClear(d *deps) *cobra.Command {
 		}))
 }
 
-// insteadOfClear is a command for what a text may mean that is no name of a session.
 func insteadOfClear(h app.Home, text string) string {
 	held, _ := h.CurrentNames() // without them the hint is less exact
 	names := []app.SessionName{held[text]}

@@ -37,7 +37,6 @@ func newSessionSearch(d *deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
-// hit is a message that was found.
 type hit struct {
 	At      time.Time `json:"at,omitzero"`
 	Session string    `json:"session,omitempty"` // id; or
@@ -93,7 +92,6 @@ func runSessionSearch(ctx context.Context, d *deps, words []string, o sessionSea
 	return records(d, "TIME SESSION WHO EXCERPT", hits, hit.cells)
 }
 
-// searchAll looks in all that ollim has a part in.
 func searchAll(ctx context.Context, h app.Home, words []string, found *latest) error {
 	known := map[string]bool{}
 	files, err := h.Transcripts().Files()
@@ -110,7 +108,6 @@ func searchAll(ctx context.Context, h app.Home, words []string, found *latest) e
 	return searchRuns(ctx, h, words, known, found)
 }
 
-// searchSessions looks in transcripts, and in session files of other programs.
 func searchSessions(ctx context.Context, h app.Home, files []transcript.File, words []string, found *latest) error {
 	for m, err := range transcript.Search(ctx, files, words, prompt.Said(), h.Read) {
 		if err != nil {
@@ -239,7 +236,6 @@ func inTranscript(h app.Home, run string, known map[string]bool) bool {
 	return known[id]
 }
 
-// latest keeps the newest hits.
 type latest struct {
 	most  int // 0: all
 	hits  []hit

@@ -93,7 +93,6 @@ func tickRows(t *table, s overview.Status) {
 	}
 }
 
-// timeOfDay is the time of something that happened within a day, or that lasts.
 func timeOfDay(at time.Time) moment { return moment{at, at.Format(time.TimeOnly), false} }
 
 func runRows(t *table, s overview.Status, now time.Time) {
@@ -146,7 +145,6 @@ func waitingRows(t *table, s overview.Status) {
 	}
 }
 
-// sumRows are the counts, the next fires, the spending and the week.
 func sumRows(t *table, s overview.Status) {
 	if s.Updates > 0 {
 		t.row("updates", strconv.Itoa(s.Updates))
@@ -173,7 +171,6 @@ func sumRows(t *table, s overview.Status) {
 	}
 }
 
-// shortStatus is what is not as usual, and the next fire.
 func shortStatus(s overview.Status, now time.Time) string {
 	var words []string
 	if !s.Tick.Alive {

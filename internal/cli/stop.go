@@ -78,7 +78,6 @@ func runStop(ctx context.Context, d *deps, names []string) error {
 // stopPatience is how long a run may take for its stop: three steps of the engine's, and then some.
 const stopPatience = 4 * app.Grace
 
-// stopRun asks a run to end, waits for that, and ends what is left of its engine.
 func (d *deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 	if r.Outcome == runlog.Waiting {
 		return errors.New("is not in progress: it waits for an answer")
@@ -109,7 +108,6 @@ func (d *deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 	return err
 }
 
-// waitWhile waits while a condition holds, for stopPatience at most.
 func (d *deps) waitWhile(ctx context.Context, so func() bool) error {
 	for waited := time.Duration(0); so(); waited += followEvery {
 		if waited > stopPatience {

@@ -25,7 +25,6 @@ func newTask(d *deps) *cobra.Command {
 	)
 }
 
-// taskError gives the errors of the list their statuses.
 func taskError(err error) error {
 	switch {
 	case as[*plaintext.Unknown](err):

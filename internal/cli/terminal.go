@@ -17,7 +17,6 @@ import (
 // This file decides what a terminal gets that a pipe or file does not: lists aligned under a header line, times relative to now,
 // colour, a pager, and the progress of a run. Which records and columns there are does not depend on the terminal.
 
-// isTerminal reports whether a stream is somebody's screen or keyboard.
 func isTerminal(stream any) bool {
 	switch s := stream.(type) {
 	case *os.File:
@@ -28,7 +27,6 @@ func isTerminal(stream any) bool {
 	return false
 }
 
-// sizeOf is the size of a terminal in characters, zero if it is not known.
 func sizeOf(stream any) (width, height int) {
 	if f, ok := stream.(*os.File); ok {
 		width, height, _ = term.GetSize(int(f.Fd()))
@@ -90,7 +88,6 @@ func (c clean) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Flush writes out what the writer below has buffered.
 func (c clean) Flush() error { return flush(c.w) }
 
 // terminal is standard output behind what is buffered: what was written to it has arrived.
@@ -110,10 +107,8 @@ type moment struct {
 	exact bool   // a terminal shows both
 }
 
-// past is the time of something that happened; the zero time is not known.
 func past(at time.Time) moment { return moment{at, shownTime(at), false} }
 
-// due is the time of something to come.
 func due(at time.Time) moment { return moment{at, clock(at), true} }
 
 // recent is how long relative times are shown.
@@ -140,7 +135,6 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// tone is the colour of a state; "" for none.
 func (s state) tone() string {
 	switch s {
 	case "failed", "not running", "timeout", "unreported", "refused", "interrupted", "expired", "missed", "unaccounted", "FAIL":

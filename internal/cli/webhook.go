@@ -87,7 +87,6 @@ func runWebhookAdd(ctx context.Context, d *deps, o webhookAddOptions) error {
 	return o.print(d, added{ID: j.ID, URL: h.Config.Webhook.Address(j.ID), Secret: secret, Path: j.Path})
 }
 
-// properties returns the schema of --field.
 func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
 	switch given := o.fields.set("fields"); {
 	case given == (len(o.some) > 0):

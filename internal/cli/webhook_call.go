@@ -105,7 +105,6 @@ func (o *webhookCallOptions) payload(ctx context.Context, d *deps) (body []byte,
 
 const callTime = 30 * time.Second
 
-// call sends a request and prints the run that it leads to.
 func (d *deps) call(r *http.Request) error {
 	client := &http.Client{
 		Timeout: callTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -134,7 +133,6 @@ func (d *deps) call(r *http.Request) error {
 	return failure
 }
 
-// callStatus is the exit status for an answer that is no acceptance.
 func callStatus(code int) status {
 	switch code {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
@@ -147,10 +145,8 @@ func callStatus(code int) status {
 	return statusUnavailable
 }
 
-// maxArgument is less than Linux allows an argument to have, in bytes.
 const maxArgument = 100_000
 
-// command returns the curl command that sends a request.
 func (o *webhookCallOptions) command(r *http.Request, body []byte, secrets, name string) (string, error) {
 	words := []string{"curl", "-sS", "--data-raw", shellWord(string(body))}
 	if o.file != "" && o.file != "-" {

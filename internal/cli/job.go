@@ -6,18 +6,174 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
 )
+
+type jobAdd struct {
+	name, body string
+	fields     jobFlags
+}
+
+// words takes [NAME] BODY|-.
+func (o *jobAdd) words(args []string) {
+	o.body = args[len(args)-1]
+	if len(args) == 2 {
+		o.name = args[0]
+	}
+}
+
+// read returns the job that the arguments describe. more are the fields without a flag.
+func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) {
+	s, h, err := d.jobSet()
+	if err != nil {
+		return h, job.Job{}, err
+	}
+	if o.name == "" && o.body != "-" && !strings.ContainsAny(o.body, " \n") {
+		return h, job.Job{}, usage("%q is one word: give a NAME and a BODY", o.body)
+	}
+	body, err := wordsOrInput(d, []string{o.body})
+	if err != nil {
+		return h, job.Job{}, err
+	}
+	if o.name != "" && job.Slug(o.name) != o.name {
+		return h, job.Job{}, usage("name %q: lower-case letters, digits and hyphens, such as %s", o.name, cmp.Or(job.Slug(o.name), "daily-market"))
+	}
+	j, err := o.fields.job(d, s, body, more...)
+	return h, j, err
+}
+
+func (o *jobAdd) create(ctx context.Context, d *deps, h app.Home, j job.Job) (job.Job, error) {
+	j, err := h.Jobs.Create(j, o.name)
+	if errors.Is(err, fs.ErrExist) {
+		return j, hint(&withStatus{fmt.Errorf("%s: already exists", j.Path), statusData}, "ollim %s edit %s", j.Kind, o.name)
+	}
+	if err != nil {
+		return j, err
+	}
+	return j, d.approveOwn(ctx, h, j)
+}
+
+// jobFlags is a flag for every field of a kind of job file.
+type jobFlags struct {
+	kind   job.Kind
+	values map[string]func() any
+	set    func(string) bool // whether a flag was given
+}
+
+// flags leaves out the fields that the command sets itself.
+func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
+	o.kind, o.set, o.values = kind, f.Changed, map[string]func() any{}
+	for _, field := range job.Fields(kind) {
+		switch {
+		case slices.Contains(without, field.Key):
+		case field.Kind == job.Bool:
+			on := f.Bool(field.Key, field.Default == "true", field.Help)
+			o.values[field.Key] = func() any { return *on }
+		case field.Kind == job.List:
+			list := f.StringArray(field.Key, nil, field.Help+" (repeat the flag)")
+			o.values[field.Key] = func() any { return *list }
+		default:
+			text := f.String(field.Key, "", field.Help)
+			o.values[field.Key] = func() any { return plainScalar(field.Key, *text) }
+		}
+	}
+}
+
+// job is what the flags say, with a new id unless one is given, which must be free. more are the fields without a flag.
+func (o *jobFlags) job(d *deps, s job.Set, body string, more ...yamldoc.Pair) (job.Job, error) {
+	id, _ := o.values["id"]().(string)
+	if id == "" {
+		var err error
+		if id, err = job.NewID(d.Random); err != nil {
+			return job.Job{}, err
+		}
+	}
+	j, err := o.parse(id, body, more)
+	if err != nil {
+		return j, err
+	}
+	for _, other := range s.Jobs {
+		if strings.EqualFold(other.ID, j.ID) {
+			return j, &withStatus{fmt.Errorf("--id: %q is the id of %s", j.ID, other.Path), statusData}
+		}
+	}
+	if _, err := s.Find(j.ID); as[yamldoc.Faults](err) {
+		return j, &withStatus{fmt.Errorf("--id: %q is in use: %w", j.ID, err), statusData}
+	}
+	return j, nil
+}
+
+// parse goes through the file form, so that a flag means exactly what the same line in a file would.
+func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) {
+	pairs := append([]yamldoc.Pair{{Key: "id", Value: id}}, more...)
+	for _, f := range job.Fields(o.kind) {
+		if f.Key == "id" || !o.set(f.Key) {
+			continue
+		}
+		value := o.values[f.Key]()
+		if f.Kind == job.Section {
+			doc, err := yamldoc.Parse("--"+f.Key, []byte(value.(string)), 1)
+			if err != nil {
+				return job.Job{}, &withStatus{err, statusData}
+			}
+			value = doc.Root()
+		}
+		pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: value})
+	}
+	text, err := yamldoc.NewPage(pairs, strings.Trim(body, "\n"))
+	if err != nil {
+		return job.Job{}, &withStatus{err, statusData}
+	}
+	j, err := job.Parse(o.kind, "flags", text)
+	return j, asFlags(err)
+}
+
+// plainScalar gives a number its type, where a file would have one.
+func plainScalar(key, text string) any {
+	if !slices.Contains([]string{"max-cost", "thinking", "max-chain", "retry"}, key) {
+		return text
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return n
+	}
+	if text == "true" || text == "false" {
+		return text == "true"
+	}
+	return text
+}
+
+// asFlags names flags where the faults of a file name keys.
+func asFlags(err error) error {
+	var faults yamldoc.Faults
+	if !errors.As(err, &faults) {
+		return err
+	}
+	first := faults[0]
+	reason := first.Reason
+	if first.Key != "" {
+		reason = "--" + plaintext.Short(first.Key, 200) + ": " + reason
+	}
+	return &withStatus{errors.New(reason), statusData}
+}
 
 func newJobEdit(d *deps, kind job.Kind) *cobra.Command {
 	return command(agentNever(programs), "edit JOB", "Edit a "+string(kind)+" file in $VISUAL or $EDITOR; only a valid result is saved",
