@@ -182,7 +182,11 @@ func continues(h app.Home, t transcript.Transcript, q *runner.Question, options 
 		return err
 	}
 	q.Session, q.Branch = t.ID, others[t.ID]
-	options.Engine, options.Model = cmp.Or(options.Engine, engineOf(t)), cmp.Or(options.Model, t.Model)
+	holder := engine.HolderOf(t.Header)
+	if holder == engine.Script {
+		holder = t.Provider
+	}
+	options.Engine, options.Model = cmp.Or(options.Engine, holder), cmp.Or(options.Model, t.Model)
 	if options.Engine == engine.ClaudeCode && t.Cwd != q.Root {
 		return hint(usage("%s can only be continued in its own directory", t.ID), "cd %s", t.Cwd)
 	}
@@ -282,13 +286,6 @@ func openSession(sessions transcript.Dir, file string) (transcript.Transcript, e
 		return t, hint(usage("%s is not in %s", file, sessions), "mkdir -p %s && cp -n %s %s", filepath.Dir(place), file, place)
 	}
 	return known, err
-}
-
-func engineOf(t transcript.Transcript) string {
-	if holder := engine.HolderOf(t.Header); holder != engine.Script {
-		return holder
-	}
-	return t.Provider
 }
 
 const picks = 20

@@ -46,18 +46,19 @@ func (o *chatOptions) flags(f *pflag.FlagSet) {
 
 func newChat(d *deps) *cobra.Command {
 	var o chatOptions
-	var of channelOptions
+	var service, chat string
 	cmd := command(agentNever(nested), "chat [TEXT...]", "Talk with the agent in the main conversation",
 		func(cmd *cobra.Command, args []string) error {
-			if of.given(cmd.Flags()) {
-				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), o, of)
-			}
 			o.text = strings.Join(args, " ")
+			if cmd.Flags().Changed("channel") || cmd.Flags().Changed("chat-id") { // also if they are empty
+				return runChatChannel(cmd.Context(), d, o.text, o, service, chat)
+			}
 			o.typed = o.text
 			return runChat(cmd.Context(), d, o)
 		})
 	o.flags(cmd.Flags())
-	of.flags(cmd.Flags())
+	cmd.Flags().StringVar(&service, "channel", "", "take the turn in a chat of this `CHANNEL`, such as telegram")
+	cmd.Flags().StringVar(&chat, "chat-id", "", "the `CHAT` of the channel")
 	return cmd
 }
 
@@ -83,7 +84,15 @@ func runChat(ctx context.Context, d *deps, o chatOptions) error {
 	if o.text, input, err = d.said(h, o.text, func(r *runner.Runner) engine.Plan { return r.ChatPlan(ctx, o.model) }); err != nil {
 		return err
 	}
-	return d.chatTurn(ctx, h, o, input)
+	m, err := o.message(h)
+	if err != nil {
+		return err
+	}
+	return d.turn(h, o.model, func(r *runner.Runner, options runner.Options) (runlog.Record, error) {
+		o.apply(&options)
+		options.Input, options.Queued = input, func(p queue.Place) { d.sayQueued(h, p) }
+		return r.Chat(ctx, m, options)
+	})
 }
 
 // said returns the message of a command line, or a piped one if there is none, and what is piped in beside it.
@@ -132,18 +141,6 @@ func (o *chatOptions) message(h app.Home) (runner.Message, error) {
 	return runner.Message{Text: o.text, Attachments: files, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}, err
 }
 
-func (d *deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
-	m, err := o.message(h)
-	if err != nil {
-		return err
-	}
-	return d.turn(h, o.model, func(r *runner.Runner, options runner.Options) (runlog.Record, error) {
-		o.apply(&options)
-		options.Input, options.Queued = input, func(p queue.Place) { d.sayQueued(h, p) }
-		return r.Chat(ctx, m, options)
-	})
-}
-
 func (d *deps) sayQueued(h app.Home, p queue.Place) {
 	if d.quiet {
 		return
@@ -155,27 +152,15 @@ func (d *deps) sayQueued(h app.Home, p queue.Place) {
 	d.line("info", join("chat", s))
 }
 
-type channelOptions struct{ channel, chatID string }
-
-func (o *channelOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.channel, "channel", "", "take the turn in a chat of this `CHANNEL`, such as telegram")
-	f.StringVar(&o.chatID, "chat-id", "", "the `CHAT` of the channel")
-}
-
-// given reports whether the command line names a channel or a chat, also an empty one.
-func (*channelOptions) given(f *pflag.FlagSet) bool {
-	return f.Changed("channel") || f.Changed("chat-id")
-}
-
-func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions, o channelOptions) error {
+func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions, service, chat string) error {
 	outlivePipe()
-	if o.channel == "" || o.chatID == "" {
+	if service == "" || chat == "" {
 		return usage("--channel and --chat-id belong together")
 	}
 	if given.interrupt || given.abandoned || given.thinking != "" || given.permissions != "" {
 		return usage("--interrupt, --thinking and --permissions are for the main conversation: leave them out with --channel")
 	}
-	name, err := channel.NewName(o.channel, o.chatID)
+	name, err := channel.NewName(service, chat)
 	if err != nil {
 		return err
 	}

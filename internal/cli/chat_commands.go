@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -22,15 +21,26 @@ type chatCommand struct {
 func chatCommands() []chatCommand {
 	return []chatCommand{
 		{name: "/fork", args: "[TOPIC | save | report | exit]", about: "open an interactive fork for your next message; while one is open, end or show it", run: (*chatLoop).fork, alone: true},
-		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", run: (*chatLoop).compact, alone: true},
+		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", alone: true, run: func(l *chatLoop, ctx context.Context, instructions string) error {
+			return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, prompt.StandardSummary), "")
+		}},
 		{name: "/clear", about: "begin a new conversation; the transcript of this one is kept", run: func(l *chatLoop, ctx context.Context, _ string) error { return l.h.Runner(true).Clear(ctx) }},
-		{name: "/model", args: "[NAME]", about: "use this model from now on; without NAME, show which", run: (*chatLoop).chooseModel},
-		{name: "/thinking", args: "[HOW]", about: "off, adaptive, true or a number of tokens from now on; without HOW, show which", run: (*chatLoop).think},
-		{name: "/permissions", args: "[MODE]", about: "dontAsk, default or acceptEdits from now on; without MODE, show which", run: (*chatLoop).choosePermissions},
+		{name: "/model", args: "[NAME]", about: "use this model from now on; without NAME, show which", run: func(l *chatLoop, _ context.Context, name string) error {
+			return l.set(name, func(o *chatOptions) *string { return &o.model }, l.h.Config.Chat.Model, "the engine's default")
+		}},
+		{name: "/thinking", args: "[HOW]", about: "off, adaptive, true or a number of tokens from now on; without HOW, show which", run: func(l *chatLoop, _ context.Context, how string) error {
+			return l.set(how, func(o *chatOptions) *string { return &o.thinking }, l.h.Config.Chat.Thinking)
+		}},
+		{name: "/permissions", args: "[MODE]", about: "dontAsk, default or acceptEdits from now on; without MODE, show which", run: func(l *chatLoop, _ context.Context, mode string) error {
+			return l.set(mode, func(o *chatOptions) *string { return &o.permissions }, l.h.Config.Chat.Permissions)
+		}},
 		{name: "/cost", about: "show what runs have cost in the last 30 days", run: func(l *chatLoop, _ context.Context, _ string) error { return runCost(l.d, "job", "30d") }},
 		{name: "/status", about: "show running, waiting and failed runs, and more", run: func(l *chatLoop, ctx context.Context, _ string) error { return runStatus(ctx, l.d, false) }},
 		{name: "/help", about: "list the commands", run: (*chatLoop).help},
-		{name: "/exit", about: "leave, as exit and Ctrl-D do", run: (*chatLoop).exit},
+		{name: "/exit", about: "leave, as exit and Ctrl-D do", run: func(l *chatLoop, _ context.Context, _ string) error {
+			l.leaving = true
+			return nil
+		}},
 	}
 }
 
@@ -82,11 +92,6 @@ func complete(line string, pos int, key rune) (string, int, bool) {
 	return common + line[pos:], len(common), true
 }
 
-func (l *chatLoop) exit(context.Context, string) error {
-	l.leaving = true
-	return nil
-}
-
 func (l *chatLoop) help(context.Context, string) error {
 	t := l.d.table("")
 	for _, c := range chatCommands() {
@@ -115,36 +120,13 @@ func (l *chatLoop) fork(ctx context.Context, args string) error {
 	return err
 }
 
-func (l *chatLoop) compact(ctx context.Context, instructions string) error {
-	return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, prompt.StandardSummary), "")
-}
-
-func (l *chatLoop) chooseModel(_ context.Context, name string) error {
-	if name != "" {
-		l.o.model = name
-	}
-	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.model, l.h.Config.Chat.Model, "the engine's default"))
-	return err
-}
-
-func (l *chatLoop) think(_ context.Context, how string) error {
+// set changes what the turns of this loop use, not the settings, and shows the value that is in force.
+func (l *chatLoop) set(value string, field func(*chatOptions) *string, standard ...string) error {
 	next := l.o
-	next.thinking = cmp.Or(how, next.thinking)
-	return l.set(next, func(o chatOptions) string { return cmp.Or(o.thinking, l.h.Config.Chat.Thinking) })
-}
-
-func (l *chatLoop) choosePermissions(_ context.Context, mode string) error {
-	next := l.o
-	next.permissions = cmp.Or(mode, next.permissions)
-	return l.set(next, func(o chatOptions) string { return cmp.Or(o.permissions, l.h.Config.Chat.Permissions) })
-}
-
-// set changes what the turns of this loop use, not the settings, and shows a value that is in force.
-func (l *chatLoop) set(next chatOptions, value func(chatOptions) string) error {
+	*field(&next) = cmp.Or(value, *field(&next))
 	if err := next.check(); err != nil {
 		return err
 	}
 	l.o = next
-	_, err := fmt.Fprintln(l.d.Out, value(next))
-	return err
+	return l.d.answer(cmp.Or(slices.Insert(standard, 0, *field(&next))...), nil)
 }

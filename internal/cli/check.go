@@ -128,13 +128,12 @@ func (c *checker) fault(err error) {
 	if err == nil {
 		return
 	}
-	var faults yamldoc.Faults
-	if !errors.As(err, &faults) {
-		c.bad = true
+	c.bad = true
+	faults, ok := errors.AsType[yamldoc.Faults](err)
+	if !ok {
 		c.say(finding{What: "error", Text: err.Error()})
 	}
 	for _, f := range faults {
-		c.bad = true
 		c.say(finding{File: f.File, Line: f.Line, Key: f.Key, What: "error", Text: f.Reason})
 	}
 }
@@ -176,7 +175,11 @@ func (c *checker) good(path string, j job.Job) {
 	switch next, fires := c.next(j); {
 	case j.Kind == job.Webhook:
 		ok(nil, "%s, at most %s: %s", j.Hook.Signature, j.Hook.RateLimit, strings.Join(j.Hook.Fields.Names(), ", "))
-		c.secret(path, *j.Hook)
+		if c.keys != nil {
+			if _, err := c.keys(*j.Hook); err != nil { // then no call of the hook is accepted
+				c.say(finding{File: path, Key: "secret", What: "note", Text: "no call is accepted: " + err.Error()})
+			}
+		}
 	case !j.Enabled:
 		ok(nil, "off")
 	case !fires:
@@ -231,16 +234,6 @@ func (c *checker) seal(j job.Job, path string) {
 		c.say(finding{File: path, Key: "seal", What: "note", Text: "commands of agents are not sealed: " + why})
 	default:
 		c.say(finding{File: path, Key: "seal", What: "note", Text: fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d", support.ABI)})
-	}
-}
-
-// secret notes a secret that is missing or not usable: no call of the hook is accepted.
-func (c *checker) secret(path string, hook job.Hook) {
-	if c.keys == nil {
-		return
-	}
-	if _, err := c.keys(hook); err != nil {
-		c.say(finding{File: path, Key: "secret", What: "note", Text: "no call is accepted: " + err.Error()})
 	}
 }
 

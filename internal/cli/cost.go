@@ -63,9 +63,7 @@ func runCost(d *deps, by, since string) error {
 		sums[key(r)] = costRow{key(r), row.Runs + 1, row.Cost + r.Cost, row.Tokens.Add(r.Usage)}
 	}
 	rows := slices.Collect(maps.Values(sums))
-	order.Sort(rows, func(a, b costRow) int {
-		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key))
-	})
+	order.Sort(rows, func(a, b costRow) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key)) })
 	return records(d, strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT", rows, func(r costRow) []any {
 		in := r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite
 		return []any{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), strconv.Itoa(r.Tokens.Out)}

@@ -35,15 +35,7 @@ func runDiscordCheck(ctx context.Context, d *deps, h app.Home) error {
 	for i, f := range found {
 		found[i].Text, found[i].Remedy = join(f.Text, f.Remedy), ""
 	}
-	if err := records(d, "RESULT CHECK FINDING", found, func(f doctor.Finding) []any { return []any{state(f.Result), f.What, f.Text} }); err != nil {
-		return err
-	}
-	for _, f := range found {
-		if f.Result == doctor.Fail {
-			return &reported{checkStatus(f.Err)}
-		}
-	}
-	return nil
+	return findings(d, "RESULT CHECK FINDING", found, checkStatus)
 }
 
 // checkStatus is the exit status of what a check found; what may work later is unavailable.
@@ -71,8 +63,8 @@ func runDiscordSync(ctx context.Context, d *deps, h app.Home) error {
 			d.note("registered %d commands with application %s", n, application.Name)
 		}
 	}
-	if errors.Is(err, api.ErrUnreachable) || api.Temporary(err) {
-		return &withStatus{err, statusUnavailable}
+	if err != nil {
+		err = &withStatus{err, checkStatus(err)}
 	}
 	return err
 }

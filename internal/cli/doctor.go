@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,15 +36,21 @@ func runDoctor(ctx context.Context, d *deps, send bool) error {
 	if send {
 		found = append(found, d.sendTest(ctx))
 	}
-	if err := records(d, "RESULT CHECK FINDING REMEDY", found, func(f doctor.Finding) []any { return []any{state(f.Result), f.What, f.Text, f.Remedy} }); err != nil {
+	failed := findings(d, "RESULT CHECK FINDING REMEDY", found, func(error) status { return statusFailed })
+	return cmp.Or(failed, ctx.Err())
+}
+
+// findings prints what checks found. The error is the status of the first that failed.
+func findings(d *deps, columns string, found []doctor.Finding, statusOf func(error) status) error {
+	if err := records(d, columns, found, func(f doctor.Finding) []any {
+		return []any{state(f.Result), f.What, f.Text, f.Remedy}[:len(strings.Fields(columns))]
+	}); err != nil {
 		return err
 	}
-	for _, f := range found {
-		if f.Result == doctor.Fail {
-			return &reported{statusFailed}
-		}
+	if i := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Result == doctor.Fail }); i >= 0 {
+		return &reported{statusOf(found[i].Err)}
 	}
-	return ctx.Err()
+	return nil
 }
 
 func (d *deps) sendTest(ctx context.Context) doctor.Finding {
@@ -78,20 +85,16 @@ func (d *deps) installedEntries(ctx context.Context, scheduler string) (found do
 		found = doctor.Entries{Other: other.dir}
 	}
 	if err != nil || !found.Installed || found.Changes == 0 {
-		return found, entriesFault(o, err)
+		if err == nil || errors.Is(err, process.ErrNotFound) || as[*otherDataDir](err) {
+			return found, nil
+		}
+		return found, fmt.Errorf("%s: %w", o.target, o.fault(err))
 	}
 	o.tickOnly = true
 	if bare, bareErr := d.foundEntries(ctx, o); bareErr == nil && bare.Changes == 0 {
 		return bare, nil
 	}
 	return found, nil
-}
-
-func entriesFault(o unitOptions, err error) error {
-	if err == nil || errors.Is(err, process.ErrNotFound) || as[*otherDataDir](err) {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", o.target, o.fault(err))
 }
 
 func (d *deps) foundEntries(ctx context.Context, o unitOptions) (found doctor.Entries, err error) {

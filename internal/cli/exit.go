@@ -101,8 +101,7 @@ func statusOf(err error) status {
 	if err == nil {
 		return statusOK
 	}
-	var given *withStatus
-	if errors.As(err, &given) {
+	if given, ok := errors.AsType[*withStatus](err); ok {
 		return given.status
 	}
 	for _, rule := range rules() {
@@ -144,24 +143,19 @@ func rules() []rule {
 func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
 
 func as[T error](err error) bool {
-	var target T
-	return errors.As(err, &target)
+	_, ok := errors.AsType[T](err)
+	return ok
 }
 
 func statusOfRun(r runlog.Record) status {
-	switch r.Outcome {
-	case runlog.OK, runlog.Gated, runlog.Waiting:
-		return statusOK
-	case runlog.Skipped, runlog.Paused:
-		return statusTempFail
-	case runlog.Refused:
-		return statusRefused
-	case runlog.Timeout:
-		return statusTimeout
-	case runlog.Interrupted:
-		return statusInterrupted
+	s, known := map[runlog.Outcome]status{
+		runlog.OK: statusOK, runlog.Gated: statusOK, runlog.Waiting: statusOK, runlog.Skipped: statusTempFail, runlog.Paused: statusTempFail,
+		runlog.Refused: statusRefused, runlog.Timeout: statusTimeout, runlog.Interrupted: statusInterrupted,
+	}[r.Outcome]
+	if !known {
+		return statusFailed
 	}
-	return statusFailed
+	return s
 }
 
 // reported is a failure whose line has been written already, or that was asked to be silent.
@@ -171,12 +165,10 @@ func (e *reported) Error() string { return "reported" }
 
 // conclude writes the line of an error, if it is not written yet, and returns the exit status.
 func (d *deps) conclude(verb string, err error) int {
-	var done *reported
-	if errors.As(err, &done) {
+	if done, ok := errors.AsType[*reported](err); ok {
 		return int(done.status)
 	}
-	var known *ran
-	if err != nil && !errors.As(err, &known) {
+	if err != nil && !as[*ran](err) {
 		other := asksWith(d, err)
 		err = &usageError{strings.TrimSpace(strings.SplitN(err.Error(), "\n", 2)[0])} // cobra's own
 		switch {
@@ -196,8 +188,7 @@ func (d *deps) conclude(verb string, err error) int {
 
 // asksWith returns the flag that a command does not have and ask does, "" if that is not the error.
 func asksWith(d *deps, err error) string {
-	var missing *pflag.NotExistError
-	if errors.As(err, &missing) && newAsk(d).Flags().Lookup(missing.GetSpecifiedName()) != nil {
+	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok && newAsk(d).Flags().Lookup(missing.GetSpecifiedName()) != nil {
 		return "--" + missing.GetSpecifiedName()
 	}
 	return ""

@@ -84,9 +84,12 @@ func runFire(ctx context.Context, d *deps, o fireOptions) error {
 		return err
 	}
 	if o.now != "" {
-		if h, err = o.at(d, h); err != nil {
+		now, err := parseTime(o.now, h.Config.Zone)
+		if err != nil {
 			return err
 		}
+		d.Now = func() time.Time { return now }
+		h.Disk.Now = d.Now
 	}
 	firer := h.Runner(false)
 	return d.each("fire", o.jobs, func(name string) error { return o.one(ctx, d, firer, name, options) })
@@ -126,17 +129,6 @@ func (o *fireOptions) resolve(d *deps) (runner.Options, error) {
 		out.Input, err = readInput(d.In)
 	}
 	return out, err
-}
-
-// at moves the clock, for what can be evaluated at another time.
-func (o *fireOptions) at(d *deps, h app.Home) (app.Home, error) {
-	now, err := parseTime(o.now, h.Config.Zone)
-	if err != nil {
-		return h, err
-	}
-	d.Now = func() time.Time { return now }
-	h.Disk.Now = d.Now
-	return h, nil
 }
 
 func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name string, options runner.Options) error {
@@ -213,8 +205,7 @@ func (o *fireOptions) verdict(d *deps, r runlog.Record, err error) error {
 			return hint(failure, "to run unsealed where nothing can be sealed: ollim config set seal auto, and no seal: on in the job")
 		}
 	case runlog.Failed, runlog.Timeout, runlog.Unreported:
-		var known *app.Hinted
-		if errors.As(err, &known) {
+		if known, ok := errors.AsType[*app.Hinted](err); ok {
 			return hint(failure, "%s", known.Hint)
 		}
 		if errors.Is(err, engine.ErrNoKey) {

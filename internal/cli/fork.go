@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,9 @@ func newFork(d *deps) *cobra.Command {
 		hidden(command(agentNever(nested), "nudge", "Let the agent of an idle fork ask whether to end it",
 			inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 				r, err := h.Runner(false).NudgeFork(ctx, runner.Options{})
+				if r.ID == "" {
+					return err
+				}
 				return (&fireOptions{scheduled: true}).verdict(d, r, err)
 			}))))
 }
@@ -40,18 +44,14 @@ func newFork(d *deps) *cobra.Command {
 func newForkStart(d *deps) *cobra.Command {
 	var model string
 	cmd := command(agentOwn(runlog.EnterFork), "start [TOPIC...]", "Open an interactive fork",
-		func(cmd *cobra.Command, args []string) error {
-			return runForkStart(cmd.Context(), d, strings.Join(args, " "), model)
-		})
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runForkStart(ctx, d, h, strings.Join(args, " "), model)
+		}))
 	cmd.Flags().StringVar(&model, "model", "", "use this model")
 	return cmd
 }
 
-func runForkStart(ctx context.Context, d *deps, topic, model string) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
+func runForkStart(ctx context.Context, d *deps, h app.Home, topic, model string) error {
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.EnterFork, map[string]string{"topic": topic}))
 	}
@@ -83,37 +83,22 @@ func (d *deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Op
 	}
 	v.end(h, r, err)
 	d.account("chat", "", r)
-	d.warnWindow(r)
-	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
-}
-
-func (d *deps) warnWindow(r runlog.Record) {
 	if r.Crossed() > 0 {
 		d.line("warning", join("chat", fmt.Sprintf("the conversation fills %d %% of the model's window (%d of %d tokens): /compact, or "+
 			"ollim session compact main INSTRUCTIONS", r.Share(), r.Context, r.Window)))
 	}
+	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
 }
 
 func forkLine(e runlog.Event) string {
-	about := ""
-	if e.Text != "" {
-		about = ": " + e.Text
-	}
-	switch e.Tool {
-	case runlog.ForkOpened:
-		return "fork: opened" + about
-	case runlog.ForkContinued:
-		return "fork: this turn is in the interactive fork" + about
-	case runlog.ForkSaved:
-		return "fork: saved; it is the main conversation now"
-	case runlog.ForkReported:
-		return "fork: ended; its summary is a pending update"
-	case runlog.ForkDropped:
-		return "fork: ended and dropped"
-	case runlog.ForkKept:
-		return "fork: not saved" + about
-	}
-	return e.Text
+	return cmp.Or(map[string]string{
+		runlog.ForkOpened:    join("fork", "opened", e.Text),
+		runlog.ForkContinued: join("fork", "this turn is in the interactive fork", e.Text),
+		runlog.ForkSaved:     "fork: saved; it is the main conversation now",
+		runlog.ForkReported:  "fork: ended; its summary is a pending update",
+		runlog.ForkDropped:   "fork: ended and dropped",
+		runlog.ForkKept:      join("fork", "not saved", e.Text),
+	}[e.Tool], e.Text)
 }
 
 func runForkStatus(ctx context.Context, d *deps, h app.Home) error {

@@ -20,10 +20,6 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newImport(d *deps) *cobra.Command {
-	return group("import", "Convert other schedules into routines", newImportCrontab(d))
-}
-
 const maxCrontab = 1 << 20
 
 type importCrontabOptions struct {
@@ -31,7 +27,7 @@ type importCrontabOptions struct {
 	write bool
 }
 
-func newImportCrontab(d *deps) *cobra.Command {
+func newImport(d *deps) *cobra.Command {
 	var o importCrontabOptions
 	cmd := command(agentNever(refused), "crontab [FILE|-]", "Convert crontab lines that run claude -p into routines",
 		func(cmd *cobra.Command, args []string) error {
@@ -39,7 +35,7 @@ func newImportCrontab(d *deps) *cobra.Command {
 			return runImportCrontab(cmd.Context(), d, o)
 		})
 	cmd.Flags().BoolVar(&o.write, "write", false, "create the files")
-	return cmd
+	return group("import", "Convert other schedules into routines", cmd)
 }
 
 func runImportCrontab(ctx context.Context, d *deps, o importCrontabOptions) error {

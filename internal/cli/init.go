@@ -79,7 +79,15 @@ func runInit(ctx context.Context, d *deps, o initOptions) error {
 	if err != nil {
 		return err
 	}
-	d.tellMade(dir, made, settings)
+	if len(made) == 0 {
+		d.note("%s: nothing to create", dir)
+	} else {
+		d.note("created %s", strings.Join(made, ", "))
+		if settings["engine"] == engine.ClaudeCode {
+			d.note("the engine is %s; it uses its own login, or a key: engine.ANTHROPIC_API_KEY=… in %s (mode 0600)",
+				settings["claude-code.command"], d.SecretsFile())
+		}
+	}
 	failed := o.prove(ctx, d)
 	if err := d.offerApproval(ctx); err != nil {
 		return err
@@ -88,18 +96,6 @@ func runInit(ctx context.Context, d *deps, o initOptions) error {
 		d.tellNext(settings, o)
 	}
 	return failed
-}
-
-func (d *deps) tellMade(dir paths.Dir, made []string, settings map[string]string) {
-	if len(made) == 0 {
-		d.note("%s: nothing to create", dir)
-		return
-	}
-	d.note("created %s", strings.Join(made, ", "))
-	if settings["engine"] == engine.ClaudeCode {
-		d.note("the engine is %s; it uses its own login, or a key: engine.ANTHROPIC_API_KEY=… in %s (mode 0600)",
-			settings["claude-code.command"], d.SecretsFile())
-	}
 }
 
 // settings are the lines of config.yaml that are not left at their default, each checked.

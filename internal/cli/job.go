@@ -206,12 +206,7 @@ func runJobEdit(ctx context.Context, d *deps, h app.Home, kind job.Kind, name st
 	if err != nil {
 		return err
 	}
-	return d.approveEdited(ctx, h, path)
-}
-
-func (d *deps) approveEdited(ctx context.Context, h app.Home, path string) error {
-	s, err := h.Jobs.Load()
-	if err != nil {
+	if s, err = h.Jobs.Load(); err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(s.Jobs, func(j job.Job) bool { return j.Path == path }); i >= 0 {

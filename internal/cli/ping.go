@@ -94,17 +94,13 @@ func runPing(ctx context.Context, d *deps, h app.Home, o pingOptions) error {
 			d.warn(receipt.Reason.Error() + ": ollim discord check")
 		}
 	case outbox.Refused:
-		err = errors.Join(refusedBy(receipt.Reason), err)
+		refusal := errors.New("the delivery command refused it") // its own reason is reported by the outbox
+		if e, ok := errors.AsType[*api.Error](receipt.Reason); ok {
+			refusal = e
+		}
+		err = errors.Join(refusal, err)
 	}
 	return err
-}
-
-// refusedBy describes who refused a message. The delivery command's own reason is reported by the outbox.
-func refusedBy(reason error) error {
-	if e, ok := errors.AsType[*api.Error](reason); ok {
-		return e
-	}
-	return errors.New("the delivery command refused it")
 }
 
 // read completes the options from standard input, which only one of them can have.

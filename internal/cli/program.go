@@ -50,7 +50,8 @@ func (d *deps) vanishes(path string) string {
 	}
 	for _, p := range []string{path, resolved} {
 		switch {
-		case builtForOneRun(p):
+		// Before Go 1.24 these programs were in a directory of their own, and are since in the build cache if they have been run before.
+		case regexp.MustCompile(`/go-build\d+/.*/exe/|/[0-9a-f]{64}-d/[^/]+$`).MatchString(p):
 			return "go run has built it and deletes it"
 		case slices.ContainsFunc([]string{temporary, "/var/tmp", "/dev/shm", "/run/user"}, func(dir string) bool { return strings.HasPrefix(p, dir+"/") }):
 			if p != path { // a link is named by what it leads to
@@ -60,12 +61,6 @@ func (d *deps) vanishes(path string) string {
 		}
 	}
 	return ""
-}
-
-// builtForOneRun reports whether a program is one that go run has built. Before Go 1.24 these were in a directory of their own, and
-// are since in the build cache if they have been run before.
-func builtForOneRun(path string) bool {
-	return regexp.MustCompile(`/go-build\d+/.*/exe/|/[0-9a-f]{64}-d/[^/]+$`).MatchString(path)
 }
 
 // asCron runs the command line of cmd in another process that has what Debian's cron gives: HOME, LOGNAME, SHELL and a short PATH, the
@@ -96,8 +91,7 @@ func (d *deps) asCron(cmd *cobra.Command, args []string) error {
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 	err = child.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
 		return &reported{status(exit.ExitCode())}
 	}
 	return err

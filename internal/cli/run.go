@@ -53,7 +53,11 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 			continue
 		}
 		if r = h.Runs.CutOff(r); !d.json {
-			t.row(runCells(r)...)
+			took := ""
+			if r.Finished != nil {
+				took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
+			}
+			t.row(r.ID, past(r.Started), r.Name, state(outcome(r)), took, fmt.Sprintf("$%.2f", r.Cost), runNote(r))
 		} else if err := d.emit(r); err != nil {
 			return err
 		}
@@ -72,14 +76,6 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 		}
 	}
 	return nil
-}
-
-func runCells(r runlog.Record) []any {
-	took := ""
-	if r.Finished != nil {
-		took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
-	}
-	return []any{r.ID, past(r.Started), r.Name, state(outcome(r)), took, fmt.Sprintf("$%.2f", r.Cost), runNote(r)}
 }
 
 // runNote is the error or question of a run. It marks a run whose tool calls all failed, whatever its outcome.

@@ -20,17 +20,14 @@ import (
 // fail writes the one line of an error, and a hint when there is something to do.
 func (d *deps) fail(verb, object string, err error) {
 	reason := err.Error()
-	var pe *fs.PathError
-	if errors.As(err, &pe) && reason == pe.Error() {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && reason == pe.Error() {
 		reason = pe.Path + ": " + pe.Err.Error()
 	}
-	var faults yamldoc.Faults
-	if errors.As(err, &faults) && len(faults) == 1 {
+	if faults, ok := errors.AsType[yamldoc.Faults](err); ok && len(faults) == 1 {
 		reason = faults[0].Error()
 	}
 	d.line("error", join(verb, object, reason))
-	var h *app.Hinted
-	if errors.As(err, &h) {
+	if h, ok := errors.AsType[*app.Hinted](err); ok {
 		d.line("hint", "hint: "+h.Hint)
 	}
 }

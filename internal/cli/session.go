@@ -183,18 +183,12 @@ func (d *deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
 		return f, err
 	}
 	f.Size = info.Size()
-	f.Lineage, err = ancestors(h, t)
-	return f, err
-}
-
-// ancestors are the ids that a conversation came from, the nearest first, the last one also where its transcript is gone.
-func ancestors(h app.Home, t transcript.Transcript) (ids []string, err error) {
 	line, err := h.Transcripts().Lineage(t)
 	seen := map[string]bool{t.ID: true}
-	for _, next := range line {
+	for _, next := range line { // the nearest first, the last one also where its transcript is gone
 		if id := next.ParentID; id != "" && !seen[id] {
-			ids, seen[id] = append(ids, id), true
+			f.Lineage, seen[id] = append(f.Lineage, id), true
 		}
 	}
-	return ids, err
+	return f, err
 }

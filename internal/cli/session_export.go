@@ -66,7 +66,13 @@ func runSessionExport(d *deps, name string, o exportOptions) error {
 			entries[i].At = inZone(entries[i].At, h)
 		}
 		if o.format == "json" {
-			err = d.exportJSON(t, entries)
+			err = d.emit(struct {
+				Type string `json:"type"`
+				transcript.Header
+			}{"session", t.Header})
+			for _, entry := range entries {
+				err = cmp.Or(err, d.emit(entry))
+			}
 		} else {
 			err = d.exportMarkdown(t, entries, o.thinking)
 		}
@@ -85,18 +91,6 @@ func (d *deps) load(h app.Home, t transcript.Transcript) ([]transcript.Entry, er
 	entries, err := h.Load(t, &bad)
 	d.warnOmitted(t.Path, bad, "line")
 	return entries, err
-}
-
-func (d *deps) exportJSON(t transcript.Transcript, entries []transcript.Entry) error {
-	header := struct {
-		Type string `json:"type"`
-		transcript.Header
-	}{"session", t.Header}
-	err := d.emit(header)
-	for _, entry := range entries {
-		err = cmp.Or(err, d.emit(entry))
-	}
-	return err
 }
 
 // exportMarkdown writes a conversation for people. Texts are as they are; a fence that one leaves open is closed behind it.
@@ -150,7 +144,11 @@ func (m markdown) message(e transcript.Entry) string {
 			}
 		case transcript.ToolUse:
 			m.tools[b.ID] = printable(b.Name)
-			say("Uses " + printable(b.Name) + ":\n\n" + fenced("json", indented(b.Input)))
+			var input bytes.Buffer
+			if json.Indent(&input, b.Input, "", "  ") != nil { // it stays as it is
+				input = *bytes.NewBuffer(b.Input)
+			}
+			say("Uses " + printable(b.Name) + ":\n\n" + fenced("json", input.String()))
 		case transcript.ToolResult:
 			what := "Result"
 			if b.IsError {
@@ -216,12 +214,4 @@ func unclosed(text string) string {
 		return ""
 	}
 	return "\n" + open
-}
-
-func indented(input json.RawMessage) string {
-	var out bytes.Buffer
-	if json.Indent(&out, input, "", "  ") != nil {
-		return string(input)
-	}
-	return out.String()
 }

@@ -42,12 +42,20 @@ func newSessionList(d *deps) *cobra.Command {
 			switch {
 			case channels && (all || here):
 				return usage("--channels excludes --all and --here")
-			case channels:
-				return runChannelList(d)
-			case all || here:
-				return runTranscriptList(d, here)
+			case !channels && !all && !here:
+				return runSessionList(cmd.Context(), d)
 			}
-			return runSessionList(cmd.Context(), d)
+			h, err := d.AnyHome()
+			if err == nil {
+				err = d.OwnerOnly()
+			}
+			switch {
+			case err != nil:
+				return err
+			case channels:
+				return runChannelList(d, h)
+			}
+			return runTranscriptList(d, h, here)
 		})
 	f := cmd.Flags()
 	f.BoolVarP(&all, "all", "a", false, "list the transcripts of all directories")
@@ -119,14 +127,7 @@ type transcriptRow struct {
 // service is what answers in a conversation, in one word.
 func service(h transcript.Header) string { return strings.TrimSuffix(h.Provider+"/"+h.Model, "/") }
 
-func runTranscriptList(d *deps, here bool) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
-	if err := d.OwnerOnly(); err != nil {
-		return err
-	}
+func runTranscriptList(d *deps, h app.Home, here bool) (err error) {
 	cwd := ""
 	if here {
 		if cwd, err = workingDir(); err != nil {
@@ -162,14 +163,7 @@ type channelRow struct {
 	Busy         bool      `json:"busy"`
 }
 
-func runChannelList(d *deps) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
-	if err := d.OwnerOnly(); err != nil {
-		return err
-	}
+func runChannelList(d *deps, h app.Home) error {
 	names, err := h.Channels.Names()
 	if err != nil {
 		return err

@@ -19,9 +19,7 @@ import (
 func newSessionRm(d *deps) *cobra.Command {
 	return command(agentNever(refused), "rm SESSION...", "Delete a transcript or a channel's session",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return d.each("session rm", args, func(name string) error {
-				return d.removeSession(ctx, h, name)
-			})
+			return d.each("session rm", args, func(name string) error { return d.removeSession(ctx, h, name) })
 		}))
 }
 

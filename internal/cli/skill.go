@@ -47,8 +47,7 @@ func newSkill(d *deps) *cobra.Command {
 }
 
 func explainSkill(err error) error {
-	var unknown *plaintext.Unknown
-	if errors.As(err, &unknown) && len(unknown.Near) == 0 {
+	if unknown, ok := errors.AsType[*plaintext.Unknown](err); ok && len(unknown.Near) == 0 {
 		return hint(err, "ollim skill list")
 	}
 	return err

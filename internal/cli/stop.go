@@ -32,9 +32,7 @@ func newPause(d *deps) *cobra.Command {
 
 func newResume(d *deps) *cobra.Command {
 	return command(agentNever(refused), "resume", "Resume automatic runs",
-		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			return h.Spend.Resume(ctx)
-		}))
+		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return h.Spend.Resume(ctx) }))
 }
 
 func newStop(d *deps) *cobra.Command {

@@ -138,7 +138,12 @@ func newTaskAdd(d *deps) *cobra.Command {
 	cmd := command(agentAll(), "add TEXT...|-", "Add a task and print its number",
 		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.words = args
-			return runTaskAdd(ctx, d, h, o)
+			draft, err := o.draft(d, d.Now().In(h.Config.Zone))
+			if err != nil {
+				return err
+			}
+			number, err := h.Tasks().Add(ctx, draft)
+			return d.answer(number, taskError(err))
 		}))
 	f := cmd.Flags()
 	f.StringVar(&o.priority, "priority", "", "priority, a letter from A (highest) to Z; same as (A) at the beginning of TEXT")
@@ -146,15 +151,6 @@ func newTaskAdd(d *deps) *cobra.Command {
 	f.StringArrayVar(&o.projects, "project", nil, "project; same as +PROJECT in TEXT (repeatable)")
 	f.StringArrayVar(&o.contexts, "context", nil, "context; same as @CONTEXT in TEXT (repeatable)")
 	return cmd
-}
-
-func runTaskAdd(ctx context.Context, d *deps, h app.Home, o taskAddOptions) error {
-	draft, err := o.draft(d, d.Now().In(h.Config.Zone))
-	if err != nil {
-		return err
-	}
-	number, err := h.Tasks().Add(ctx, draft)
-	return d.answer(number, taskError(err))
 }
 
 // draft checks the flags before standard input is read, and appends them to the text.

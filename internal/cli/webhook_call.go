@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -33,11 +32,6 @@ type webhookCallOptions struct {
 	curl       bool
 }
 
-func (o *webhookCallOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.url, "url", "", "post to this address (default that of the server on this machine)")
-	f.BoolVar(&o.curl, "curl", false, "print a curl command that does the same, and send nothing")
-}
-
 func newWebhookCall(d *deps) *cobra.Command {
 	var o webhookCallOptions
 	cmd := command(agentNever(refused), "call JOB [FILE | -]", "Sign a payload and post it to the webhook server, as a sender would",
@@ -46,7 +40,8 @@ func newWebhookCall(d *deps) *cobra.Command {
 			return runWebhookCall(ctx, d, h, o)
 		}))
 	cmd.Args = cobra.RangeArgs(1, 2)
-	o.flags(cmd.Flags())
+	cmd.Flags().StringVar(&o.url, "url", "", "post to this address (default that of the server on this machine)")
+	cmd.Flags().BoolVar(&o.curl, "curl", false, "print a curl command that does the same, and send nothing")
 	return cmd
 }
 
