@@ -1,5 +1,5 @@
 // Package man holds the manual pages, so that a machine with only the binary has them, shows them as plain text, and searches
-// them: Search cuts the pages into sections and returns those that match a few words best.
+// them: Answer returns the sections that match a few words best.
 //
 // DESCRIPTION and EXAMPLE of the pages of section 1 are written by hand and are also what --help says. The rest of these pages follows
 // from the commands: go test ./internal/cli -run Manual -update.

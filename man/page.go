@@ -25,7 +25,7 @@ func Find(name string) (file string, found bool) {
 }
 
 // sections cuts the page of a file.
-func sections(file string) []Section {
+func sections(file string) []section {
 	text, err := pages.ReadFile(file)
 	if err != nil {
 		return nil // the files are in the binary

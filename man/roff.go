@@ -6,7 +6,7 @@ import (
 )
 
 // cut reads one page. It knows what our pages use of roff: the arguments of a macro that is not known here are text.
-func cut(page, roff string) []Section {
+func cut(page, roff string) []section {
 	r := reader{page: page}
 	for line := range strings.SplitSeq(roff, "\n") {
 		r.line(line)
@@ -18,7 +18,7 @@ func cut(page, roff string) []Section {
 // reader turns the lines of a page into sections, in which a paragraph is one line.
 type reader struct {
 	page     string
-	sections []Section
+	sections []section
 	major    string   // title of the last .SH
 	inside   bool     // a section has begun
 	lines    []line   // of the section
@@ -112,7 +112,7 @@ func (r *reader) begin(major bool, title string) {
 	} else {
 		title = r.major + ": " + title
 	}
-	r.sections, r.inside = append(r.sections, Section{Page: r.page, Title: title, minor: !major}), true
+	r.sections, r.inside = append(r.sections, section{Page: r.page, Title: title, minor: !major}), true
 }
 
 // end ends the section.

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// Section is one section of a manual page as plain text.
-type Section struct {
+// section is one section of a manual page as plain text.
+type section struct {
 	Page  string // such as ollim-fire(1)
 	Title string
 	Text  string
@@ -29,7 +29,7 @@ const (
 
 // Answer is the sections that say most about the query, best first, or that there are none.
 func Answer(query string) string {
-	found := Search(query)
+	found := search(query)
 	if len(found) == 0 {
 		return "The manual says nothing about that. `ollim help all` lists every command."
 	}
@@ -53,12 +53,12 @@ func shortened(text string) string {
 	return strings.TrimSpace(text) + " …"
 }
 
-// Search is every section that has one of the words, best first. Rare words count for more than common ones, words of a title
+// search is every section that has one of the words, best first. Rare words count for more than common ones, words of a title
 // for more than those of the text, and repeating one says ever less.
-func Search(query string) []Section {
+func search(query string) []section {
 	terms := words(query)
 	terms = slices.Compact(slices.Sorted(slices.Values(terms[:min(len(terms), maxTerms)])))
-	sections := Sections()
+	sections := allSections()
 	texts := make([]map[string]float64, len(sections))
 	holders := map[string]int{}
 	for i, s := range sections {
@@ -85,7 +85,7 @@ func Search(query string) []Section {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
-	var found []Section
+	var found []section
 	for _, i := range order {
 		found = append(found, sections[i])
 	}
@@ -93,7 +93,7 @@ func Search(query string) []Section {
 }
 
 // weights is how much a section says of each word.
-func weights(s Section) map[string]float64 {
+func weights(s section) map[string]float64 {
 	w := map[string]float64{}
 	for _, word := range words(s.Text) {
 		w[word]++
@@ -123,8 +123,8 @@ func words(text string) (list []string) {
 	return list
 }
 
-// Sections is the manual, page by page, without synopses and references, which only list names.
-func Sections() (all []Section) {
+// allSections is the manual, page by page, without synopses and references, which only list names.
+func allSections() (all []section) {
 	names, err := fs.Glob(Pages(), "*.[157]")
 	if err != nil {
 		return nil // the pattern is a constant
@@ -132,5 +132,5 @@ func Sections() (all []Section) {
 	for _, name := range names {
 		all = append(all, sections(name)...)
 	}
-	return slices.DeleteFunc(all, func(s Section) bool { return s.Title == "SYNOPSIS" || s.Title == "SEE ALSO" })
+	return slices.DeleteFunc(all, func(s section) bool { return s.Title == "SYNOPSIS" || s.Title == "SEE ALSO" })
 }

@@ -1,12 +1,10 @@
-package man_test
+package man
 
 import (
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/ollim/ollim/man"
 )
 
 // What people ask is found where it is written.
@@ -17,21 +15,21 @@ func TestSearch(t *testing.T) {
 		"pop updates into a command": "ollim-update-pop(1)",
 		"budget":                     "ollim(7)",
 	} {
-		found := man.Search(query)
+		found := search(query)
 		shown := found[:min(4, len(found))]
-		if !slices.ContainsFunc(shown, func(s man.Section) bool { return s.Page == want }) {
+		if !slices.ContainsFunc(shown, func(s section) bool { return s.Page == want }) {
 			t.Errorf("%q: %d sections, first %+v", query, len(found), shown)
 		}
 	}
-	if found := man.Search("xyzzy"); len(found) > 0 {
+	if found := search("xyzzy"); len(found) > 0 {
 		t.Errorf("xyzzy is in %+v", found[0])
 	}
 	for _, query := range []string{"", "!!", "--", "- -", "xyzzy"} {
-		if got := man.Answer(query); !strings.Contains(got, "ollim help all") {
+		if got := Answer(query); !strings.Contains(got, "ollim help all") {
 			t.Errorf("%q is answered by %q", query, got)
 		}
 	}
-	if got := man.Answer("ollim"); len(got) > 16000 || !strings.HasPrefix(got, "ollim") {
+	if got := Answer("ollim"); len(got) > 16000 || !strings.HasPrefix(got, "ollim") {
 		t.Errorf("%d bytes: %.60q", len(got), got)
 	}
 }
@@ -39,7 +37,7 @@ func TestSearch(t *testing.T) {
 // A macro or an escape that the reader does not know would reach an agent as noise.
 func TestNoRoffIsLeft(t *testing.T) {
 	roff := regexp.MustCompile(`(?m)^\.[A-Z][A-Z]?( |$)|\\[f(&]|\\-`)
-	sections := man.Sections()
+	sections := allSections()
 	if len(sections) < 100 {
 		t.Fatalf("%d sections", len(sections))
 	}
@@ -58,11 +56,11 @@ func TestAnswersAreSentences(t *testing.T) {
 		"fire dry-run":                "\n--dry-run[=false]\n  print the prompt, tools, patterns, model and session",
 		"duration such as 90s":        "\n\nduration\nA number with a unit, such as 90s, 30m, 1h30m or 7d; a day has 24 hours.",
 	} {
-		if got := man.Answer(query); !strings.Contains(got, want) {
+		if got := Answer(query); !strings.Contains(got, want) {
 			t.Errorf("%q: no %q in\n%s", query, want, got)
 		}
 	}
-	for _, s := range man.Sections() {
+	for _, s := range allSections() {
 		if s.Title == "SEE ALSO" || s.Title == "SYNOPSIS" {
 			t.Errorf("%s, %s answers nothing", s.Page, s.Title)
 		}
@@ -72,7 +70,7 @@ func TestAnswersAreSentences(t *testing.T) {
 			}
 		}
 	}
-	long := man.Answer("session transcripts files state directory run")
+	long := Answer("session transcripts files state directory run")
 	for part := range strings.SplitSeq(long, "\n\n---\n\n") {
 		if text, cut := strings.CutSuffix(part, " …"); cut && !strings.HasSuffix(text, ".") && !strings.Contains(text[max(0, len(text)-200):], "\n") {
 			t.Errorf("cut in the middle: …%q", text[max(0, len(text)-80):])
@@ -82,6 +80,6 @@ func TestAnswersAreSentences(t *testing.T) {
 
 func BenchmarkAnswer(b *testing.B) {
 	for b.Loop() {
-		man.Answer("how is a reminder retried")
+		Answer("how is a reminder retried")
 	}
 }

@@ -19,20 +19,18 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-type approveOptions struct{ all, list bool }
-
 func newApprove(d *deps) *cobra.Command {
-	var o approveOptions
+	var all, list bool
 	cmd := command(agentNever(refused), "approve [JOB...]", "List and approve jobs that ask for more permissions",
-		func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, o, args) })
-	cmd.Flags().BoolVar(&o.all, "all", false, "ask about everything that waits for approval")
-	cmd.Flags().BoolVar(&o.list, "list", false, "list what is already approved as well")
+		func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, args, all, list) })
+	cmd.Flags().BoolVar(&all, "all", false, "ask about everything that waits for approval")
+	cmd.Flags().BoolVar(&list, "list", false, "list what is already approved as well")
 	return withJSON(d, cmd, "list as one JSON object per line")
 }
 
-func runApprove(ctx context.Context, d *deps, o approveOptions, names []string) error {
-	asks := o.all || len(names) > 0
-	if o.all && len(names) > 0 || asks && (o.list || d.json) {
+func runApprove(ctx context.Context, d *deps, names []string, all, list bool) error {
+	asks := all || len(names) > 0
+	if all && len(names) > 0 || asks && (list || d.json) {
 		return usage("want JOB... or --all; --list and --json are for lists")
 	}
 	s, h, err := d.jobSet(names...)
@@ -48,7 +46,7 @@ func runApprove(ctx context.Context, d *deps, o approveOptions, names []string) 
 	if asks {
 		err = a.askAll(ctx)
 	} else {
-		err = a.print(o.list)
+		err = a.print(list)
 	}
 	if err != nil {
 		return err // its line is still to be written, those of the failures are not

@@ -267,8 +267,7 @@ func noSessionIn(root string) error {
 	return hint(&withStatus{fmt.Errorf("no session in %s", root), statusNoJob}, "ollim session list --all")
 }
 
-// openSession opens a transcript by its path. Only those in the data directory are gone on with, or an engine could not find
-// them again.
+// openSession opens a transcript by its path. An engine finds only those in the data directory again.
 func openSession(sessions transcript.Dir, file string) (transcript.Transcript, error) {
 	t, err := transcript.Open(file)
 	if errors.Is(err, transcript.ErrForeign) {

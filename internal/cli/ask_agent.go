@@ -4,19 +4,20 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/payload"
 )
 
-// agentOptions say what the agent of a question is told, what it may use and cost, and what it must answer. Their flags are those of
-// the claude command.
+// agentOptions limit the agent of a question and its answer. Their flags are those of the claude command.
 type agentOptions struct {
 	system  string
 	more    string // of the system prompt
@@ -114,4 +115,52 @@ func existingDir(name string) (string, error) {
 		return "", err
 	}
 	return filepath.EvalSymlinks(path)
+}
+
+// attachments returns the files of -f, then those that the words name, which cannot be hidden ones: a text may have been pasted.
+func attachments(text string, files []string, hides func(file string) bool) (list []engine.Attachment, err error) {
+	for _, name := range files {
+		if name == "-" || name == "" {
+			return nil, hint(usage("-f %q: want a file", name), "standard input is read without it")
+		}
+	}
+	for _, name := range append(slices.Clone(files), slices.DeleteFunc(mentioned(text), hides)...) {
+		a, err := engine.Attach(name, name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list, func(b engine.Attachment) bool { return b.Path == a.Path }) {
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}
+
+// mentioned returns the regular files that words such as @notes.txt or @"my notes.txt" name. A character before the @ that
+// belongs to a word, as in an e-mail address, makes it part of that word; punctuation behind a name is not part of it.
+func mentioned(text string) (names []string) {
+	words := regexp.MustCompile(`(?:^|[\s("'\[])@(?:"([^"\n]+)"|([^\s"]+))`)
+	for rest := text; ; {
+		at := words.FindStringSubmatchIndex(rest)
+		if at == nil {
+			return names
+		}
+		switch {
+		case at[2] >= 0:
+			names = append(names, existing(rest[at[2]:at[3]])...)
+		default:
+			word := rest[at[4]:at[5]]
+			names = append(names, existing(word, strings.TrimRight(word, ".,;:!?)]}'"))...)
+		}
+		rest = rest[at[1]:]
+	}
+}
+
+func existing(names ...string) []string {
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			return []string{name}
+		}
+	}
+	return nil
 }

@@ -70,8 +70,7 @@ func (t *tally) count(e runlog.Event) {
 	}
 }
 
-// answer is the last object of both JSON formats. Its keys are those of the claude command, as far as the fact is known, and two
-// of our own at the end.
+// answer is the last object of both JSON formats: what is known of the keys of the claude command, and two of our own.
 type answer struct {
 	Type        string              `json:"type"`
 	Subtype     string              `json:"subtype"`

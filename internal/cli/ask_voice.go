@@ -198,7 +198,11 @@ func (v *voice) stream(e runlog.Event) {
 		line.Timestamp = at.UTC().Format("2006-01-02T15:04:05.000Z")
 		v.object(line)
 	case runlog.UsageEvent:
-		v.endMessage()
+		if v.deltas.inMessage {
+			v.endBlock()
+			v.deltas = deltas{}
+			v.part(part{Type: "message_stop"})
+		}
 	}
 }
 
@@ -257,13 +261,5 @@ func (v *voice) endBlock() {
 	if index := v.deltas.index; v.deltas.inBlock {
 		v.deltas.inBlock, v.deltas.index = false, index+1
 		v.part(part{Type: "content_block_stop", Index: &index})
-	}
-}
-
-func (v *voice) endMessage() {
-	if v.deltas.inMessage {
-		v.endBlock()
-		v.deltas = deltas{}
-		v.part(part{Type: "message_stop"})
 	}
 }

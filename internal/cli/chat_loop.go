@@ -17,8 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// chatLoop is a prompt at which the owner talks to the agent. Lines are read while a turn runs, and its messages are queued as
-// those of one group.
+// chatLoop is a prompt at which the owner talks to the agent. Lines typed during a turn are queued as one group.
 type chatLoop struct {
 	d        *deps // its streams are the screen
 	h        app.Home
@@ -230,8 +229,7 @@ func (l *chatLoop) begin(ctx context.Context, work func(context.Context) ([]*que
 func (l *chatLoop) note(text string) { _, _ = fmt.Fprintln(l.d.Stderr, text) }
 
 func (l *chatLoop) report(err error) {
-	var done *reported
-	if err != nil && !errors.As(err, &done) {
+	if err != nil && !as[*reported](err) {
 		l.d.fail("chat", "", err)
 	}
 }

@@ -128,8 +128,8 @@ func (c *checker) fault(err error) {
 	if err == nil {
 		return
 	}
-	c.bad = true
 	faults, ok := errors.AsType[yamldoc.Faults](err)
+	c.bad = c.bad || !ok || len(faults) > 0
 	if !ok {
 		c.say(finding{What: "error", Text: err.Error()})
 	}

@@ -50,8 +50,7 @@ func completers() map[string]completer {
 	}
 }
 
-// flagCompleters returns the completers of values of flags, by the flag's name. They also complete those of a setting that ends in
-// that name.
+// flagCompleters returns the completers of flags by name. They also complete settings that end in that name.
 func flagCompleters() map[string]completer {
 	return map[string]completer{
 		"model": models, "engine": words(engine.ClaudeCode, engine.Native, "script:"), "resume": transcripts,
@@ -98,8 +97,7 @@ func helpTopics(root *cobra.Command, args []string, begun string) (list []string
 	return list
 }
 
-// arguments completes the arguments of a command: the first one, or all where its usage repeats it. Files are left to the shell, for
-// commands that take one.
+// arguments completes the first argument, or all where the usage repeats it. Files are left to the shell.
 func (d *deps) arguments(cmd *cobra.Command, c completer) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	usage := strings.Fields(cmd.Use)[1:]
 	return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -23,22 +23,18 @@ import (
 //go:embed demo
 var demoFiles embed.FS
 
-type demoOptions struct {
-	keep    bool
-	receive string
-}
-
 func newDemo(d *deps) *cobra.Command {
-	var o demoOptions
+	var keep bool
+	var inbox string
 	cmd := command(agentNever(programs), "demo", "Show a routine at work in a temporary directory, without an account",
 		func(cmd *cobra.Command, _ []string) error {
-			if o.receive != "" {
-				return receive(d.In, o.receive)
+			if inbox != "" {
+				return receive(d.In, inbox)
 			}
-			return runDemo(cmd.Context(), d, o)
+			return runDemo(cmd.Context(), d, keep)
 		})
-	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the data directory")
-	cmd.Flags().StringVar(&o.receive, "receive", "", "append standard input to a file: the demo's own delivery command")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the data directory")
+	cmd.Flags().StringVar(&inbox, "receive", "", "append standard input to a file: the demo's own delivery command")
 	_ = cmd.Flags().MarkHidden("receive") // cannot fail: it was defined in the line above
 	return cmd
 }
@@ -51,12 +47,12 @@ func receive(in io.Reader, path string) error {
 	return store.AppendJSON(path, store.Buffered, string(text))
 }
 
-func runDemo(ctx context.Context, d *deps, o demoOptions) (err error) {
+func runDemo(ctx context.Context, d *deps, keep bool) (err error) {
 	dir, err := os.MkdirTemp("", "ollim-demo-")
 	if err != nil {
 		return err
 	}
-	if !o.keep {
+	if !keep {
 		defer func() {
 			if removeErr := os.RemoveAll(dir); err == nil {
 				err = removeErr
@@ -70,7 +66,7 @@ func runDemo(ctx context.Context, d *deps, o demoOptions) (err error) {
 	if err := show.play(ctx); err != nil {
 		return err
 	}
-	return d.demoEnd(dir, o.keep)
+	return d.demoEnd(dir, keep)
 }
 
 func (d *deps) prepareDemo(dir string) (*demo, error) {
@@ -116,21 +112,20 @@ func copyFiles(dir string) error {
 }
 
 func (d *deps) demoEnd(dir string, keep bool) error {
+	text := "The temporary directory has been removed. Next:\n" +
+		"  ollim demo --keep      run the demo again and keep the directory\n" +
+		"  ollim init             create your own data directory, with a sample routine\n" +
+		"  ollim help             list the commands; ollim(7) is the manual to begin with"
 	if keep {
-		_, err := fmt.Fprintf(d.Out, "The directory was kept. To look around in it:\n"+
+		text = fmt.Sprintf("The directory was kept. To look around in it:\n"+
 			"  export OLLIM_DATA_DIR=%s\n"+
 			"  ollim run list\n"+
 			"  ollim run log daily-market\n"+
 			"  ollim update list --all\n"+
 			"  ollim schedule list -n 5\n"+
-			"  cat $OLLIM_DATA_DIR/state/session_history.jsonl\n", dir)
-		return err
+			"  cat $OLLIM_DATA_DIR/state/session_history.jsonl", dir)
 	}
-	_, err := fmt.Fprint(d.Out, "The temporary directory has been removed. Next:\n"+
-		"  ollim demo --keep      run the demo again and keep the directory\n"+
-		"  ollim init             create your own data directory, with a sample routine\n"+
-		"  ollim help             list the commands; ollim(7) is the manual to begin with\n")
-	return err
+	return d.answer(text, nil)
 }
 
 // demoStart is a Monday, 9:00 in New York, when the demo's routine fires.

@@ -46,8 +46,7 @@ type deps struct {
 
 var errTooLong = errors.New("too long")
 
-// jobSet returns the job files, and warns of those that cannot be read, except those that the command is about, whose error it
-// reports itself.
+// jobSet returns the job files, and warns of those that cannot be read, except those whose error the command reports itself.
 func (d *deps) jobSet(about ...string) (job.Set, app.Home, error) {
 	h, err := d.Home()
 	if err != nil {
@@ -72,45 +71,13 @@ func exists(path string) bool {
 
 func constructors() map[string]func(*deps) *cobra.Command {
 	return map[string]func(*deps) *cobra.Command{
-		"init":     newInit,
-		"demo":     newDemo,
-		"discord":  newDiscord,
-		"fire":     newFire,
-		"run":      newRun,
-		"events":   newEvents,
-		"routine":  newRoutine,
-		"schedule": newSchedule,
-		"update":   newUpdates,
-		"check":    newCheck,
-		"reminder": newReminder,
-		"remind":   newRemind,
-		"tick":     newTick,
-		"approve":  newApprove,
-		"ping":     newPing,
-		"budget":   newBudget,
-		"skill":    newSkill,
-		"task":     newTask,
-		"changed":  newChanged,
-		"names":    newNames,
-		"import":   newImport,
-		"config":   newConfig,
-		"session":  newSession,
-		"chat":     newChat,
-		"fork":     newFork,
-		"ask":      newAsk,
-		"answer":   newAnswer,
-		"model":    newModel,
-		"pause":    newPause,
-		"resume":   newResume,
-		"stop":     newStop,
-		"status":   newStatus,
-		"doctor":   newDoctor,
-		"cost":     newCost,
-		"mcp":      newMCP,
-		"hook":     newHook,
-		"version":  newVersion,
-		"man":      newMan,
-		"webhook":  newWebhook,
+		"init": newInit, "demo": newDemo, "discord": newDiscord, "fire": newFire, "run": newRun, "events": newEvents,
+		"routine": newRoutine, "schedule": newSchedule, "update": newUpdates, "check": newCheck, "reminder": newReminder,
+		"remind": newRemind, "tick": newTick, "approve": newApprove, "ping": newPing, "budget": newBudget, "skill": newSkill,
+		"task": newTask, "changed": newChanged, "names": newNames, "import": newImport, "config": newConfig, "session": newSession,
+		"chat": newChat, "fork": newFork, "ask": newAsk, "answer": newAnswer, "model": newModel, "pause": newPause,
+		"resume": newResume, "stop": newStop, "status": newStatus, "doctor": newDoctor, "cost": newCost, "mcp": newMCP,
+		"hook": newHook, "version": newVersion, "man": newMan, "webhook": newWebhook,
 	}
 }
 
@@ -190,8 +157,7 @@ func (d *deps) readGiven(ctx context.Context, file string, most int64) ([]byte, 
 	return data, err
 }
 
-// openGiven opens a file that a command line names. A process of a sealed run may read less than this process, which opens the file
-// for it.
+// openGiven opens a file that a command line names. For a process of a sealed run it opens only what that process may read.
 func (d *deps) openGiven(file string) (*os.File, error) {
 	if !d.forwarded {
 		return os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)

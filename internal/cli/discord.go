@@ -78,12 +78,7 @@ func (d *deps) typed(ctx context.Context, h app.Home, words []string) (string, e
 	}
 	typed.Warn = typed.warn
 	words = append([]string{words[0], "--data-dir", string(h.Dir), "--config", d.ConfigFile(h.Dir)}, words[1:]...)
-	root := newRoot(typed, words...)
-	root.SetArgs(words)
-	root.SetIn(typed.In)
-	root.SetOut(&out)
-	root.SetErr(&wrong)
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := typed.dispatch(ctx, words, &out)
 	if typed.conclude(verbOf(cmd), err) != 0 {
 		return "", errors.New(strings.TrimSpace(wrong.String()))
 	}

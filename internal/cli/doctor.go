@@ -75,8 +75,7 @@ func (d *deps) sendTest(ctx context.Context) doctor.Finding {
 	return f
 }
 
-// installedEntries looks at the entries of a scheduler as `ollim schedule diff` does, with and without those of the routines: either is
-// a current installation.
+// installedEntries compares entries with those of `ollim schedule diff`, with and without routines: either is current.
 func (d *deps) installedEntries(ctx context.Context, scheduler string) (found doctor.Entries, err error) {
 	target, flag, _ := strings.Cut(scheduler, " ")
 	o := unitOptions{target: target, system: flag != ""}

@@ -14,31 +14,27 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-type eventsOptions struct {
-	follow bool
-	since  string
-}
-
 func newEvents(d *deps) *cobra.Command {
-	var o eventsOptions
+	var follow bool
+	var since string
 	cmd := command(agentAll(), "events", "Print what all runs did as one stream of JSON lines",
-		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, o) }))
-	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "then print new events as they happen, until a signal or until the reader closes the pipe")
-	cmd.Flags().StringVar(&o.since, "since", "", "how far to look back, such as 1d; 0 prints only what happens from now on (default: everything)")
+		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, since, follow) }))
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "then print new events as they happen, until a signal or until the reader closes the pipe")
+	cmd.Flags().StringVar(&since, "since", "", "how far to look back, such as 1d; 0 prints only what happens from now on (default: everything)")
 	return cmd
 }
 
-func runEvents(ctx context.Context, d *deps, h app.Home, o eventsOptions) error {
-	var since time.Time
-	if o.since != "" {
-		back, err := job.ParseDuration(o.since)
+func runEvents(ctx context.Context, d *deps, h app.Home, since string, follow bool) error {
+	var from time.Time
+	if since != "" {
+		back, err := job.ParseDuration(since)
 		if err != nil {
 			return usage("--since %v", err)
 		}
-		since = d.Now().Add(-back)
+		from = d.Now().Add(-back)
 	}
-	stream := h.Runs.Stream(since)
-	for !o.follow || ctx.Err() == nil { // signals are handled from the first question on
+	stream := h.Runs.Stream(from)
+	for !follow || ctx.Err() == nil { // signals are handled from the first question on
 		for line, err := range stream.Next() {
 			if err != nil && line.Run == "" {
 				return err
@@ -49,7 +45,7 @@ func runEvents(ctx context.Context, d *deps, h app.Home, o eventsOptions) error 
 				return err
 			}
 		}
-		if !o.follow {
+		if !follow {
 			d.warnOmitted("events of runs", stream.Bad(), "line")
 			return nil
 		}
@@ -66,8 +62,7 @@ func runEvents(ctx context.Context, d *deps, h app.Home, o eventsOptions) error 
 	return &reported{statusOf(ctx.Err())}
 }
 
-// readerGone reports whether a stream is a pipe or a socket that nobody reads any more. A follower that has nothing to write would
-// not find out otherwise.
+// readerGone reports whether nobody reads a pipe or a socket any more. A follower that has nothing to write would not notice.
 func readerGone(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -111,10 +111,6 @@ func runForkStatus(ctx context.Context, d *deps, h app.Home) error {
 	case d.json:
 		return d.emit(f)
 	}
-	return records(d, "", forkRows(h, f), cellsOf)
-}
-
-func forkRows(h app.Home, f session.Fork) [][]string {
 	savable := "yes"
 	if err := h.Sessions.Savable(f); err != nil {
 		savable = "no: " + err.Error()
@@ -124,7 +120,7 @@ func forkRows(h app.Home, f session.Fork) [][]string {
 		{"begun", shownTime(inZone(f.Begun, h))}, {"last turn", shownTime(inZone(f.Last, h))}, {"turns", strconv.Itoa(f.Turns)},
 		{"can be saved", savable},
 	}
-	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
+	return records(d, "", slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" }), cellsOf)
 }
 
 func runForkSave(ctx context.Context, d *deps, h app.Home) error {

@@ -22,31 +22,25 @@ import (
 
 const maxCrontab = 1 << 20
 
-type importCrontabOptions struct {
-	file  string // "" is the user's crontab
-	write bool
-}
-
 func newImport(d *deps) *cobra.Command {
-	var o importCrontabOptions
+	var write bool
 	cmd := command(agentNever(refused), "crontab [FILE|-]", "Convert crontab lines that run claude -p into routines",
 		func(cmd *cobra.Command, args []string) error {
-			o.file = strings.Join(args, "") // one at most
-			return runImportCrontab(cmd.Context(), d, o)
+			return runImportCrontab(cmd.Context(), d, strings.Join(args, ""), write) // one at most
 		})
-	cmd.Flags().BoolVar(&o.write, "write", false, "create the files")
+	cmd.Flags().BoolVar(&write, "write", false, "create the files")
 	return group("import", "Convert other schedules into routines", cmd)
 }
 
-func runImportCrontab(ctx context.Context, d *deps, o importCrontabOptions) error {
+func runImportCrontab(ctx context.Context, d *deps, file string, write bool) error {
 	h, err := d.Home()
-	if !o.write && errors.Is(err, app.ErrNoConfig) { // it need not exist for a look at what would be written
+	if !write && errors.Is(err, app.ErrNoConfig) { // it need not exist for a look at what would be written
 		h, err = d.NewHome()
 	}
 	if err != nil {
 		return err
 	}
-	text, err := d.crontab(ctx, h, o.file)
+	text, err := d.crontab(ctx, h, file)
 	if err != nil {
 		return err
 	}
@@ -54,9 +48,9 @@ func runImportCrontab(ctx context.Context, d *deps, o importCrontabOptions) erro
 	if err != nil {
 		return err
 	}
-	i := importer{d: d, h: h, write: o.write, source: "crontab", zone: app.MachineZone(), known: s.Jobs, names: map[string]bool{}}
-	if o.file != "" && o.file != "-" {
-		i.source = o.file
+	i := importer{d: d, h: h, write: write, source: "crontab", zone: app.MachineZone(), known: s.Jobs, names: map[string]bool{}}
+	if file != "" && file != "-" {
+		i.source = file
 	}
 	found := crontabimport.Find(text)
 	if len(found) == 0 && !d.quiet {
@@ -70,7 +64,16 @@ func runImportCrontab(ctx context.Context, d *deps, o importCrontabOptions) erro
 			return err
 		}
 	}
-	i.farewell(o)
+	if len(i.lines) > 0 { // nothing here changes a crontab
+		from, format := "crontab -e", "the crontab was not changed: remove line %s with %s, or both will run"
+		if file != "" {
+			from = "an editor"
+		}
+		if !write {
+			format = "to create these files: ollim import crontab --write; then remove line %s with %s"
+		}
+		d.note(format, strings.Join(i.lines, ", "), from)
+	}
 	if i.refused {
 		return &reported{statusData}
 	}
@@ -175,20 +178,4 @@ func (i *importer) name(j job.Job) string {
 			return name
 		}
 	}
-}
-
-// farewell says what is left to do: nothing here changes a crontab.
-func (i *importer) farewell(o importCrontabOptions) {
-	if len(i.lines) == 0 {
-		return
-	}
-	from := "crontab -e"
-	if o.file != "" {
-		from = "an editor"
-	}
-	format := "the crontab was not changed: remove line %s with %s, or both will run"
-	if !i.write {
-		format = "to create these files: ollim import crontab --write; then remove line %s with %s"
-	}
-	i.d.note(format, strings.Join(i.lines, ", "), from)
 }

@@ -93,7 +93,14 @@ func runInit(ctx context.Context, d *deps, o initOptions) error {
 		return err
 	}
 	if failed == nil && fresh {
-		d.tellNext(settings, o)
+		switch {
+		case settings["engine"] == "":
+			d.note("next: choose an engine: ollim config set engine native")
+		case o.schedule == "" || o.schedule == noAnswer:
+			d.note("next: write a routine, ollim routine add NAME --cron '0 9 * * *' PROMPT; then ollim schedule install %s", forCrontab)
+		default:
+			d.note("next: write a routine: ollim routine add NAME --cron '0 9 * * *' PROMPT")
+		}
 	}
 	return failed
 }
@@ -121,8 +128,7 @@ func (o *initOptions) settings(d *deps) (map[string]string, error) {
 	return set, nil
 }
 
-// findClaude is the claude command, as an absolute path; "" when there is none. Found once, here, it is written down: a fire
-// does not search.
+// findClaude is the absolute path of the claude command; "" if there is none. It is written down: a fire does not search.
 func (d *deps) findClaude() string {
 	path, _ := d.Lookup("PATH")
 	dirs := filepath.SplitList(path)
@@ -154,8 +160,7 @@ const sample = `Check current market conditions and update your running analysis
 When context gets large, compact and preserve: current positions,
 price levels, trend observations. Discard detailed per-fire analysis.`
 
-// emptyPolicy is a tool-policy.yaml that gives no tools. The file exists so that a program that downloads a file of that
-// name cannot create it.
+// emptyPolicy gives no tools. It exists so that a program that downloads a file of that name cannot create it.
 const emptyPolicy = `# Additional tools for all runs, see tool-policy.yaml in ollim-routine(5).
 # A change has no effect until you approve it: ollim approve tool-policy.yaml
 # main:

@@ -155,14 +155,3 @@ func (o *initOptions) prove(ctx context.Context, d *deps) (err error) {
 	}
 	return f.err()
 }
-
-func (d *deps) tellNext(settings map[string]string, o initOptions) {
-	switch {
-	case settings["engine"] == "":
-		d.note("next: choose an engine: ollim config set engine native")
-	case o.schedule == "" || o.schedule == noAnswer:
-		d.note("next: write a routine, ollim routine add NAME --cron '0 9 * * *' PROMPT; then ollim schedule install %s", forCrontab)
-	default:
-		d.note("next: write a routine: ollim routine add NAME --cron '0 9 * * *' PROMPT")
-	}
-}

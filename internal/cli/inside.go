@@ -153,8 +153,7 @@ func helpInside(root *cobra.Command, set *tools.Set) error {
 	return err
 }
 
-// allowed is the command's words in the spelling that the run may use, as a noun may stand in the plural; "" when it may not
-// use the command.
+// allowed is the spelling of a command, with a noun in the plural too, that the run may use; "" if it may use none.
 func allowed(cmd *cobra.Command, set *tools.Set) string {
 	if cmd.Annotations[onlyVerbs] != "" || !cmd.HasParent() || accessOf(cmd) == policy.Never || unusable(cmd, set) {
 		return ""
@@ -240,8 +239,7 @@ func (d *deps) executeForwarded(ctx context.Context, run app.Sealed, r forward.R
 	return execute(ctx, c, args)
 }
 
-// agentsOwn returns the arguments of a command that a process of a run may have executed, without the flags by which its engine names
-// the data directory and the settings.
+// agentsOwn returns the arguments that a process of a run may use, without the flags with which its engine names files.
 func (d *deps) agentsOwn(run app.Sealed, args []string) ([]string, error) {
 	dir, err := d.Dir()
 	if err != nil {
@@ -260,8 +258,7 @@ func (d *deps) agentsOwn(run app.Sealed, args []string) ([]string, error) {
 	return args, nil
 }
 
-// forEngine reports whether a command is one that the engine of a run starts. servers is the patterns of the tools of MCP servers
-// that the engine was given.
+// forEngine reports whether the engine of a run starts a command. servers is the patterns of tools of MCP servers that it has.
 func forEngine(args, servers []string) bool {
 	if len(args) < 2 {
 		return false

@@ -163,14 +163,13 @@ func plainScalar(key, text string) any {
 
 // asFlags names flags where the faults of a file name keys.
 func asFlags(err error) error {
-	var faults yamldoc.Faults
-	if !errors.As(err, &faults) {
+	faults, ok := errors.AsType[yamldoc.Faults](err)
+	if !ok {
 		return err
 	}
-	first := faults[0]
-	reason := first.Reason
-	if first.Key != "" {
-		reason = "--" + plaintext.Short(first.Key, 200) + ": " + reason
+	reason := faults[0].Reason
+	if key := faults[0].Key; key != "" {
+		reason = "--" + plaintext.Short(key, 200) + ": " + reason
 	}
 	return &withStatus{errors.New(reason), statusData}
 }

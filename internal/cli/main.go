@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/spf13/cobra"
 )
 
 // Main runs one command line and returns its exit status.
@@ -44,24 +45,27 @@ func execute(ctx context.Context, d *deps, args []string) int {
 		d.pager = newPager(d)
 	}
 	d.Warn, d.Commands, d.Execute = d.warn, commandAccess(), d.executeForwarded
-	root := newRoot(d, args...)
-	root.SetArgs(asAsk(root, args))
-	root.SetIn(d.In)
-	root.SetOut(out)
-	root.SetErr(d.Stderr)
-	cmd, err := root.ExecuteContextC(ctx)
-	var silent *reported
-	answer := err == nil || errors.As(err, &silent) && silent.status != statusUnwritten // and not word of something that went wrong
+	cmd, err := d.dispatch(ctx, args, out)
+	silent, ok := errors.AsType[*reported](err)
+	answer := err == nil || ok && silent.status != statusUnwritten // and not word of something that went wrong
 	flushErr := out.Flush()
 	if flushErr = errors.Join(flushErr, d.pager.end()); flushErr != nil && answer {
 		err = &ran{flushErr}
 	}
 	end := d.conclude(verbOf(cmd), err)
-	var by signalled
-	if end == int(statusInterrupted) && errors.As(context.Cause(ctx), &by) {
+	if by, ok := errors.AsType[signalled](context.Cause(ctx)); ok && end == int(statusInterrupted) {
 		end = 128 + int(by) // as a shell has it
 	}
 	return end
+}
+
+func (d *deps) dispatch(ctx context.Context, args []string, out io.Writer) (*cobra.Command, error) {
+	root := newRoot(d, args...)
+	root.SetArgs(asAsk(root, args))
+	root.SetIn(d.In)
+	root.SetOut(out)
+	root.SetErr(d.Stderr)
+	return root.ExecuteContextC(ctx)
 }
 
 // untilSignal returns a context that the first terminating signal cancels; the signal is its cause. A second one ends the process.
@@ -126,8 +130,7 @@ func (e *unwritten) Error() string { return "standard output: not written: " + s
 
 func (e *unwritten) Unwrap() error { return e.err }
 
-// outlivePipe makes a closed pipe an error of the write instead of our end, for commands that have an engine to look after.
-// (Ignoring the signal would be inherited by children.)
+// outlivePipe makes a closed pipe an error of the write instead of our end. (Children would inherit an ignored signal.)
 func outlivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // automatic reports whether this process was started by a scheduler, not by a person.

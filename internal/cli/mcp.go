@@ -23,7 +23,7 @@ func newMCP(d *deps) *cobra.Command {
 				return err
 			}
 			defer tools.Close()
-			return serveTools(cmd.Context(), d, tools)
+			return serveTools(cmd.Context(), d, mcp.Server{Tools: tools})
 		}))
 	connect.Args = cobra.MinimumNArgs(1)
 	return group("mcp", "Serve the agent's tools over the Model Context Protocol",
@@ -44,11 +44,11 @@ func runMCPServe(ctx context.Context, d *deps) error {
 	if err != nil {
 		return err
 	}
-	return serveTools(ctx, d, tools)
+	return serveTools(ctx, d, mcp.Server{Tools: tools})
 }
 
-func serveTools(ctx context.Context, d *deps, tools mcp.Tools) error {
-	s := mcp.Server{Tools: tools, Version: version(), Warn: d.warn}
+func serveTools(ctx context.Context, d *deps, s mcp.Server) error {
+	s.Version, s.Warn = version(), d.warn
 	return s.Serve(ctx, d.In, d.Stdout)
 }
 

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// pager shows output that is longer than the terminal is high through a program such as less, as git does. A nil pager shows
-// nothing.
+// pager shows output that is longer than the terminal through a program such as less, as git does. A nil pager shows nothing.
 type pager struct {
 	d      *deps
 	on     bool   // the command's output may be paged
@@ -40,8 +39,7 @@ func (d *deps) page() {
 func (p *pager) pages() bool   { return p != nil && p.on && !p.direct }
 func (p *pager) running() bool { return p != nil && p.in != nil }
 
-// Write holds output back until it is longer than the terminal. What the program no longer reads is dropped: the command ends as it
-// would have.
+// Write holds output back until it is longer than the terminal. It drops what the program no longer reads.
 func (p *pager) Write(text []byte) (int, error) {
 	if p.in == nil {
 		p.held = append(p.held, text...)

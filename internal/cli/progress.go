@@ -11,8 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// progress is a line on a terminal about the run that it waits for: seconds, cost, and the tool in use. A nil progress shows
-// nothing.
+// progress is a line about the run that a terminal waits for: seconds, cost, and the tool in use. A nil progress shows nothing.
 type progress struct {
 	mu      sync.Mutex
 	w       io.Writer

@@ -135,8 +135,7 @@ func reminderState(h app.Home, j job.Job) (string, error) {
 	return "set", nil
 }
 
-// cancelReminder deletes the file that is meant, whether or not it can be read, and whether it waits for its first attempt or for
-// another.
+// cancelReminder deletes a file, whether or not it can be read, and whether it waits for its first attempt or another.
 func cancelReminder(h app.Home, name string) error {
 	s, err := h.Jobs.Load()
 	if err != nil {

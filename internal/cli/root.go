@@ -212,13 +212,6 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-type versionFacts struct {
-	Version string `json:"version"`
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
-}
-
 func newVersion(d *deps) *cobra.Command {
 	return withJSON(d, &cobra.Command{
 		Annotations: agentAll(),
@@ -229,7 +222,12 @@ func newVersion(d *deps) *cobra.Command {
 }
 
 func runVersion(d *deps) error {
-	v := versionFacts{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	v := struct {
+		Version string `json:"version"`
+		Go      string `json:"go"`
+		OS      string `json:"os"`
+		Arch    string `json:"arch"`
+	}{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 	if d.json {
 		return d.emit(v)
 	}

@@ -51,11 +51,8 @@ func (d *deps) unitChanges(ctx context.Context, o unitOptions, host installer.Ho
 	if err != nil {
 		return nil, err
 	}
-	units, err := d.units(o)
+	units, err := d.ownUnits(o, host)
 	if err != nil {
-		return nil, err
-	}
-	if err := owned(host, units); err != nil {
 		return nil, err
 	}
 	changes, err := units.Compare(files)
@@ -78,8 +75,7 @@ func (c lineChange) cells() []any {
 	return []any{map[string]string{installer.Add: "+ ", installer.Drop: "- "}[c.What] + c.Line}
 }
 
-// crontabChanges is what install would change of the crontab, with the block that is there, "" for none, and the routines that are left
-// to the tick.
+// crontabChanges is what install would change, with the block that is there, "" for none, and what is left to the tick.
 func (d *deps) crontabChanges(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) (changes []lineChange, have string, left []installer.Left, err error) {
 	now, err := crontabOf(h, d).Read(ctx)
 	if err != nil {

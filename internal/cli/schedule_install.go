@@ -116,11 +116,8 @@ func (d *deps) editCrontab(ctx context.Context, h app.Home, host installer.Host,
 
 // applyUnits tells what it changed, as diff would have said.
 func (d *deps) applyUnits(ctx context.Context, o unitOptions, host installer.Host, files []installer.File) error {
-	units, err := d.units(o)
+	units, err := d.ownUnits(o, host)
 	if err != nil {
-		return err
-	}
-	if err := owned(host, units); err != nil {
 		return err
 	}
 	changes, err := units.Apply(ctx, files, d.Now())
@@ -155,15 +152,19 @@ func sameFile(a, b string) bool {
 	return a == b || err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// owned refuses units of another data directory, if there is a single one: any of them may have been deleted by hand.
-func owned(host installer.Host, units installer.Units) error {
+// ownUnits refuses units of another data directory, if there is a single one: any of them may have been deleted by hand.
+func (d *deps) ownUnits(o unitOptions, host installer.Host) (installer.Units, error) {
+	units, err := d.units(o)
+	if err != nil {
+		return units, err
+	}
 	_, dirs, err := units.Calls()
 	for _, dir := range dirs {
 		if err == nil && !sameFile(dir, host.DataDir) {
 			err = &otherDataDir{dir}
 		}
 	}
-	return err
+	return units, err
 }
 
 func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
@@ -213,8 +214,7 @@ func runScheduleFailed(ctx context.Context, d *deps, h app.Home, name string) er
 		"for user units).", name, name), "ollim")
 }
 
-// tells reports whether a job's latest run may be the unit's, so that the owner hears of it. One that is in progress is not: the unit
-// was another's.
+// tells reports whether a job's latest run may be the unit's and reports by itself. One in progress is not the unit's.
 func tells(h app.Home, r runlog.Record) bool {
 	if r.Done() {
 		return h.Disk.Now().Sub(*r.Finished) < justNow

@@ -191,3 +191,71 @@ func pasts(h app.Home, now time.Time, fires []forecast.Fire) map[string]forecast
 	}
 	return past
 }
+
+func newScheduleAudit(d *deps) *cobra.Command {
+	var since string
+	cmd := command(agentNever(programs), "audit [JOB]", "List past slots: id, slot, outcome, run; exits 1 if one is unaccounted for",
+		func(_ *cobra.Command, args []string) error { return runScheduleAudit(d, strings.Join(args, ""), since) })
+	cmd.Flags().StringVar(&since, "since", "7d", "how far to look back, at most keep.runs")
+	return withJSON(d, cmd, jsonLines)
+}
+
+func runScheduleAudit(d *deps, name, since string) error {
+	back, err := job.ParseDuration(since)
+	if err != nil || back == 0 {
+		return usage("--since %q: want a duration like 7d", since)
+	}
+	h, err := d.AnyHome()
+	if err != nil {
+		return err
+	}
+	id, err := auditedJob(h, name)
+	if err != nil {
+		return err
+	}
+	now := d.Now()
+	from := now.Add(-back)
+	if oldest := now.AddDate(0, 0, -h.Config.Keep.Runs); from.Before(oldest) {
+		from = oldest
+	}
+	answers, err := h.Audit(from)
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		answers = slices.DeleteFunc(answers, func(a forecast.Answer) bool { return a.Job != id })
+	}
+	if err := records(d, "ID SLOT OUTCOME RUN NAME", answers, func(a forecast.Answer) []any {
+		return []any{a.Job, moment{a.Slot, a.Slot.Format(time.RFC3339), false}, state(a.Outcome), a.Run, a.Name}
+	}); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(answers, func(a forecast.Answer) bool { return a.Outcome == forecast.Unaccounted }) {
+		return &reported{statusFailed}
+	}
+	return nil
+}
+
+func auditedJob(h app.Home, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	s, err := h.Jobs.Load()
+	if err != nil {
+		return "", err
+	}
+	j, unknown := s.Find(name)
+	if unknown == nil {
+		return j.ID, nil
+	}
+	history, err := h.Slots.History()
+	if err != nil {
+		return "", err
+	}
+	for id, list := range history {
+		if id == name || list[len(list)-1].Name == name {
+			return id, nil
+		}
+	}
+	return "", explain(unknown)
+}

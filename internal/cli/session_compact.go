@@ -62,8 +62,7 @@ func runSessionCompact(ctx context.Context, d *deps, name, instructions, engine 
 		facts += ", " + costOf(r)
 	}
 	d.line("info", join("session compact", facts))
-	_, err = fmt.Fprintln(d.Out, r.SessionAfter)
-	return err
+	return d.answer(r.SessionAfter, nil)
 }
 
 func (d *deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) string {

@@ -99,8 +99,7 @@ func lies(path, folder string) bool {
 	return errors.Join(dirErr, absErr, folderErr, relErr) == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// deleteTranscript deletes a file that nobody writes and that nobody will continue with, and the images and documents to which no
-// other transcript and no run refers.
+// deleteTranscript deletes a file that nobody uses, and the images and documents to which nothing else refers.
 func (d *deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversation) error {
 	guard, err := lock.TryGuard(c.File.Path)
 	if err != nil {
@@ -136,8 +135,7 @@ func (d *deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversat
 	return h.Objects.Sweep(ctx, d.Now().Add(-writeTime), func(hash string) bool { return others[hash] || sent[hash] || !shown[hash] })
 }
 
-// writeTime is how long it may take from the content of a file until the line of a transcript that names it. What is left then is
-// removed by tick.
+// writeTime is how long it may take from the content of a file to the line that names it. Tick removes what is left then.
 const writeTime = time.Minute
 
 // forget removes a session's id, under its lock; the transcript stays. Main is cleared even if a turn holds the lock.

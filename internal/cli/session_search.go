@@ -22,18 +22,16 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-type sessionSearchOptions struct {
-	in     []string
-	number int
-}
-
 func newSessionSearch(d *deps) *cobra.Command {
-	var o sessionSearchOptions
+	var in []string
+	var number int
 	cmd := command(agentNever(refused), "search WORDS...", "Search transcripts and runs, newest first: time, session or run, role, excerpt",
-		func(cmd *cobra.Command, args []string) error { return runSessionSearch(cmd.Context(), d, args, o) })
+		func(cmd *cobra.Command, args []string) error {
+			return runSessionSearch(cmd.Context(), d, args, in, number)
+		})
 	f := cmd.Flags()
-	f.StringArrayVar(&o.in, "in", nil, "search this file, or the .jsonl files below this directory, instead (repeatable)")
-	f.IntVarP(&o.number, "number", "n", 20, "maximum number of results; 0 means all")
+	f.StringArrayVar(&in, "in", nil, "search this file, or the .jsonl files below this directory, instead (repeatable)")
+	f.IntVarP(&number, "number", "n", 20, "maximum number of results; 0 means all")
 	return withJSON(d, cmd, jsonLines)
 }
 
@@ -55,9 +53,9 @@ func (h hit) cells() []any {
 	return []any{at, h.Session + h.Run, h.Who, h.Excerpt}
 }
 
-func runSessionSearch(ctx context.Context, d *deps, words []string, o sessionSearchOptions) error {
-	if o.number < 0 {
-		return usage("-n %d: want 0 or more", o.number)
+func runSessionSearch(ctx context.Context, d *deps, words, in []string, number int) error {
+	if number < 0 {
+		return usage("-n %d: want 0 or more", number)
 	}
 	for _, w := range words {
 		if strings.TrimSpace(w) == "" {
@@ -68,9 +66,9 @@ func runSessionSearch(ctx context.Context, d *deps, words []string, o sessionSea
 	if err != nil {
 		return err
 	}
-	found := latest{most: o.number}
-	if len(o.in) > 0 {
-		files, err := d.filesIn(h, o.in)
+	found := latest{most: number}
+	if len(in) > 0 {
+		files, err := d.filesIn(h, in)
 		if err == nil {
 			err = searchSessions(ctx, h, files, words, &found)
 		}
@@ -150,8 +148,7 @@ func claudeFiles(h app.Home, known map[string]bool) (files []transcript.File, er
 	return files, nil
 }
 
-// filesIn returns the session files at paths and, of directories, below them. It refuses a path of another file. It warns of missing
-// paths unless all are missing, which is an error.
+// filesIn returns the session files at or below paths. It refuses other files, and warns of missing paths unless all are.
 func (d *deps) filesIn(h app.Home, paths []string) (files []transcript.File, err error) {
 	var missing []error
 	for _, given := range paths {

@@ -27,9 +27,8 @@ import (
 )
 
 type webhookCallOptions struct {
-	hook, file string
-	url        string
-	curl       bool
+	hook, file, url string
+	curl            bool
 }
 
 func newWebhookCall(d *deps) *cobra.Command {
