@@ -163,8 +163,12 @@ func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Opti
 	}
 	switch {
 	case err == nil && q.Text == "" && choosing:
-		q.Text, err = d.readQuestion(in)
-		typed = q.Text
+		_, _ = fmt.Fprint(d.Stderr, "> ")
+		line, _ := in.ReadString('\n') // what was typed before the end counts
+		q.Text = strings.TrimSpace(line)
+		if typed = q.Text; typed == "" {
+			err = usage("nothing to ask")
+		}
 	case err == nil && q.Text == "":
 		if q.Text, options.Input = strings.TrimSpace(options.Input), ""; q.Text == "" {
 			err = nothing
@@ -309,13 +313,4 @@ func (d *deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcr
 		return none, usage("%q is not in the list: want a number from 1 to %d", strings.TrimSpace(line), len(list))
 	}
 	return list[n-1].Transcript, nil
-}
-
-func (d *deps) readQuestion(in *bufio.Reader) (string, error) {
-	_, _ = fmt.Fprint(d.Stderr, "> ")
-	line, _ := in.ReadString('\n') // what was typed before the end counts
-	if line = strings.TrimSpace(line); line == "" {
-		return "", usage("nothing to ask")
-	}
-	return line, nil
 }

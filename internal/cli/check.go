@@ -172,7 +172,11 @@ func (c *checker) good(path string, j job.Job) {
 	ok := func(next *time.Time, format string, args ...any) {
 		c.say(finding{File: path, What: "ok", Text: fmt.Sprintf(format, args...), Next: next})
 	}
-	switch next, fires := c.next(j); {
+	next, fires := j.RunAt, true
+	if j.Kind != job.Reminder {
+		next, fires = j.Schedule.Next(c.d.Now(), j.Zone(c.zone))
+	}
+	switch next = next.In(c.zone); {
 	case j.Kind == job.Webhook:
 		ok(nil, "%s, at most %s: %s", j.Hook.Signature, j.Hook.RateLimit, strings.Join(j.Hook.Fields.Names(), ", "))
 		if c.keys != nil {
@@ -242,14 +246,6 @@ func times(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
-}
-
-func (c *checker) next(j job.Job) (time.Time, bool) {
-	if j.Kind == job.Reminder {
-		return j.RunAt.In(c.zone), true
-	}
-	at, ok := j.Schedule.Next(c.d.Now(), j.Zone(c.zone))
-	return at.In(c.zone), ok
 }
 
 func (c *checker) verdict() error {

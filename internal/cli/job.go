@@ -32,10 +32,7 @@ type jobAdd struct {
 
 // words takes [NAME] BODY|-.
 func (o *jobAdd) words(args []string) {
-	o.body = args[len(args)-1]
-	if len(args) == 2 {
-		o.name = args[0]
-	}
+	o.name, o.body = strings.Join(args[:len(args)-1], ""), args[len(args)-1] // one NAME at most
 }
 
 // read returns the job that the arguments describe. more are the fields without a flag.

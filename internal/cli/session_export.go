@@ -123,7 +123,14 @@ func (m markdown) message(e transcript.Entry) string {
 	spoken := false
 	say := func(text string) {
 		if !spoken {
-			out.WriteString(heading(e))
+			who := "Assistant"
+			if e.Message.Role == transcript.User {
+				who = "User"
+			}
+			if at := shownTime(e.At); at != "" {
+				who += ", " + at
+			}
+			out.WriteString("\n## " + who + "\n")
 		}
 		spoken = true
 		out.WriteString("\n" + text + "\n")
@@ -161,17 +168,6 @@ func (m markdown) message(e transcript.Entry) string {
 		}
 	}
 	return out.String()
-}
-
-func heading(e transcript.Entry) string {
-	who := "Assistant"
-	if e.Message.Role == transcript.User {
-		who = "User"
-	}
-	if at := shownTime(e.At); at != "" {
-		who += ", " + at
-	}
-	return "\n## " + who + "\n"
 }
 
 // fenced sets a text off, by a fence that is longer than any in it.

@@ -128,15 +128,11 @@ func (d *deps) call(r *http.Request) error {
 }
 
 func callStatus(code int) status {
-	switch code {
-	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
-		return statusData
-	case http.StatusUnauthorized:
-		return statusRefused
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return statusTempFail
-	}
-	return statusUnavailable
+	return cmp.Or(map[int]status{
+		http.StatusBadRequest: statusData, http.StatusConflict: statusData, http.StatusRequestEntityTooLarge: statusData,
+		http.StatusUnsupportedMediaType: statusData, http.StatusUnauthorized: statusRefused, http.StatusTooManyRequests: statusTempFail,
+		http.StatusServiceUnavailable: statusTempFail,
+	}[code], statusUnavailable)
 }
 
 const maxArgument = 100_000
