@@ -3,16 +3,157 @@ package doctor
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/tick"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
 )
+
+// runs looks for runs whose process died. ollim tick ends them within minutes; what it leaves is named here.
+func (e *examination) runs(context.Context) string {
+	const settle = 2 * time.Minute // for ticks
+	now, number, last := e.App.Now(), 0, map[string]runlog.Record{}
+	for r, err := range e.home.Runs.Since(now.Add(-lately)) {
+		if err != nil {
+			e.fault(err, "")
+			return ""
+		}
+		number++
+		if last[r.Name].Started.Before(r.Started) {
+			last[r.Name] = r
+		}
+		if r.Outcome == runlog.Interrupted && r.Sealed != nil {
+			e.sealedLeft(r)
+		}
+		if r.Done() || e.home.Runs.Attended(r) || now.Sub(r.Started) < settle || r.Kind == string(job.Webhook) && e.home.Inbox.Waits(r.ID) {
+			continue
+		}
+		if e.home.Runs.Alive(r) {
+			e.warn("ollim stop "+r.ID, "the ollim process of run %s of %s died, but its engine is still running", r.ID, r.Name)
+			continue
+		}
+		e.warn("ollim tick", "the process of run %s of %s died, and its record is incomplete", r.ID, r.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if r := last[name]; r.Sealed != nil && len(r.Sealed.Refused) > 0 {
+			e.warn("if it needs that, add it to its file; THE SEAL in ollim(7)", "%s: in run %s a command failed: %s", name, r.ID, strings.Join(r.Sealed.Refused, "; "))
+		}
+	}
+	return plaintext.Count(number, "run") + " in the last day"
+}
+
+// sealedLeft looks for processes that a sealed run left when its ollim was killed. They carry no mark that they could not remove: the time
+// of their start and their limits are what shows them.
+func (e *examination) sealedLeft(r runlog.Record) {
+	const ticks, late = 100, time.Minute // clock ticks in a second; how long after the last event of the record
+	first := r.Process()
+	for _, p := range process.Limited() {
+		if !first.Foreign() && p.Start >= first.Start && p.Start <= first.Start+uint64((r.Finished.Sub(r.Started)+late).Seconds()*ticks) {
+			e.warn("look at it, then: kill "+strconv.Itoa(p.PID), "process %d (%s) may be left of run %s of %s: it began then, and is sealed", p.PID, p.Name(), r.ID, r.Name)
+		}
+	}
+}
+
+const readWrite = 4 | 2 // of access(2)
+
+// hungAfter is how long a lock of a data file may be held; the work under it takes milliseconds.
+const hungAfter = time.Second
+
+// locks tries a lock, and looks for locks that a process holds which should not.
+func (e *examination) locks(ctx context.Context) string {
+	e.working()
+	e.reaching()
+	entries, err := os.ReadDir(e.home.Dir.Locks())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		e.fault(err, "")
+	}
+	held := 0
+	for _, entry := range entries {
+		name, isLock := strings.CutSuffix(entry.Name(), lock.Ext)
+		path := filepath.Join(e.home.Dir.Locks(), entry.Name())
+		switch info, err := os.Lstat(path); {
+		case !isLock || err != nil:
+			continue
+		case !info.Mode().IsRegular():
+			e.fail("remove it", "%s is not a file", path)
+			continue
+		case lock.Free(path), syscall.Access(path, readWrite) != nil: // what cannot be opened is no evidence of a holder
+			continue
+		}
+		held++
+		switch {
+		case strings.HasPrefix(name, "job-"), strings.HasPrefix(name, "session-"):
+			if left := e.home.Runs.Leftover(path); left != nil {
+				e.fail("kill "+strconv.Itoa(left.Process.PID), "%s: %v", path, left)
+			}
+		case slices.Contains([]string{"tick", "discord", "inbox"}, name): // held by a service, or as long as its work takes
+		case e.hung(ctx, path):
+			e.fail("end the process: fuser "+path, "%s was held for %s", path, hungAfter)
+		}
+	}
+	return plaintext.Count(held, "lock") + " held"
+}
+
+// hung reports whether a lock stays held.
+func (e *examination) hung(ctx context.Context, path string) bool {
+	const step = 50 * time.Millisecond
+	for waited := time.Duration(0); waited < hungAfter; waited += step {
+		if lock.Free(path) || e.App.Sleep(ctx, step) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// working takes a lock and looks whether it holds.
+func (e *examination) working() {
+	path := e.home.Dir.Lock("doctor")
+	guard, err := lock.TryGuard(path)
+	if errors.Is(err, lock.ErrBusy) { // another doctor is here
+		return
+	}
+	if err != nil {
+		e.fault(err, "")
+		return
+	}
+	if lock.Free(path) {
+		e.fail("move the data directory to a local file system", "locks have no effect in %s", e.home.Dir.Locks())
+	}
+	e.fault(guard.Delete(), "")
+}
+
+// reaching looks at the file system of the data directory, where locks may not exclude other machines.
+func (e *examination) reaching() {
+	read := e.Probe.Mounts
+	if read == nil {
+		read = func() ([]byte, error) { return os.ReadFile("/proc/self/mountinfo") }
+	}
+	data, err := read()
+	if err != nil {
+		return // there is no /proc
+	}
+	dir, err := filepath.EvalSymlinks(string(e.home.Dir))
+	if err != nil {
+		return
+	}
+	if why := remote(mountOf(data, dir)); why != "" {
+		e.warn("use the data directory on one machine only, or move it to a local file system", "the file system of %s %s", dir, why)
+	}
+}
 
 // Entries is what a scheduler has of ours.
 type Entries struct {
