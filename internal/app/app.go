@@ -23,7 +23,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/forward"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
-	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/channel"
@@ -36,7 +35,7 @@ type Machine struct {
 	Lookup func(string) (string, bool) // the environment
 	Random io.Reader
 	Sleep  func(context.Context, time.Duration) error // returns early, with its error, when the context ends
-	Kernel func() (seal.Support, error)               // what it has for seals; nil: seal.Check
+	Kernel func() (abi int, err error)                // what it has for seals; nil: seal.Check
 }
 
 // App is one process.

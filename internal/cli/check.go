@@ -231,13 +231,13 @@ func (c *checker) good(path string, j job.Job) {
 
 // seal says what the kernel enforces for a job, or for one without fields of its own.
 func (c *checker) seal(j job.Job, path string) {
-	switch support, why, err := c.runner.Seals(j); {
+	switch abi, why, err := c.runner.Seals(j); {
 	case err != nil:
 		c.fault(wrong(path, "", err.Error()))
 	case why != "":
 		c.say(finding{File: path, Key: "seal", What: "note", Text: "commands of agents are not sealed: " + why})
 	default:
-		c.say(finding{File: path, Key: "seal", What: "note", Text: fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d", support.ABI)})
+		c.say(finding{File: path, Key: "seal", What: "note", Text: fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d", abi)})
 	}
 }
 

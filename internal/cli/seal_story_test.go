@@ -133,7 +133,7 @@ var errOld = fmt.Errorf("%w: the kernel has Landlock ABI 3; ABI %d is needed", s
 
 // oldKernel makes a world in which nothing can be sealed.
 func (w *world) oldKernel() {
-	w.kernel = func() (seal.Support, error) { return seal.Support{}, errOld }
+	w.kernel = func() (int, error) { return 0, errOld }
 }
 
 func TestSealWithoutSupport(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/process"
-	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -31,7 +30,7 @@ type world struct {
 	random io.Reader
 	real   bool // the clock is the real one, moved by pass, and sleeps take their time
 
-	kernel func() (seal.Support, error) // what it has for seals; nil: what this machine has
+	kernel func() (abi int, err error) // what it has for seals; nil: what this machine has
 
 	mu    sync.Mutex
 	now   time.Time

@@ -32,11 +32,11 @@ import (
 
 // Sealing is what the seals of runs are made of.
 type Sealing struct {
-	Mode  string                       // of the settings: auto, or config.SealOn or SealOff
-	Check func() (seal.Support, error) // what the kernel has
-	Self  string                       // path of this program
-	Temp  string                       // where a run's directory of temporary files is made
-	Cache string                       // where the caches of jobs are; "": none is kept
+	Mode  string                      // of the settings: auto, or config.SealOn or SealOff
+	Check func() (abi int, err error) // the kernel's version of Landlock
+	Self  string                      // path of this program
+	Temp  string                      // where a run's directory of temporary files is made
+	Cache string                      // where the caches of jobs are; "": none is kept
 }
 
 // sealWish is what a job asks of the seal.
@@ -48,7 +48,7 @@ type sealWish struct {
 // sealed seals what the run's agent starts, and records what is in force. Most runs start no program: what programs need is made for the
 // first one. The returned context ends when that fails, or the seal proves not to hold. stop ends every program that is left.
 func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err error) {
-	support, why, err := w.support(w.spec)
+	abi, why, err := w.support(w.spec)
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -62,7 +62,7 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 	}
 	w.tools.Env = append(slices.Clone(w.tools.Env), w.vars...)
 	list := w.list(temporary, cache)
-	record, err := w.inForce(support, list)
+	record, err := w.inForce(abi, list)
 	if err == nil {
 		err = w.run.Update(func(r *runlog.Record) { r.Sealed = record })
 	}
@@ -145,7 +145,7 @@ func (w *work) refused(list *confine.List) (all []string) {
 }
 
 // Seals returns what the kernel has for the seal of a job that an engine runs, or why such a job is not sealed. The error says why it is refused.
-func (r *Runner) Seals(j job.Job) (support seal.Support, why string, err error) {
+func (r *Runner) Seals(j job.Job) (abi int, why string, err error) {
 	return r.support(r.complete(Spec{Engine: choice{Name: j.Engine}, Policy: Policy{Seal: sealOf(j)}}))
 }
 
@@ -154,23 +154,23 @@ func sealOf(j job.Job) sealWish {
 	return sealWish{On: j.Seal == job.SealOn, Offline: j.Network == job.NetworkNone}
 }
 
-// support returns what the kernel has for the seal of a run, or why the run is not sealed. It is a *refusal if the run must be.
-func (r *Runner) support(s Spec) (support seal.Support, why string, err error) {
+// support returns the version of Landlock that seals a run, or why the run is not sealed. It is a *refusal if the run must be.
+func (r *Runner) support(s Spec) (abi int, why string, err error) {
 	mode := r.Sealing.Mode
 	if s.Policy.Seal.On {
 		mode = config.SealOn
 	}
 	if mode == config.SealOff {
-		return support, "seal: off", nil
+		return abi, "seal: off", nil
 	}
-	support, err = r.Sealing.Check()
+	abi, err = r.Sealing.Check()
 	if err == nil {
-		return support, "", nil
+		return abi, "", nil
 	}
 	if mode == config.SealOn {
-		return support, "", &refusal{kind: ErrRefused, reason: "seal: on: " + err.Error(), cause: err}
+		return abi, "", &refusal{kind: ErrRefused, reason: "seal: on: " + err.Error(), cause: err}
 	}
-	return support, err.Error(), nil
+	return abi, err.Error(), nil
 }
 
 // list is what the run's programs may reach.
@@ -187,7 +187,7 @@ func (w *work) list(private ...string) *confine.List {
 }
 
 // inForce returns what the record says of a list, before any program has started. It is a *refusal if there can be no such list.
-func (w *work) inForce(support seal.Support, list *confine.List) (*runlog.Sealed, error) {
+func (w *work) inForce(abi int, list *confine.List) (*runlog.Sealed, error) {
 	rules, err := list.Summary(false)
 	if errors.Is(err, confine.ErrProtected) {
 		key := "dirs: "
@@ -196,7 +196,7 @@ func (w *work) inForce(support seal.Support, list *confine.List) (*runlog.Sealed
 		}
 		return nil, &refusal{kind: ErrRefused, reason: key + err.Error(), cause: err}
 	}
-	r := &runlog.Sealed{ABI: support.ABI, Network: job.NetworkAny, Read: rules.Read, Write: rules.Write, Sockets: rules.Sockets}
+	r := &runlog.Sealed{ABI: abi, Network: job.NetworkAny, Read: rules.Read, Write: rules.Write, Sockets: rules.Sockets}
 	if !rules.Network {
 		r.Network = job.NetworkNone
 	}

@@ -59,8 +59,3 @@ type Options struct {
 	// Broken is called with the error of a start that wraps ErrNotSealed. It may be nil.
 	Broken func(error)
 }
-
-// Support is what the kernel has.
-type Support struct {
-	ABI int // version of Landlock, at least MinABI
-}

@@ -34,16 +34,16 @@ type run struct {
 	stuck   atomic.Int32   // processes that did not end when they were killed
 }
 
-// Check returns what the kernel has, or ErrUnsupported with the reason on one line. It takes microseconds and changes nothing.
-func Check() (Support, error) {
-	abi, err := landlockABI()
-	if err == nil {
+// Check returns the kernel's version of Landlock, which is MinABI or more, or ErrUnsupported with the reason on one line. It takes
+// microseconds and changes nothing.
+func Check() (abi int, err error) {
+	if abi, err = landlockABI(); err == nil {
 		err = checkNetwork()
 	}
 	if err != nil {
-		return Support{}, fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return 0, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	return Support{ABI: abi}, nil
+	return abi, nil
 }
 
 // New returns the seal of a run. The caller calls Close when the run ends.

@@ -12,8 +12,8 @@ import (
 type Seal struct{}
 
 // Check returns ErrUnsupported.
-func Check() (Support, error) {
-	return Support{}, fmt.Errorf("%w: needs Linux with Landlock ABI %d on amd64 or arm64, and this is %s on %s", ErrUnsupported, MinABI, runtime.GOOS, runtime.GOARCH)
+func Check() (abi int, err error) {
+	return 0, fmt.Errorf("%w: needs Linux with Landlock ABI %d on amd64 or arm64, and this is %s on %s", ErrUnsupported, MinABI, runtime.GOOS, runtime.GOARCH)
 }
 
 // New returns a seal whose Start fails.
