@@ -131,20 +131,15 @@ func isClaude(words []shell.Word) bool {
 	return len(words) > 0 && (path.Base(words[0].Text) == "claude" || strings.HasPrefix(words[0].Text, "@anthropic-ai/claude-code"))
 }
 
-// wrapper describes the words between the name of a program and the command that it runs: options, then operands.
-type wrapper struct {
-	valued   string // options that take a value
-	operands int
-}
-
-func wrapperOf(name string) (w wrapper, ok bool) {
-	w, ok = map[string]wrapper{
-		"nohup": {}, "setsid": {}, "chronic": {}, "command": {}, "unbuffer": {}, "npx": {}, "bunx": {}, "caffeinate": {},
-		"time": {"-o -f", 0}, "exec": {"-a", 0}, "nice": {"-n --adjustment", 0}, "ionice": {"-c -n --class --classdata", 0},
-		"env": {"-u --unset -C --chdir", 0}, "stdbuf": {"-i -o -e", 0},
-		"timeout": {"-k --kill-after -s --signal", 1}, "flock": {"-w --timeout -E --conflict-exit-code", 1},
+// wrapper returns the options that take a value of a program that runs another command; ok is false for any other program.
+func wrapper(name string) (valued string, ok bool) {
+	valued, ok = map[string]string{
+		"nohup": "", "setsid": "", "chronic": "", "command": "", "unbuffer": "", "npx": "", "bunx": "", "caffeinate": "",
+		"time": "-o -f", "exec": "-a", "nice": "-n --adjustment", "ionice": "-c -n --class --classdata",
+		"env": "-u --unset -C --chdir", "stdbuf": "-i -o -e",
+		"timeout": "-k --kill-after -s --signal", "flock": "-w --timeout -E --conflict-exit-code",
 	}[name]
-	return w, ok
+	return valued, ok
 }
 
 // unwrap removes the programs that run the command after them, and records in r, unless it is nil, the settings that a
@@ -152,14 +147,14 @@ func wrapperOf(name string) (w wrapper, ok bool) {
 func unwrap(words []shell.Word, r *reading) []shell.Word {
 	for len(words) > 0 {
 		name := path.Base(words[0].Text)
-		w, ok := wrapperOf(name)
+		valued, ok := wrapper(name)
 		if !ok {
 			break
 		}
 		words = words[1:]
 		for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
 			skip := 1
-			if slices.Contains(strings.Fields(w.valued), words[0].Text) {
+			if slices.Contains(strings.Fields(valued), words[0].Text) {
 				skip = 2
 			}
 			words = words[min(skip, len(words)):]
@@ -170,13 +165,16 @@ func unwrap(words []shell.Word, r *reading) []shell.Word {
 			}
 			words = words[1:]
 		}
-		if w.operands > len(words) {
+		if name != "timeout" && name != "flock" {
+			continue
+		}
+		if len(words) == 0 { // a time or a file comes before the command
 			return nil
 		}
 		if name == "timeout" && r != nil {
 			r.limit(words[0].Text)
 		}
-		words = words[w.operands:]
+		words = words[1:]
 	}
 	return words
 }

@@ -35,31 +35,25 @@ type Found struct {
 }
 
 // Find reads a crontab.
-func Find(crontab string) (found []Found) {
+func Find(crontab string) (list []Found) {
 	for _, e := range entries(crontab) {
-		if f, ok := e.read(); ok {
-			found = append(found, f)
+		r, err := e.call()
+		if r == nil && err == nil {
+			continue
 		}
+		f := Found{Line: e.line, Err: err}
+		if _, err := cron.Parse(e.cron); err != nil {
+			f.Err = err
+		}
+		if f.Err == nil {
+			f.Job, f.Err = r.routine()
+		}
+		if f.Err == nil {
+			f.Lost = r.lost
+		}
+		list = append(list, f)
 	}
-	return found
-}
-
-func (e entry) read() (Found, bool) {
-	r, err := e.call()
-	if r == nil && err == nil {
-		return Found{}, false
-	}
-	f := Found{Line: e.line}
-	if _, f.Err = cron.Parse(e.cron); f.Err != nil {
-		return f, true
-	}
-	if f.Err = err; err == nil {
-		f.Job, f.Err = r.routine()
-	}
-	if f.Err == nil {
-		f.Lost = r.lost
-	}
-	return f, true
+	return list
 }
 
 // routine returns the call as a job that a job file can hold.
@@ -108,15 +102,11 @@ func checked(j job.Job) (job.Job, error) {
 // describe returns a description made of the first words of a prompt.
 func describe(prompt string) string {
 	const most = 60 // characters
-	prompt = strings.TrimLeft(prompt, " \t\r\n#")
-	line, _, _ := strings.Cut(prompt, "\n")
-	var text string
-	for _, word := range strings.Fields(line) {
-		if text != "" && len([]rune(text))+1+len([]rune(word)) > most {
-			break
-		}
-		text = strings.TrimSpace(text + " " + word)
+	line, _, _ := strings.Cut(strings.TrimLeft(prompt, " \t\r\n#"), "\n")
+	words := strings.Join(strings.Fields(line), " ")
+	text, more := plaintext.First(words, most)
+	if space := strings.LastIndexByte(text, ' '); more && space > 0 && words[len(text)] != ' ' { // else it is one long word
+		text = text[:space]
 	}
-	text, _ = plaintext.First(text, most) // one long word
 	return strings.TrimRight(text, " .,:;")
 }
