@@ -137,17 +137,11 @@ func signature() field {
 
 func rateLimit() field {
 	normal := New(Webhook).Hook.RateLimit
-	return field{
-		key: "rate-limit", kind: Text, help: fmt.Sprintf("maximum number of starts, such as 10/m (default %s)", normal),
-		read: func(j *Job, v yamldoc.Value) error {
-			s, err := v.Text()
-			if err == nil {
-				j.Hook.RateLimit, err = parseRate(s)
-			}
-			return err
-		},
-		write: func(j Job) any { return unless(j.Hook.RateLimit == normal, j.Hook.RateLimit.String()) },
-	}
+	help := fmt.Sprintf("maximum number of starts, such as 10/m (default %s)", normal)
+	return parsed("rate-limit", help, func(j *Job, s string) (err error) {
+		j.Hook.RateLimit, err = parseRate(s)
+		return err
+	}, func(j Job) any { return unless(j.Hook.RateLimit == normal, j.Hook.RateLimit.String()) })
 }
 
 func schema() field {

@@ -58,26 +58,26 @@ func list(key, help string, at func(*Job) *[]string, check ...func(string) error
 	}
 }
 
+// parsed is a text that parse puts into the job.
+func parsed(key, help string, parse func(*Job, string) error, write func(Job) any) field {
+	return field{key: key, kind: Text, help: help, write: write, read: func(j *Job, v yamldoc.Value) error {
+		s, err := v.Text()
+		if err == nil {
+			err = parse(j, s)
+		}
+		return err
+	}}
+}
+
 func duration(key, help string, positive bool, at func(*Job) *time.Duration) field {
 	fresh := New(Routine)
 	normal := *at(&fresh)
-	return field{
-		key: key, kind: Text, help: help + fmt.Sprintf(" (default %s)", FormatDuration(normal)),
-		read: func(j *Job, v yamldoc.Value) error {
-			s, err := v.Text()
-			if err != nil {
-				return err
-			}
-			if *at(j), err = ParseDuration(s); err != nil {
-				return err
-			}
-			if positive && *at(j) == 0 {
-				return errors.New("must be longer than zero")
-			}
-			return nil
-		},
-		write: func(j Job) any { return unless(*at(&j) == normal, FormatDuration(*at(&j))) },
-	}
+	return parsed(key, help+fmt.Sprintf(" (default %s)", FormatDuration(normal)), func(j *Job, s string) (err error) {
+		if *at(j), err = ParseDuration(s); err == nil && positive && *at(j) == 0 {
+			err = errors.New("must be longer than zero")
+		}
+		return err
+	}, func(j Job) any { return unless(*at(&j) == normal, FormatDuration(*at(&j))) })
 }
 
 // count is a small number, 0 by default.
@@ -117,22 +117,15 @@ func timezone() field {
 
 // runAt is a whole second, and written with its offset.
 func runAt() field {
-	return field{
-		key: "run-at", kind: Text, help: "time, such as 2026-03-07T09:00 (in the configured zone), or with an offset",
-		read: func(j *Job, v yamldoc.Value) error {
-			s, err := v.Text()
-			if err != nil {
-				return err
-			}
-			at, floating, ok := timeparse.ISO(s)
-			if !ok {
-				return fmt.Errorf("%q is not a time: write one like 2026-03-07T09:00 or 2026-03-07T09:00:00+01:00", s)
-			}
-			j.RunAt, j.floating = at.Truncate(time.Second), floating
-			return nil
-		},
-		write: func(j Job) any { return j.RunAt.Format(time.RFC3339) },
-	}
+	const help = "time, such as 2026-03-07T09:00 (in the configured zone), or with an offset"
+	return parsed("run-at", help, func(j *Job, s string) error {
+		at, floating, ok := timeparse.ISO(s)
+		if !ok {
+			return fmt.Errorf("%q is not a time: write one like 2026-03-07T09:00 or 2026-03-07T09:00:00+01:00", s)
+		}
+		j.RunAt, j.floating = at.Truncate(time.Second), floating
+		return nil
+	}, func(j Job) any { return j.RunAt.Format(time.RFC3339) })
 }
 
 // chainParent of the first of a chain is its own id, which is not written.
