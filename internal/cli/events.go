@@ -46,7 +46,7 @@ func runEvents(ctx context.Context, d *deps, h app.Home, since string, follow bo
 			}
 		}
 		if !follow {
-			d.warnOmitted("events of runs", stream.Bad(), "line")
+			d.warnOmitted("events of runs", stream.Bad, "line")
 			return nil
 		}
 		if err := d.flush(); err != nil {

@@ -81,7 +81,7 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 // runNote is the error or question of a run. It marks a run whose tool calls all failed, whatever its outcome.
 func runNote(r runlog.Record) string {
 	note := cmp.Or(r.Error, r.Question)
-	if !r.AllToolsFailed() {
+	if r.ToolCalls == 0 || r.ToolErrors < r.ToolCalls {
 		return note
 	}
 	mark := fmt.Sprintf("all %d tool calls failed", r.ToolCalls)

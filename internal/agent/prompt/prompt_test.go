@@ -96,8 +96,8 @@ func forward() forecast.Forward {
 	at := func(hour, minute int) time.Time { return time.Date(2026, 2, 24, hour, minute, 0, 0, now.Location()) }
 	return forecast.Forward{
 		Entries: []forecast.Entry{
-			{At: at(14, 20), Label: "Inbox", Description: "Sort the inbox", Path: "routines/inbox.md", Tag: forecast.JustFired},
-			{At: at(14, 30), Label: "Daily market", Description: "Look at the oil price.", Path: "routines/market.md", Tag: forecast.ThisTask},
+			{At: at(14, 20), Label: "Inbox", Description: "Sort the inbox", Path: "routines/inbox.md", Tag: "just fired"},
+			{At: at(14, 30), Label: "Daily market", Description: "Look at the oil price.", Path: "routines/market.md", Tag: "this task"},
 			{At: at(15, 0), Label: "Chain reminder (2/4)", Description: "Has the parcel come?", Path: "reminders/parcel.md"},
 			{At: at(17, 45), Label: "Routine", Description: "Water the plants", Path: "routines/plants.md", Silent: true},
 		},

@@ -18,8 +18,8 @@ type tag string
 
 // The tags of behaviour 3.3.
 const (
-	ThisTask  tag = "this task"
-	JustFired tag = "just fired"
+	thisTask  tag = "this task"
+	justFired tag = "just fired"
 )
 
 // Entry is one background task in the forward schedule of a prompt.
@@ -100,9 +100,9 @@ func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, 
 		}
 		switch {
 		case isCurrent:
-			rows = append(rows, row{at: last, job: j, tag: ThisTask})
+			rows = append(rows, row{at: last, job: j, tag: thisTask})
 		case fired && j.Enabled:
-			recent = append(recent, row{at: last, job: j, tag: JustFired})
+			recent = append(recent, row{at: last, job: j, tag: justFired})
 		}
 		if j.Enabled && (!isCurrent || j.Kind == job.Routine) { // a reminder that fires before its time is done with
 			ahead = upcoming(ahead, j, own, now)

@@ -236,7 +236,7 @@ func TestBounds(t *testing.T) {
 		jobs = append(jobs, routine(t, fmt.Sprintf("r%02d", i), "*/15 * * * *"), reminder(fmt.Sprintf("m%02d", i), now.Add(-time.Minute)))
 	}
 	f := Around(jobs, time.UTC, now, "m00", relative)
-	if n := len(f.Entries); n != 51 || f.Entries[0].Tag != ThisTask || f.Entries[10].Tag != JustFired || f.Entries[11].Tag != "" {
+	if n := len(f.Entries); n != 51 || f.Entries[0].Tag != thisTask || f.Entries[10].Tag != justFired || f.Entries[11].Tag != "" {
 		t.Errorf("%d entries: %v", n, lines(f))
 	}
 	if last := f.Entries[50]; last.Path != "routines/r39.md" || f.Hours != 1 {
@@ -346,7 +346,7 @@ func checkForward(t *rapid.T, f Forward, jobs []job.Job, zone *time.Location, no
 		if i > 0 && e.At.Before(f.Entries[i-1].At) || e.At.Location() != zone || e.At.Before(now.Add(-15*time.Minute)) {
 			t.Fatalf("order: %v", lines(f))
 		}
-		if e.Tag == ThisTask {
+		if e.Tag == thisTask {
 			this++
 		}
 		if e.At.After(now) == (e.Tag != "") {

@@ -1,4 +1,4 @@
-package installer_test
+package installer
 
 import (
 	"os"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -17,15 +16,15 @@ func TestContrib(t *testing.T) {
 		routine(t, "pay-day", "30 8 1,15 * 5", described("On the 1st, the 15th and Fridays: what came in")),
 		routine(t, "tokyo-close", "30 15 * * 1-5", described("When Tokyo closes"), in("Asia/Tokyo")),
 	}
-	block, left, err := installer.Crontab(host(t), jobs)
+	block, left, err := Crontab(host(t), jobs)
 	if err != nil || len(left) != 1 {
 		t.Fatal(ids(left), err)
 	}
-	units, err := installer.Systemd(host(t), jobs)
+	units, err := Systemd(host(t), jobs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	contrib(t, "crontab", []installer.File{{Name: "ollim.crontab", Text: block}})
+	contrib(t, "crontab", []File{{Name: "ollim.crontab", Text: block}})
 	contrib(t, "systemd", units, hardening, listener, webhookService, webhookSocket)
 }
 
@@ -42,7 +41,7 @@ const (
 )
 
 // contrib compares a directory with what it should have besides what was written by hand, and with -update makes it so.
-func contrib(t *testing.T, folder string, files []installer.File, byHand ...string) {
+func contrib(t *testing.T, folder string, files []File, byHand ...string) {
 	t.Helper()
 	wanted := map[string]bool{}
 	for _, f := range files {

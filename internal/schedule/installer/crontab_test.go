@@ -1,4 +1,4 @@
-package installer_test
+package installer
 
 import (
 	"errors"
@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
-	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
 func TestCrontab(t *testing.T) {
-	block, left, err := installer.Crontab(host(t), someJobs(t))
+	block, left, err := Crontab(host(t), someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +29,7 @@ func TestCrontab(t *testing.T) {
 func TestCrontabOfTheTickAlone(t *testing.T) {
 	h := host(t)
 	h.TickOnly, h.Config = true, "/etc/ollim.yaml"
-	block, left, err := installer.Crontab(h, someJobs(t))
+	block, left, err := Crontab(h, someJobs(t))
 	if err != nil || len(left) != 0 {
 		t.Fatal(left, err)
 	}
@@ -50,7 +49,7 @@ func TestCrontabHasOnlyTimesOfItsOwnZone(t *testing.T) {
 	} {
 		h := host(t)
 		h.Zone, h.Configured = zone(t, c.scheduler), zone(t, c.configured)
-		block, left, err := installer.Crontab(h, jobs)
+		block, left, err := Crontab(h, jobs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,19 +68,19 @@ func TestCrontabHasOnlyTimesOfItsOwnZone(t *testing.T) {
 func TestCrontabRefusesWhatAShellWouldRead(t *testing.T) {
 	paths := append([]string{"ollim", "", "./ollim", "/a\nb", "/a\tb", "/a%b", "/a;b", "/~/x", "/a\x00", "/é"}, hostilePaths...)
 	for _, path := range paths {
-		hosts := []installer.Host{host(t), host(t), host(t)}
+		hosts := []Host{host(t), host(t), host(t)}
 		hosts[0].Ollim, hosts[1].DataDir, hosts[2].Config = path, path, path
 		for i, h := range hosts {
 			if i == 2 && path == "" {
 				continue // the directory's own
 			}
-			if block, _, err := installer.Crontab(h, nil); !errors.Is(err, installer.ErrUnfit) {
+			if block, _, err := Crontab(h, nil); !errors.Is(err, ErrUnfit) {
 				t.Errorf("%q as path %d: %v\n%s", path, i, err, block)
 			}
 		}
 	}
 	for _, id := range []string{"a b", "", "-x", ".x", "a\nb", "a%", "$a", "a/b", strings.Repeat("a", 65)} {
-		if block, _, err := installer.Crontab(host(t), []job.Job{routine(t, id, "0 9 * * *")}); !errors.Is(err, installer.ErrUnfit) {
+		if block, _, err := Crontab(host(t), []job.Job{routine(t, id, "0 9 * * *")}); !errors.Is(err, ErrUnfit) {
 			t.Errorf("id %q: %v\n%s", id, err, block)
 		}
 	}
@@ -94,7 +93,7 @@ func TestCrontabLinesStayShort(t *testing.T) {
 	}
 	h := host(t)
 	h.DataDir = "/" + strings.Repeat("d", 600)
-	block, left, err := installer.Crontab(h, jobs)
+	block, left, err := Crontab(h, jobs)
 	if err != nil || ids(left) != "long: its line would be too long for a crontab" || !strings.Contains(block, " -- short\n") {
 		t.Fatalf("%v, left %q\n%s", err, ids(left), block)
 	}
@@ -104,7 +103,7 @@ func TestCrontabLinesStayShort(t *testing.T) {
 		}
 	}
 	h.DataDir = "/" + strings.Repeat("d", 900)
-	if _, _, err := installer.Crontab(h, nil); !errors.Is(err, installer.ErrUnfit) {
+	if _, _, err := Crontab(h, nil); !errors.Is(err, ErrUnfit) {
 		t.Errorf("a tick longer than a line: %v", err)
 	}
 }
@@ -122,12 +121,12 @@ func TestCronReadsTheBlock(t *testing.T) {
 	for _, text := range hostile {
 		jobs = append(jobs, routine(t, "h"+strings.Repeat("x", len(jobs)), "5 4 1-7 */3 *", described(text)))
 	}
-	block, _, err := installer.Crontab(h, jobs)
+	block, _, err := Crontab(h, jobs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, old := range []string{"", "# mine\nSHELL=/bin/csh\nMAILTO=\"\"\n5 5 * * * echo 100\\%", "@reboot true\n"} {
-		table, err := installer.Merge([]byte(old), block)
+		table, err := Merge([]byte(old), block)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +150,7 @@ func TestCronReadsTheBlock(t *testing.T) {
 // What stands in a line means what stands in the routine.
 func TestCrontabLinesMeanTheRoutine(t *testing.T) {
 	jobs := someJobs(t)
-	block, left, err := installer.Crontab(host(t), jobs)
+	block, left, err := Crontab(host(t), jobs)
 	if err != nil {
 		t.Fatal(err)
 	}

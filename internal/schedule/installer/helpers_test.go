@@ -1,4 +1,4 @@
-package installer_test
+package installer
 
 import (
 	"flag"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
-	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -46,10 +45,10 @@ func described(text string) func(*job.Job) { return func(j *job.Job) { j.Descrip
 func in(zone string) func(*job.Job) { return func(j *job.Job) { j.Timezone = zone } }
 
 // host is a machine in Paris.
-func host(t testing.TB) installer.Host {
+func host(t testing.TB) Host {
 	t.Helper()
 	paris := zone(t, "Europe/Paris")
-	return installer.Host{Ollim: "/usr/local/bin/ollim", DataDir: "/home/ada/.ollim-bot", Zone: paris, Configured: paris, User: "ada"}
+	return Host{Ollim: "/usr/local/bin/ollim", DataDir: "/home/ada/.ollim-bot", Zone: paris, Configured: paris, User: "ada"}
 }
 
 // someJobs has a job of every sort that matters to a scheduler, not in order.
@@ -119,7 +118,7 @@ func missing(t *testing.T, what string) {
 	t.Skip(what)
 }
 
-func ids(left []installer.Left) string {
+func ids(left []Left) string {
 	var all []string
 	for _, l := range left {
 		all = append(all, l.Job.ID+": "+l.Why)

@@ -1,4 +1,4 @@
-package installer_test
+package installer
 
 import (
 	"bytes"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/schedule/installer"
 )
 
 // fakeCrontab keeps the crontab in a file, and the number of times that it was written in another. As in Debian -l shows two
@@ -31,27 +30,27 @@ esac
 `
 
 // theTable is a Table over the program, a shell script, and the directory in which that lives.
-func theTable(t *testing.T, script string) (installer.Table, string) {
+func theTable(t *testing.T, script string) (Table, string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "crontab"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	disk := store.Disk{Now: time.Now, Warn: func(message string) { t.Error(message) }}
-	return installer.Table{Home: paths.Dir(filepath.Join(dir, "data")), Disk: disk, Env: []string{"PATH=" + dir + ":/usr/bin:/bin"}}, dir
+	return Table{Home: paths.Dir(filepath.Join(dir, "data")), Disk: disk, Env: []string{"PATH=" + dir + ":/usr/bin:/bin"}}, dir
 }
 
 func merge(block string) func([]byte) ([]byte, error) {
-	return func(old []byte) ([]byte, error) { return installer.Merge(old, block) }
+	return func(old []byte) ([]byte, error) { return Merge(old, block) }
 }
 
 func remove(old []byte) ([]byte, error) {
-	rest, _, err := installer.Remove(old)
+	rest, _, err := Remove(old)
 	return rest, err
 }
 
 // edit is an Edit that must go well.
-func edit(t *testing.T, table installer.Table, change func([]byte) ([]byte, error)) (changed bool) {
+func edit(t *testing.T, table Table, change func([]byte) ([]byte, error)) (changed bool) {
 	t.Helper()
 	changed, err := table.Edit(context.Background(), change)
 	if err != nil {
@@ -87,10 +86,10 @@ func TestTableKeepsForeignBytes(t *testing.T) {
 	for i := range count {
 		old := gen.Example(i)
 		put(t, file, old)
-		rest, _, err := installer.Remove([]byte(old))
+		rest, _, err := Remove([]byte(old))
 		if err != nil {
 			for _, change := range []func([]byte) ([]byte, error){merge(block), remove} {
-				if changed, err := table.Edit(context.Background(), change); !errors.Is(err, installer.ErrMarkers) || changed || fileText(t, file) != old {
+				if changed, err := table.Edit(context.Background(), change); !errors.Is(err, ErrMarkers) || changed || fileText(t, file) != old {
 					t.Fatalf("%q: %v, %v, %q", old, changed, err, fileText(t, file))
 				}
 			}
@@ -103,7 +102,7 @@ func TestTableKeepsForeignBytes(t *testing.T) {
 		}
 		edit(t, table, merge(other))
 		now := fileText(t, file)
-		if got, _, err := installer.Extract([]byte(now)); err != nil || got != other || !strings.HasPrefix(now, string(rest)) {
+		if got, _, err := Extract([]byte(now)); err != nil || got != other || !strings.HasPrefix(now, string(rest)) {
 			t.Fatalf("%q: %v: %q", old, err, now)
 		}
 		if !edit(t, table, remove) || fileText(t, file) != string(rest) {
@@ -205,7 +204,7 @@ func TestTableRefused(t *testing.T) {
 		table, dir := theTable(t, strings.Replace(fakeCrontab, c.from, c.to, 1))
 		put(t, filepath.Join(dir, "table"), foreign)
 		_, err := table.Edit(context.Background(), merge(block))
-		if !errors.Is(err, installer.ErrTable) || !strings.Contains(err.Error(), c.why) {
+		if !errors.Is(err, ErrTable) || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := fileText(t, filepath.Join(dir, "table")); got != foreign && c.from != "mv draft table" {
@@ -218,7 +217,7 @@ func TestTableRefused(t *testing.T) {
 const debianUser = "uucp"
 
 // debianTable is the real crontab of a user, as root sees it.
-func debianTable(t *testing.T) (table installer.Table, spool string) {
+func debianTable(t *testing.T) (table Table, spool string) {
 	t.Helper()
 	need(t, "crontab", "apt-get install cron")
 	spool = filepath.Join("/var/spool/cron/crontabs", debianUser)
@@ -248,7 +247,7 @@ func TestTableOfDebian(t *testing.T) {
 		return string(text)
 	}
 	jobs := hard(t)
-	real, _, err := installer.Crontab(host(t), jobs)
+	real, _, err := Crontab(host(t), jobs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +274,7 @@ func TestTableOfDebian(t *testing.T) {
 	}
 	for _, foreign := range []string{"61 5 1 1 * true\n", strings.Repeat("0 5 1 1 * true\n", 10_000)} {
 		put(t, spool, foreign)
-		if _, err := table.Edit(context.Background(), merge(block)); !errors.Is(err, installer.ErrTable) || read() != foreign {
+		if _, err := table.Edit(context.Background(), merge(block)); !errors.Is(err, ErrTable) || read() != foreign {
 			t.Errorf("%.80q: %v", foreign, err)
 		}
 	}

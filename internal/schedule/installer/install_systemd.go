@@ -59,7 +59,7 @@ func (u Units) Compare(want []File) ([]Change, error) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		old, exists := have[name]
 		text, needed := wanted[name]
-		ours, intact := Marked(old)
+		ours, intact := isMarked(old)
 		switch {
 		case !exists:
 			changes = append(changes, Change{name, Add})
@@ -260,7 +260,7 @@ func (u Units) Idle(ctx context.Context, want []File) (idle []Change) {
 
 // Start has the manager run a job as a unit of its own, and does not wait.
 func (u Units) Start(ctx context.Context, id string) error {
-	return u.systemctl(ctx, "start", "--no-block", Instance(id))
+	return u.systemctl(ctx, "start", "--no-block", instance(id))
 }
 
 // Calls returns the programs that the installed units of ours call, and the data directories that they are for, sorted; more than

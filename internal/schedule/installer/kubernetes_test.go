@@ -1,4 +1,4 @@
-package installer_test
+package installer
 
 import (
 	"errors"
@@ -9,17 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 	"gopkg.in/yaml.v3"
 )
 
-func options() installer.KubeOptions {
-	return installer.KubeOptions{Image: "registry.example.org:5000/ada/ollim@sha256:" + strings.Repeat("0a", 32), Namespace: "home", Claim: "ollim", Secret: "ollim.secrets"}
+func options() KubeOptions {
+	return KubeOptions{Image: "registry.example.org:5000/ada/ollim@sha256:" + strings.Repeat("0a", 32), Namespace: "home", Claim: "ollim", Secret: "ollim.secrets"}
 }
 
 func TestKubernetes(t *testing.T) {
-	text, left, err := installer.Kubernetes(host(t), someJobs(t)[:3], options())
+	text, left, err := Kubernetes(host(t), someJobs(t)[:3], options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +28,8 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// cronJob is what a cluster reads, as far as we write it; what is not here is an error.
-type cronJob struct {
+// clusterJob is what a cluster reads, as far as we write it; what is not here is an error.
+type clusterJob struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
 	Metadata   struct {
@@ -86,12 +85,12 @@ type volume struct {
 	}
 }
 
-func decode(t *testing.T, text string) (all []cronJob) {
+func decode(t *testing.T, text string) (all []clusterJob) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(text))
 	d.KnownFields(true)
 	for {
-		var c cronJob
+		var c clusterJob
 		err := d.Decode(&c)
 		if errors.Is(err, io.EOF) {
 			return all
@@ -113,7 +112,7 @@ func TestKubernetesReadBack(t *testing.T) {
 			o.Namespace, o.Secret = "", ""
 		}
 		jobs := hard(t)
-		text, left, err := installer.Kubernetes(h, jobs, o)
+		text, left, err := Kubernetes(h, jobs, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +143,7 @@ func TestKubernetesReadBack(t *testing.T) {
 	}
 }
 
-func checkPod(t *testing.T, p pod, h installer.Host, o installer.KubeOptions) {
+func checkPod(t *testing.T, p pod, h Host, o KubeOptions) {
 	t.Helper()
 	c := p.Containers[0]
 	if len(p.Containers) != 1 || c.Image != o.Image || p.Volumes[0].Claim.Name != o.Claim || c.Mounts[0].MountPath != h.DataDir {
@@ -172,7 +171,7 @@ func TestKubernetesDeadlineAndZone(t *testing.T) {
 		routine(t, "b-soon", "0 9 * * *", func(j *job.Job) { j.CatchUp = time.Minute }),
 		routine(t, "c-late", "0 9 * * *", in("Asia/Tokyo"), func(j *job.Job) { j.CatchUp = 48 * time.Hour }),
 	}
-	text, _, err := installer.Kubernetes(host(t), jobs, options())
+	text, _, err := Kubernetes(host(t), jobs, options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,35 +192,35 @@ func TestKubernetesDeadlineAndZone(t *testing.T) {
 	}
 	h := host(t)
 	h.TickOnly = true
-	text, left, err := installer.Kubernetes(h, jobs, options())
+	text, left, err := Kubernetes(h, jobs, options())
 	if all := decode(t, text); err != nil || len(left) > 0 || len(all) != 1 || all[0].Metadata.Name != "ollim-tick" {
 		t.Errorf("tick only: %v %v\n%s", err, left, text)
 	}
 }
 
 func TestKubernetesRefuses(t *testing.T) {
-	for _, change := range []func(*installer.KubeOptions){
-		func(o *installer.KubeOptions) { o.Image = "" },
-		func(o *installer.KubeOptions) { o.Image = "a b" },
-		func(o *installer.KubeOptions) { o.Image = "a\nb" },
-		func(o *installer.KubeOptions) { o.Namespace = "Home" },
-		func(o *installer.KubeOptions) { o.Namespace = "a.b" },
-		func(o *installer.KubeOptions) { o.Namespace = strings.Repeat("a", 64) },
-		func(o *installer.KubeOptions) { o.Claim = "" },
-		func(o *installer.KubeOptions) { o.Claim = "-a" },
-		func(o *installer.KubeOptions) { o.Claim = "a..b" },
-		func(o *installer.KubeOptions) { o.Secret = "a\n" },
-		func(o *installer.KubeOptions) { o.Secret = strings.Repeat("a.", 130) + "a" },
+	for _, change := range []func(*KubeOptions){
+		func(o *KubeOptions) { o.Image = "" },
+		func(o *KubeOptions) { o.Image = "a b" },
+		func(o *KubeOptions) { o.Image = "a\nb" },
+		func(o *KubeOptions) { o.Namespace = "Home" },
+		func(o *KubeOptions) { o.Namespace = "a.b" },
+		func(o *KubeOptions) { o.Namespace = strings.Repeat("a", 64) },
+		func(o *KubeOptions) { o.Claim = "" },
+		func(o *KubeOptions) { o.Claim = "-a" },
+		func(o *KubeOptions) { o.Claim = "a..b" },
+		func(o *KubeOptions) { o.Secret = "a\n" },
+		func(o *KubeOptions) { o.Secret = strings.Repeat("a.", 130) + "a" },
 	} {
 		o := options()
 		change(&o)
-		if _, _, err := installer.Kubernetes(host(t), nil, o); !errors.Is(err, installer.ErrUnfit) {
+		if _, _, err := Kubernetes(host(t), nil, o); !errors.Is(err, ErrUnfit) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 	h := host(t)
 	h.DataDir = "/a\nb"
-	if _, _, err := installer.Kubernetes(h, nil, options()); !errors.Is(err, installer.ErrUnfit) {
+	if _, _, err := Kubernetes(h, nil, options()); !errors.Is(err, ErrUnfit) {
 		t.Error(err)
 	}
 }
@@ -233,7 +232,7 @@ func TestKubernetesNames(t *testing.T) {
 	for _, id := range []string{"a-b", "a_b", "a.b", "A-b", "a-b-", "a-b.", long + "1", long + "2", strings.Repeat("y", 42), strings.Repeat("y", 43)} {
 		jobs = append(jobs, routine(t, id, "0 9 * * *"))
 	}
-	text, _, err := installer.Kubernetes(host(t), jobs, options())
+	text, _, err := Kubernetes(host(t), jobs, options())
 	if err != nil {
 		t.Fatal(err)
 	}

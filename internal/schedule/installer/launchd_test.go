@@ -1,4 +1,4 @@
-package installer_test
+package installer
 
 import (
 	"encoding/xml"
@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
-	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
 func TestLaunchd(t *testing.T) {
-	files, left, err := installer.Launchd(host(t), someJobs(t))
+	files, left, err := Launchd(host(t), someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +33,7 @@ func TestLaunchd(t *testing.T) {
 }
 
 // moments is the StartCalendarInterval of a file; ok reports whether it has one.
-func moments(t *testing.T, text string) (all []map[string]int, ok bool) {
+func momentsOf(t *testing.T, text string) (all []map[string]int, ok bool) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(text))
 	var key string
@@ -87,12 +86,12 @@ func TestLaunchdMomentsMeanTheRoutine(t *testing.T) {
 		h := host(t)
 		h.Zone, h.Configured = time.UTC, time.UTC
 		j := routine(t, "x", line)
-		files, left, err := installer.Launchd(h, []job.Job{j})
+		files, left, err := Launchd(h, []job.Job{j})
 		if err != nil || len(left) > 0 {
 			t.Errorf("%s: %v, left %s", line, err, ids(left))
 			continue
 		}
-		all, ok := moments(t, files[0].Text)
+		all, ok := momentsOf(t, files[0].Text)
 		if !ok || len(all) == 0 || len(all) > 250 {
 			t.Errorf("%s: %d moments", line, len(all))
 		}
@@ -140,7 +139,7 @@ func TestLaunchdReadBack(t *testing.T) {
 	for _, dir := range hostilePaths {
 		h := host(t)
 		h.DataDir = dir
-		files, _, err := installer.Launchd(h, hard(t))
+		files, _, err := Launchd(h, hard(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +160,7 @@ func TestLaunchdReadBack(t *testing.T) {
 			if len(p.Words) < 4 || p.Words[0] != h.Ollim || p.Words[2] != dir {
 				t.Errorf("%s: %q", f.Name, p.Words)
 			}
-			if _, timed := moments(t, f.Text); timed != (p.Words[3] == "fire") || slices.Contains(p.Keys, "StartInterval") == timed {
+			if _, timed := momentsOf(t, f.Text); timed != (p.Words[3] == "fire") || slices.Contains(p.Keys, "StartInterval") == timed {
 				t.Errorf("%s: %q", f.Name, p.Keys)
 			}
 		}
@@ -169,15 +168,15 @@ func TestLaunchdReadBack(t *testing.T) {
 }
 
 func TestLaunchdRefuses(t *testing.T) {
-	hosts := []installer.Host{host(t), host(t)}
+	hosts := []Host{host(t), host(t)}
 	hosts[0].Ollim, hosts[1].DataDir = "ollim", "/a\x01"
 	for i, h := range hosts {
-		if _, _, err := installer.Launchd(h, nil); !errors.Is(err, installer.ErrUnfit) {
+		if _, _, err := Launchd(h, nil); !errors.Is(err, ErrUnfit) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
 	every := "0-58 0-22 1-30 1-11 1-5" // not everything at once in memory
-	if _, left, err := installer.Launchd(host(t), []job.Job{routine(t, "x", every)}); err != nil || len(left) != 1 {
+	if _, left, err := Launchd(host(t), []job.Job{routine(t, "x", every)}); err != nil || len(left) != 1 {
 		t.Error(left, err)
 	}
 }

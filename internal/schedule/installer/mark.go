@@ -17,8 +17,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Marked reports whether a unit file is ours, and whether it is still as we wrote it. What is not ours is never touched.
-func Marked(text string) (ours, intact bool) {
+// isMarked reports whether a unit file is ours, and whether it is still as we wrote it. What is not ours is never touched.
+func isMarked(text string) (ours, intact bool) {
 	first, rest, _ := strings.Cut(text, "\n")
 	hash, ours := strings.CutPrefix(first, markPrefix)
 	return ours, ours && hash == digest(rest)

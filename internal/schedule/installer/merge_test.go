@@ -1,4 +1,4 @@
-package installer_test
+package installer
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/schedule/installer"
 	"pgregory.net/rapid"
 )
 
@@ -38,15 +37,15 @@ func TestMergeRemoveExtract(t *testing.T) {
 		{"markers indented, with other words", " # BEGIN ollim\nx\n\t# END ollim (z)\n", other, "", " # BEGIN ollim\nx\n\t# END ollim (z)\n"},
 		{"other programs", others, others + other, others, ""},
 	} {
-		merged, err := installer.Merge([]byte(c.old), other)
+		merged, err := Merge([]byte(c.old), other)
 		if err != nil || string(merged) != c.merged {
 			t.Errorf("%s: merged %v\n%q\nwant\n%q", c.name, err, merged, c.merged)
 		}
-		removed, found, err := installer.Remove([]byte(c.old))
+		removed, found, err := Remove([]byte(c.old))
 		if err != nil || string(removed) != c.removed || found != (c.extracted != "") {
 			t.Errorf("%s: removed %v %v\n%q\nwant\n%q", c.name, found, err, removed, c.removed)
 		}
-		extracted, found, err := installer.Extract([]byte(c.old))
+		extracted, found, err := Extract([]byte(c.old))
 		if err != nil || extracted != c.extracted || found != (c.extracted != "") {
 			t.Errorf("%s: extracted %v %v\n%q\nwant\n%q", c.name, found, err, extracted, c.extracted)
 		}
@@ -68,11 +67,11 @@ func TestDamagedMarkers(t *testing.T) {
 		{"  # END ollim", "line 1 ends a block that has no beginning"},
 	} {
 		old := []byte(c.text)
-		_, mergeErr := installer.Merge(old, block)
-		_, _, removeErr := installer.Remove(old)
-		_, _, extractErr := installer.Extract(old)
+		_, mergeErr := Merge(old, block)
+		_, _, removeErr := Remove(old)
+		_, _, extractErr := Extract(old)
 		for i, err := range []error{mergeErr, removeErr, extractErr} {
-			if !errors.Is(err, installer.ErrMarkers) || !strings.HasSuffix(err.Error(), c.why) {
+			if !errors.Is(err, ErrMarkers) || !strings.HasSuffix(err.Error(), c.why) {
 				t.Errorf("%q, %d: %v, want %s", c.text, i, err, c.why)
 			}
 		}
@@ -85,11 +84,11 @@ func TestMergeIntoManyLines(t *testing.T) {
 		fmt.Fprintf(&b, "%d * * * * # BEGIN %d\n", i%60, i)
 	}
 	old := []byte(b.String())
-	merged, err := installer.Merge(old, block)
+	merged, err := Merge(old, block)
 	if err != nil || !bytes.HasPrefix(merged, old) || string(merged[len(old):]) != block {
 		t.Fatalf("%v, %d bytes", err, len(merged))
 	}
-	if rest, found, err := installer.Remove(merged); err != nil || !found || !bytes.Equal(rest, old) {
+	if rest, found, err := Remove(merged); err != nil || !found || !bytes.Equal(rest, old) {
 		t.Error("not as it was", found, err)
 	}
 }
@@ -98,10 +97,10 @@ func TestMergeIntoManyLines(t *testing.T) {
 func TestMergeLeavesItsInputAlone(t *testing.T) {
 	old := append(make([]byte, 0, 4096), "a\n"+block+"b\n"...)
 	spare := old[len(old):cap(old)]
-	if _, err := installer.Merge(old, other); err != nil {
+	if _, err := Merge(old, other); err != nil {
 		t.Fatal(err)
 	}
-	rest, _, err := installer.Remove(old)
+	rest, _, err := Remove(old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,23 +148,23 @@ type failer interface {
 // checkForeign holds for every text without our markers.
 func checkForeign(t failer, old []byte) {
 	t.Helper()
-	merged, err := installer.Merge(old, block)
+	merged, err := Merge(old, block)
 	if err != nil || !bytes.HasPrefix(merged, old) || merged[len(merged)-1] != '\n' {
 		t.Fatalf("%q: %v: %q", old, err, merged)
 	}
-	again, err := installer.Merge(merged, block)
+	again, err := Merge(merged, block)
 	if err != nil || !bytes.Equal(again, merged) {
 		t.Fatalf("%q: merged twice: %v: %q", old, err, again)
 	}
-	if got, found, err := installer.Extract(merged); err != nil || !found || got != block {
+	if got, found, err := Extract(merged); err != nil || !found || got != block {
 		t.Fatalf("%q: extracted %v %v: %q", old, found, err, got)
 	}
-	changed, err := installer.Merge(merged, other)
-	direct, directErr := installer.Merge(old, other)
+	changed, err := Merge(merged, other)
+	direct, directErr := Merge(old, other)
 	if err != nil || directErr != nil || !bytes.Equal(changed, direct) {
 		t.Fatalf("%q: replaced: %v: %q, want %q", old, err, changed, direct)
 	}
-	if rest, found, err := installer.Remove(changed); err != nil || !found || !bytes.Equal(rest, old) {
+	if rest, found, err := Remove(changed); err != nil || !found || !bytes.Equal(rest, old) {
 		t.Fatalf("%q: removed %v %v: %q", old, found, err, rest)
 	}
 }
@@ -173,15 +172,15 @@ func checkForeign(t failer, old []byte) {
 // checkAny holds for every text: it is refused by all three or by none, and then what is removed is whole lines in one piece.
 func checkAny(t failer, old []byte) {
 	t.Helper()
-	rest, found, err := installer.Remove(old)
-	text, extracted, extractErr := installer.Extract(old)
-	merged, mergeErr := installer.Merge(old, block)
+	rest, found, err := Remove(old)
+	text, extracted, extractErr := Extract(old)
+	merged, mergeErr := Merge(old, block)
 	if (err == nil) != (extractErr == nil) || (err == nil) != (mergeErr == nil) || found != extracted {
 		t.Fatalf("%q: %v, %v, %v", old, err, extractErr, mergeErr)
 	}
 	switch {
 	case err != nil:
-		if !errors.Is(err, installer.ErrMarkers) || rest != nil || merged != nil || text != "" {
+		if !errors.Is(err, ErrMarkers) || rest != nil || merged != nil || text != "" {
 			t.Fatalf("%q: %v", old, err)
 		}
 		return
@@ -190,7 +189,7 @@ func checkAny(t failer, old []byte) {
 	case found && (len(rest)+len(text) > len(old)+1 || !strings.Contains(text, "# BEGIN ollim") || !strings.Contains(text, "# END ollim")):
 		t.Fatalf("%q: %q and %q", old, rest, text)
 	}
-	if _, again, err := installer.Remove(rest); err != nil || again {
+	if _, again, err := Remove(rest); err != nil || again {
 		t.Fatalf("%q: removed, and yet there: %q", old, rest)
 	}
 	checkForeign(t, rest)

@@ -48,8 +48,8 @@ func Systemd(h Host, jobs []job.Job) ([]File, error) {
 	return files, nil
 }
 
-// Instance is the unit by which the tick has a job fired.
-func Instance(id string) string { return firePrefix + id + ".service" }
+// instance is the unit by which the tick has a job fired.
+func instance(id string) string { return firePrefix + id + ".service" }
 
 // JobOf is the id of the job that a unit is for, by the unit's full name; "" if it is for none.
 func JobOf(unit string) string {

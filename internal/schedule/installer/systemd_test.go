@@ -1,4 +1,4 @@
-package installer_test
+package installer
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -20,7 +19,7 @@ func TestSystemd(t *testing.T) {
 		if system {
 			h.System, h.Config, jobs, name = true, "/etc/ollim.yaml", jobs[:1], "systemd-system"
 		}
-		files, err := installer.Systemd(h, jobs)
+		files, err := Systemd(h, jobs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +28,7 @@ func TestSystemd(t *testing.T) {
 			all.WriteString("==> " + f.Name + "\n" + f.Text + "\n")
 		}
 		golden(t, name, all.String())
-		if reported := strings.Contains(find(t, files, "ollim-tick.service"), "\nEnvironment="+installer.UnitsVariable+"=user\n"); reported == system {
+		if reported := strings.Contains(textOf(t, files, "ollim-tick.service"), "\nEnvironment="+UnitsVariable+"=user\n"); reported == system {
 			t.Errorf("%s: the tick names a manager: %v", name, reported)
 		}
 	}
@@ -38,7 +37,7 @@ func TestSystemd(t *testing.T) {
 func TestSystemdOfTheTickAlone(t *testing.T) {
 	h := host(t)
 	h.TickOnly = true
-	files, err := installer.Systemd(h, someJobs(t))
+	files, err := Systemd(h, someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +61,12 @@ func TestSystemdNamesAZoneOnlyWhereItIsNotItsOwn(t *testing.T) {
 	} {
 		h := host(t)
 		h.Zone, h.Configured = zone(t, c.manager), zone(t, c.configured)
-		files, err := installer.Systemd(h, jobs)
+		files, err := Systemd(h, jobs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{"ollim-job-plain.timer": c.plain, "ollim-job-own.timer": c.own} {
-			if text := find(t, files, name); !strings.Contains(text, "\nOnCalendar=*-*-* 09:00:00"+want+"\n") {
+			if text := textOf(t, files, name); !strings.Contains(text, "\nOnCalendar=*-*-* 09:00:00"+want+"\n") {
 				t.Errorf("%+v: %s", c, text)
 			}
 		}
@@ -76,12 +75,12 @@ func TestSystemdNamesAZoneOnlyWhereItIsNotItsOwn(t *testing.T) {
 
 // A description is words on one line, whatever it holds.
 func TestSystemdDescriptions(t *testing.T) {
-	plain, err := installer.Systemd(host(t), []job.Job{routine(t, "x", "0 9 * * *")})
+	plain, err := Systemd(host(t), []job.Job{routine(t, "x", "0 9 * * *")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range hostile {
-		files, err := installer.Systemd(host(t), []job.Job{routine(t, "x", "0 9 * * *", described(text))})
+		files, err := Systemd(host(t), []job.Job{routine(t, "x", "0 9 * * *", described(text))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,12 +106,12 @@ func TestSystemdDescriptions(t *testing.T) {
 func TestSystemdQuotes(t *testing.T) {
 	h := host(t)
 	h.Ollim, h.DataDir, h.Config = "/we ird %h $HOME/ollim", `/srv/50%/$HOME ${X}/"x"/back\slash/it's;`, "/plain"
-	files, err := installer.Systemd(h, nil)
+	files, err := Systemd(h, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = "\nExecStart=" + `"/we ird %%h $HOME/ollim" --data-dir "/srv/50%%/$$HOME $${X}/\"x\"/back\\slash/it's;" --config /plain tick` + "\n"
-	if text := find(t, files, "ollim-tick.service"); !strings.Contains(text, want) {
+	if text := textOf(t, files, "ollim-tick.service"); !strings.Contains(text, want) {
 		t.Errorf("got %s\nwant %s", text, want)
 	}
 }
@@ -121,25 +120,25 @@ func TestSystemdRefuses(t *testing.T) {
 	for _, path := range []string{"", "ollim", "/a\nb", "/a\x00", "/\xff", "/a\u2028b"} {
 		h := host(t)
 		h.DataDir = path
-		if _, err := installer.Systemd(h, nil); !errors.Is(err, installer.ErrUnfit) {
+		if _, err := Systemd(h, nil); !errors.Is(err, ErrUnfit) {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
 	for _, path := range []string{`/a"b`, "/a'b", `/a\b`} { // a directory may be called so
 		h := host(t)
 		h.Ollim = path
-		if _, err := installer.Systemd(h, nil); !errors.Is(err, installer.ErrUnfit) {
+		if _, err := Systemd(h, nil); !errors.Is(err, ErrUnfit) {
 			t.Errorf("program %q: %v", path, err)
 		}
 	}
 	for _, user := range []string{"", "a b", "ada\nExecStart=/x", "%u"} {
 		h := host(t)
 		h.System, h.User = true, user
-		if _, err := installer.Systemd(h, nil); !errors.Is(err, installer.ErrUnfit) {
+		if _, err := Systemd(h, nil); !errors.Is(err, ErrUnfit) {
 			t.Errorf("user %q: %v", user, err)
 		}
 	}
-	if _, err := installer.Systemd(host(t), []job.Job{routine(t, "a b", "0 9 * * *")}); !errors.Is(err, installer.ErrUnfit) {
+	if _, err := Systemd(host(t), []job.Job{routine(t, "a b", "0 9 * * *")}); !errors.Is(err, ErrUnfit) {
 		t.Errorf("id: %v", err)
 	}
 }
@@ -165,7 +164,7 @@ func TestSystemdVerifies(t *testing.T) {
 			h := host(t)
 			h.System, h.User = system, "root"
 			h.Ollim, h.DataDir = filepath.Join(dir, "ollim"), hostilePaths[1]+dir
-			files, err := installer.Systemd(h, hard(t)[i*7:])
+			files, err := Systemd(h, hard(t)[i*7:])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +186,7 @@ func TestVerifyWouldSayIt(t *testing.T) {
 	h := host(t)
 	h.Ollim = "/bin/true"
 	for _, damage := range [][2]string{{"OnCalendar=", "OnCalendar=x"}, {"Type=", "Tipe="}, {"/bin/true", "/bin/no-such"}} {
-		files, err := installer.Systemd(h, someJobs(t))
+		files, err := Systemd(h, someJobs(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +203,7 @@ func TestHardeningVerifies(t *testing.T) {
 	need(t, "systemd-analyze", "apt-get install systemd")
 	h := host(t)
 	h.Ollim = "/bin/true"
-	files, err := installer.Systemd(h, someJobs(t))
+	files, err := Systemd(h, someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +212,7 @@ func TestHardeningVerifies(t *testing.T) {
 		if !strings.Contains(example, folder) {
 			t.Errorf("the example does not name %s", folder)
 		}
-		files = append(files, installer.File{Name: filepath.Join(folder, hardening), Text: example})
+		files = append(files, File{Name: filepath.Join(folder, hardening), Text: example})
 	}
 	if out := verify(t, false, files); out != "" {
 		t.Error(out)
@@ -232,7 +231,7 @@ func TestListenerIsHardened(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "contrib", "systemd", listener)
 	text := strings.ReplaceAll(fileText(t, path), "ExecStart=ollim", "ExecStart=/bin/true")
 	for _, system := range []bool{false, true} {
-		if out := verify(t, system, []installer.File{{Name: listener, Text: text}}); out != "" {
+		if out := verify(t, system, []File{{Name: listener, Text: text}}); out != "" {
 			t.Errorf("system %v: %s", system, out)
 		}
 	}
@@ -243,7 +242,7 @@ func TestListenerIsHardened(t *testing.T) {
 }
 
 // verify is what systemd-analyze says about the units.
-func verify(t *testing.T, system bool, files []installer.File) string {
+func verify(t *testing.T, system bool, files []File) string {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{"verify", "--recursive-errors=yes", "--man=no"}
@@ -271,9 +270,9 @@ func verify(t *testing.T, system bool, files []installer.File) string {
 	return string(out)
 }
 
-func find(t *testing.T, files []installer.File, name string) string {
+func textOf(t *testing.T, files []File, name string) string {
 	t.Helper()
-	i := slices.IndexFunc(files, func(f installer.File) bool { return f.Name == name })
+	i := slices.IndexFunc(files, func(f File) bool { return f.Name == name })
 	if i < 0 {
 		t.Fatalf("no file %s", name)
 	}
@@ -281,22 +280,22 @@ func find(t *testing.T, files []installer.File, name string) string {
 }
 
 func TestMarked(t *testing.T) {
-	files, err := installer.Systemd(host(t), someJobs(t))
+	files, err := Systemd(host(t), someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if ours, intact := installer.Marked(f.Text); !ours || !intact {
+		if ours, intact := isMarked(f.Text); !ours || !intact {
 			t.Errorf("%s: %v %v", f.Name, ours, intact)
 		}
 		for _, changed := range []string{f.Text + "\n", f.Text[:len(f.Text)-1], strings.Replace(f.Text, "\n", "\n# mine\n", 1), strings.SplitAfter(f.Text, "\n")[0]} {
-			if ours, intact := installer.Marked(changed); !ours || intact {
+			if ours, intact := isMarked(changed); !ours || intact {
 				t.Errorf("%s, changed: %v %v", f.Name, ours, intact)
 			}
 		}
 		_, rest, _ := strings.Cut(f.Text, "\n")
 		for _, foreign := range []string{"", rest, "\n" + f.Text, "# mine\n" + f.Text, "#" + f.Text} {
-			if ours, intact := installer.Marked(foreign); ours || intact {
+			if ours, intact := isMarked(foreign); ours || intact {
 				t.Errorf("%q: %v %v", foreign, ours, intact)
 			}
 		}
@@ -310,22 +309,22 @@ func TestJobOf(t *testing.T) {
 		"ollim-job-x.socket": "", "ollim-job-x": "", "ollim-job-.service": "", "ollim-fire@.service": "", "ollim-tick.service": "",
 		"ollim-failed@x.service": "", "x.service": "", "": "", "ollim-job-../x.service": "", "ollim-job-a b.timer": "",
 	} {
-		if got := installer.JobOf(name); got != want {
+		if got := JobOf(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	for _, id := range []string{"morning", "a.b", "a--b", "x.service"} {
-		if got := installer.JobOf(installer.Instance(id)); got != id {
+		if got := JobOf(instance(id)); got != id {
 			t.Errorf("%s: %q", id, got)
 		}
 	}
-	files, err := installer.Systemd(host(t), hard(t))
+	files, err := Systemd(host(t), hard(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
 	for _, f := range files {
-		seen[installer.JobOf(f.Name)]++
+		seen[JobOf(f.Name)]++
 	}
 	for id, n := range seen {
 		if id != "" && n != 2 || id == "" && n != 4 {
@@ -339,7 +338,7 @@ func TestCallOf(t *testing.T) {
 	for _, dir := range append(hostilePaths, "/home/ada/.ollim-bot", `/a $HOME/b`, `/a$b`, `/a$$b`, `/a%%b`, `/a\`, `/a\"`, `/a "b" c`, "/a --data-dir /b") {
 		h := host(t)
 		h.DataDir = dir
-		files, err := installer.Systemd(h, []job.Job{routine(t, "x", "0 9 * * *", described("as --data-dir /other fire"))})
+		files, err := Systemd(h, []job.Job{routine(t, "x", "0 9 * * *", described("as --data-dir /other fire"))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,20 +347,20 @@ func TestCallOf(t *testing.T) {
 			if filepath.Ext(f.Name) == ".timer" {
 				want = ""
 			}
-			if _, got := installer.CallOf(f.Text); got != want {
+			if _, got := CallOf(f.Text); got != want {
 				t.Errorf("%s: %q, want %q", f.Name, got, want)
 			}
 		}
 	}
-	block, _, err := installer.Crontab(host(t), someJobs(t))
+	block, _, err := Crontab(host(t), someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, got := installer.CallOf(block); got != host(t).DataDir {
+	if _, got := CallOf(block); got != host(t).DataDir {
 		t.Errorf("a crontab's: %q", got)
 	}
 	for _, text := range []string{"", "x", `ExecStart=/x --data-dir "`, "ExecStart=/x --data-dir "} {
-		if _, got := installer.CallOf(text); got != "" {
+		if _, got := CallOf(text); got != "" {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

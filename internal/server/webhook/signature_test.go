@@ -21,7 +21,7 @@ var signedAt = time.Unix(1614265330, 0) // of the examples below
 
 func keysOf(t testing.TB, family job.Signature, secrets ...string) Keys {
 	t.Helper()
-	keys, err := job.Hook{Signature: family}.Keys([]string{job.DefaultSecret + "=" + strings.Join(secrets, " ")})
+	keys, err := job.Hook{Signature: family}.Keys([]string{"default=" + strings.Join(secrets, " ")})
 	if err != nil {
 		t.Fatal(err)
 	}

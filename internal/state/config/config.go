@@ -30,8 +30,8 @@ type Config struct {
 	Chat     Chat
 	Channels Channels
 	Delivery delivery
-	Discord  Discord
-	Webhook  Webhook
+	Discord  messenger
+	Webhook  hookServer
 	Claude   claudeCode
 	Native   Service
 	Servers  Servers
@@ -41,7 +41,7 @@ type Config struct {
 
 	Zone   *time.Location // Timezone, loaded
 	Exists bool           // there is a config.yaml
-	items  func() []Item
+	Items  func() []Item  // lists every setting, in the order of the config file
 }
 
 // Chat configures the main conversation.
@@ -147,7 +147,7 @@ func Load(src Source) (Config, error) {
 	for _, k := range all {
 		k.fill(v)
 	}
-	c.items = func() (items []Item) {
+	c.Items = func() (items []Item) {
 		for _, k := range all {
 			items = append(items, Item{k.name, k.value(v.GetString(k.name)), origins[k.name]})
 		}
@@ -244,9 +244,6 @@ func (i Item) Text() string {
 	}
 	return fmt.Sprint(i.Value)
 }
-
-// Items lists every setting, in the order of the config file.
-func (c Config) Items() []Item { return c.items() }
 
 // Set changes one key in the file and leaves the rest as it is; values is one text, or the items of a list. The result
 // is checked before it replaces the file. The caller holds the lock of the file.

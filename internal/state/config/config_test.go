@@ -447,11 +447,11 @@ func TestSize(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	for _, c := range []struct {
-		webhook Webhook
+		webhook hookServer
 		want    string
 	}{
-		{Webhook{Listen: "127.0.0.1:8420"}, "http://127.0.0.1:8420/hook/a.b"},
-		{Webhook{Listen: "127.0.0.1:8420", URL: "https://hooks.example.org/in/"}, "https://hooks.example.org/in/hook/a.b"},
+		{hookServer{Listen: "127.0.0.1:8420"}, "http://127.0.0.1:8420/hook/a.b"},
+		{hookServer{Listen: "127.0.0.1:8420", URL: "https://hooks.example.org/in/"}, "https://hooks.example.org/in/hook/a.b"},
 	} {
 		if got := c.webhook.Address("a.b"); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.webhook, got, c.want)

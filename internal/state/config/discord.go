@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Discord configures the messenger. The token is a secret, not a setting.
-type Discord struct {
+// messenger configures the messenger. The token is a secret, not a setting.
+type messenger struct {
 	API        string   // scheme and host in place of Discord's own; "" is Discord's
 	Owner      string   // user id; "" is the owner of the application
 	Allow      []string // ids of guild channels and of users that have channel sessions

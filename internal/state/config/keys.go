@@ -165,7 +165,7 @@ func (c Config) Get(name string) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	items := c.items()
+	items := c.Items()
 	if i := slices.IndexFunc(items, func(i Item) bool { return i.Key == k.name }); i >= 0 {
 		return items[i], nil
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Webhook configures the server of webhooks. Secrets are lines of the secrets file, not settings.
-type Webhook struct {
+// hookServer configures the server of webhooks. Secrets are lines of the secrets file, not settings.
+type hookServer struct {
 	Listen  string // HOST:PORT
 	URL     string // of the server as senders see it; "" is http and Listen
 	MaxBody int64  // bytes of a payload
@@ -44,7 +44,7 @@ func size(s string) (int64, error) {
 }
 
 // Address returns where a hook is called.
-func (w Webhook) Address(id string) string {
+func (w hookServer) Address(id string) string {
 	base := w.URL
 	if base == "" {
 		base = "http://" + w.Listen

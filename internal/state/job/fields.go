@@ -28,14 +28,14 @@ type fieldKind string
 
 // The kinds of fields.
 const (
-	Text    fieldKind = "text"
-	Bool    fieldKind = "bool"
-	List    fieldKind = "list"
-	Section fieldKind = "section"
+	scalarField fieldKind = "text"
+	Bool        fieldKind = "bool"
+	List        fieldKind = "list"
+	Section     fieldKind = "section"
 )
 
-// Field describes one key of a job file.
-type Field struct {
+// publicField describes one key of a job file.
+type publicField struct {
 	Key     string
 	Kind    fieldKind
 	Help    string
@@ -43,11 +43,11 @@ type Field struct {
 }
 
 // Fields lists the keys of a kind of file in the order in which they are written.
-func Fields(kind Kind) []Field {
-	var out []Field
+func Fields(kind Kind) []publicField {
+	var out []publicField
 	fresh := New(kind)
 	for _, f := range fields(kind) {
-		d := Field{Key: f.key, Kind: f.kind, Help: f.help}
+		d := publicField{Key: f.key, Kind: f.kind, Help: f.help}
 		if f.kind == Bool {
 			d.Default = strconv.FormatBool(*f.flag(&fresh))
 		}

@@ -1,4 +1,4 @@
-package job_test
+package job
 
 import (
 	"errors"
@@ -15,7 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 // remind is a reminder file.
@@ -39,7 +38,7 @@ func fixtureOf(t *testing.T, files map[string]string) paths.Dir {
 }
 
 // found is the one job of an id.
-func found(t *testing.T, dir paths.Dir, id string) job.Job {
+func found(t *testing.T, dir paths.Dir, id string) Job {
 	t.Helper()
 	j, err := load(t, dir).Find(id)
 	if err != nil {
@@ -54,19 +53,19 @@ func TestLoadReminders(t *testing.T) {
 		"routines/a.md": good("three"), "routines/bad.md": good("y", "run-at: z"), "state/firing/four.md": remind("four"),
 		"state/firing/five.retry.md": remind("five"), "state/firing/bad.md": remind("z", "plane: x"),
 	})
-	s, err := job.Library{Home: dir, Zone: zoneOf(t, "Europe/Paris")}.Load()
+	s, err := Library{Home: dir, Zone: zoneOf(t, "Europe/Paris")}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, j := range s.Jobs {
 		got = append(got, fmt.Sprintf("%s %s %s %d", j.Kind, j.ID, j.Name(), j.Attempt()))
-		if j.Kind == job.Reminder && j.RunAt.Format(time.RFC3339) != "2026-03-07T09:00:00+01:00" {
+		if j.Kind == Reminder && j.RunAt.Format(time.RFC3339) != "2026-03-07T09:00:00+01:00" {
 			t.Errorf("%s: %s", j.ID, j.RunAt)
 		}
 	}
 	want := []string{
-		"reminder one a 0", "reminder two b 0", "routine three a 0", fmt.Sprintf("reminder five five %d", job.Second), fmt.Sprintf("reminder four four %d", job.First),
+		"reminder one a 0", "reminder two b 0", "routine three a 0", fmt.Sprintf("reminder five five %d", Second), fmt.Sprintf("reminder four four %d", First),
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -76,11 +75,11 @@ func TestLoadReminders(t *testing.T) {
 	if got := faults(s.Faults); got != strings.Replace(reminders, "\n", "\n"+routines+"\n", 1) {
 		t.Errorf("faults\n%s", got)
 	}
-	only := s.Only(job.Reminder)
+	only := s.Only(Reminder)
 	if got := ids(only.Jobs); !slices.Equal(got, []string{"one", "two", "five", "four"}) || faults(only.Faults) != reminders {
 		t.Errorf("reminders %q\n%s", got, faults(only.Faults))
 	}
-	only = s.Only(job.Routine)
+	only = s.Only(Routine)
 	if got := ids(only.Jobs); !slices.Equal(got, []string{"three"}) || faults(only.Faults) != routines {
 		t.Errorf("routines %q\n%s", got, faults(only.Faults))
 	}
@@ -90,11 +89,11 @@ func TestLoadReminders(t *testing.T) {
 }
 
 func TestKindOf(t *testing.T) {
-	for path, want := range map[string]job.Kind{
-		"/d/reminders/x.md": job.Reminder, "reminders/x.md": job.Reminder, "/d/state/firing/x.md": job.Reminder, "/d/state/firing/x.retry.md": job.Reminder,
-		"/d/routines/x.md": job.Routine, "x.md": job.Routine, "/reminders/routines/x.md": job.Routine, "reminders.md": job.Routine,
+	for path, want := range map[string]Kind{
+		"/d/reminders/x.md": Reminder, "reminders/x.md": Reminder, "/d/state/firing/x.md": Reminder, "/d/state/firing/x.retry.md": Reminder,
+		"/d/routines/x.md": Routine, "x.md": Routine, "/reminders/routines/x.md": Routine, "reminders.md": Routine,
 	} {
-		if got := job.KindOf(path); got != want {
+		if got := KindOf(path); got != want {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
@@ -112,7 +111,7 @@ func TestOneNameTwoKinds(t *testing.T) {
 		if _, err := s.Find(name); !errors.As(err, &ambiguous) || ambiguous.Any != "reminders/daily.md, routines/daily.md" {
 			t.Errorf("%s: %v", name, err)
 		}
-		for kind, want := range map[job.Kind]string{job.Reminder: "r1", job.Routine: "r2"} {
+		for kind, want := range map[Kind]string{Reminder: "r1", Routine: "r2"} {
 			if j, err := s.Only(kind).Find(name); err != nil || j.ID != want {
 				t.Errorf("%s among %ss: %q, %v", name, kind, j.ID, err)
 			}
@@ -146,39 +145,39 @@ state/firing/gone.md:2: id: "gone" is used twice, also in reminders/c.md`
 	if got := faults(s.Faults); got != want || !slices.Equal(ids(s.Jobs), []string{"d"}) {
 		t.Errorf("%q\n%s\nwant\n%s", ids(s.Jobs), got, want)
 	}
-	if _, err := s.Only(job.Reminder).Find("same"); !strings.Contains(fmt.Sprint(err), "only in case") {
+	if _, err := s.Only(Reminder).Find("same"); !strings.Contains(fmt.Sprint(err), "only in case") {
 		t.Errorf("Find: %v", err)
 	}
 }
 
 func TestClaim(t *testing.T) {
 	dir := fixtureOf(t, map[string]string{"reminders/take-pizza.md": remind("p1", "description: Pizza")})
-	l := job.Library{Home: dir}
+	l := Library{Home: dir}
 	waiting := found(t, dir, "take-pizza")
 	first, err := l.Claim(waiting)
-	if err != nil || first.Path != dir.Path("state", "firing", "p1.md") || first.Attempt() != job.First || first.Name() != "p1" {
+	if err != nil || first.Path != dir.Path("state", "firing", "p1.md") || first.Attempt() != First || first.Name() != "p1" {
 		t.Fatalf("%s, %v", first.Path, err)
 	}
-	if err := l.Cancel(first); !errors.Is(err, job.ErrFiring) || !exists(first.Path) {
+	if err := l.Cancel(first); !errors.Is(err, ErrFiring) || !exists(first.Path) {
 		t.Errorf("a run that has begun was cancelled: %v", err)
 	}
 	// whoever read the file before cannot take or delete it any more
-	if _, err := l.Claim(waiting); !errors.Is(err, job.ErrGone) {
+	if _, err := l.Claim(waiting); !errors.Is(err, ErrGone) {
 		t.Errorf("claimed twice: %v", err)
 	}
-	if err := l.Cancel(waiting); !errors.Is(err, job.ErrGone) {
+	if err := l.Cancel(waiting); !errors.Is(err, ErrGone) {
 		t.Errorf("cancelled after it was claimed: %v", err)
 	}
 	again := found(t, dir, "p1")
 	same(t, again, first)
 	second, err := l.Claim(again)
-	if err != nil || second.Path != dir.Path("state", "firing", "p1.retry.md") || second.Attempt() != job.Second || second.Name() != "p1" {
+	if err != nil || second.Path != dir.Path("state", "firing", "p1.retry.md") || second.Attempt() != Second || second.Name() != "p1" {
 		t.Fatalf("%s, %v", second.Path, err)
 	}
-	if _, err := l.Claim(first); !errors.Is(err, job.ErrGone) {
+	if _, err := l.Claim(first); !errors.Is(err, ErrGone) {
 		t.Errorf("a first attempt was taken up twice: %v", err)
 	}
-	if err := l.Cancel(second); !errors.Is(err, job.ErrFiring) {
+	if err := l.Cancel(second); !errors.Is(err, ErrFiring) {
 		t.Errorf("%v", err)
 	}
 	for _, name := range []string{"p1", "p1.md", "pizza", "state/firing/p1.retry.md", second.Path} {
@@ -196,24 +195,24 @@ func exists(path string) bool {
 
 func TestClaimNotWritten(t *testing.T) {
 	dir := fixtureOf(t, map[string]string{"reminders/x.md": remind("x"), "state/firing": "no folder"})
-	j, err := job.Parse(job.Reminder, dir.Path("reminders", "x.md"), []byte(remind("x")))
+	j, err := Parse(Reminder, dir.Path("reminders", "x.md"), []byte(remind("x")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var failed *store.NotWritten
-	if claimed, err := (job.Library{Home: dir}).Claim(j); !errors.As(err, &failed) || claimed.Path != j.Path || !exists(j.Path) {
+	if claimed, err := (Library{Home: dir}).Claim(j); !errors.As(err, &failed) || claimed.Path != j.Path || !exists(j.Path) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestCancel(t *testing.T) {
 	dir := fixtureOf(t, map[string]string{"reminders/x.md": remind("x"), "reminders/y.md": remind("y")})
-	l := job.Library{Home: dir}
+	l := Library{Home: dir}
 	j := found(t, dir, "x")
 	if err := l.Cancel(j); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Cancel(j); !errors.Is(err, job.ErrGone) {
+	if err := l.Cancel(j); !errors.Is(err, ErrGone) {
 		t.Errorf("cancelled twice: %v", err)
 	}
 	entries, err := os.ReadDir(dir.Reminders())
@@ -227,7 +226,7 @@ func TestClaimRace(t *testing.T) {
 	const rounds, each = 20, 4
 	for range rounds {
 		dir := fixtureOf(t, map[string]string{"reminders/x.md": remind("x")})
-		l, j := job.Library{Home: dir}, found(t, dir, "x")
+		l, j := Library{Home: dir}, found(t, dir, "x")
 		results := make([]error, 2*each)
 		var all sync.WaitGroup
 		for i := range results {
@@ -245,7 +244,7 @@ func TestClaimRace(t *testing.T) {
 			if err == nil {
 				won++
 				claimed = i%2 == 0
-			} else if !errors.Is(err, job.ErrGone) {
+			} else if !errors.Is(err, ErrGone) {
 				t.Error(err)
 			}
 		}
@@ -259,16 +258,16 @@ func TestClaimRace(t *testing.T) {
 // is missed.
 func TestLoadDuringClaims(t *testing.T) {
 	dir := fixtureOf(t, map[string]string{"routines/r.md": good("r"), "reminders/stays.md": remind("stays")})
-	l := job.Library{Home: dir}
+	l := Library{Home: dir}
 	end := time.Now().Add(200 * time.Millisecond)
 	var all sync.WaitGroup
 	for w := range 2 {
 		all.Go(func() {
 			for n := 0; time.Now().Before(end); n++ {
-				j := job.New(job.Reminder)
+				j := New(Reminder)
 				j.ID, j.RunAt, j.Body = fmt.Sprintf("w%d-%d", w, n), end, fmt.Sprintf("Do it %d %d.", w, n)
 				made, err := l.Create(j, "")
-				for err == nil && made.Attempt() != job.Second {
+				for err == nil && made.Attempt() != Second {
 					made, err = l.Claim(made)
 				}
 				if err = errors.Join(err, os.Remove(made.Path)); err != nil {
@@ -289,8 +288,8 @@ func TestLoadDuringClaims(t *testing.T) {
 
 func TestCreateReminder(t *testing.T) {
 	dir := fixtureOf(t, map[string]string{"routines/daily-news.md": good("r"), "routines/mine.md": good("m")})
-	l := job.Library{Home: dir}
-	j := job.New(job.Reminder)
+	l := Library{Home: dir}
+	j := New(Reminder)
 	j.ID, j.RunAt, j.Description, j.Body = "a", time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC), "Daily news", "Do it."
 	made, err := l.Create(j, "")
 	// a name that a crontab may have of the routine stays the routine's
@@ -319,10 +318,10 @@ func TestCreateReminder(t *testing.T) {
 // A directory that cannot be looked into is an error, not an endless search for a free name.
 func TestCreateWithoutFolder(t *testing.T) {
 	dir := fixtureOf(t, map[string]string{"reminders": "no folder", "routines": "no folder"})
-	j := job.New(job.Reminder)
+	j := New(Reminder)
 	j.ID, j.Body = "a", "Do it."
 	var failed *store.NotWritten
-	if _, err := (job.Library{Home: dir}).Create(j, ""); !errors.As(err, &failed) {
+	if _, err := (Library{Home: dir}).Create(j, ""); !errors.As(err, &failed) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package job_test
+package job
 
 import (
 	"slices"
@@ -10,36 +10,35 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 func TestFormat(t *testing.T) {
-	j := job.New(job.Routine)
+	j := New(Routine)
 	j.ID, j.Cron, j.Body = "00123456", "* * * * *", "Do it."
 	for _, tc := range []struct {
-		change func(*job.Job)
+		change func(*Job)
 		want   string
 	}{
-		{func(*job.Job) {}, ""},
-		{func(j *job.Job) {
+		{func(*Job) {}, ""},
+		{func(j *Job) {
 			j.Enabled, j.Description, j.Background, j.Session, j.Thinking = false, "Daily: \"market\" \\ a\nb", true, "persistent", "off"
 		}, "description: \"Daily: \\\"market\\\" \\\\ a\\nb\"\nbackground: true\nsession: persistent\nthinking: \"off\"\nenabled: false\n"},
-		{func(j *job.Job) {
-			j.Timezone, j.Background, j.Thinking, j.Update, j.AllowPing = "UTC", true, "false", job.Always, false
+		{func(j *Job) {
+			j.Timezone, j.Background, j.Thinking, j.Update, j.AllowPing = "UTC", true, "false", Always, false
 		}, "timezone: UTC\nbackground: true\nthinking: false\nupdate-main-session: always\nallow-ping: false\n"},
-		{func(j *job.Job) {
+		{func(j *Job) {
 			j.Thinking, j.AllowedTools, j.Timeout, j.CatchUp, j.MaxCost = "2000", []string{"a: b", "null"}, time.Hour, 36*time.Hour, .5
 		}, "thinking: 2000\nallowed-tools:\n  - 'a: b'\n  - \"null\"\ntimeout: 1h\ncatch-up: 1d12h\nmax-cost: 0.5\n"},
 	} {
 		j := j
 		tc.change(&j)
-		text, err := job.Format(j)
+		text, err := Format(j)
 		if want := "---\nid: \"00123456\"\ncron: '* * * * *'\n" + tc.want + "---\nDo it.\n"; string(text) != want || err != nil {
 			t.Errorf("%v\n got %s\nwant %s", err, text, want)
 		}
 	}
 	j.Description = "\xff"
-	if _, err := job.Format(j); err == nil {
+	if _, err := Format(j); err == nil {
 		t.Error("a description that is not UTF-8 was written")
 	}
 }
@@ -79,7 +78,7 @@ func optional(of *rapid.Generator[string]) *rapid.Generator[string] {
 	return rapid.OneOf(rapid.Just(""), of)
 }
 
-func list(t *rapid.T, label string, of *rapid.Generator[string]) []string {
+func listed(t *rapid.T, label string, of *rapid.Generator[string]) []string {
 	items := rapid.SliceOfN(of, 0, 3).Draw(t, label)
 	if len(items) == 0 {
 		return nil
@@ -92,15 +91,15 @@ func span() *rapid.Generator[time.Duration] {
 }
 
 // anyJob is a valid job of a kind, of which nothing else is known.
-func anyJob(kind job.Kind) *rapid.Generator[job.Job] {
-	return rapid.Custom(func(t *rapid.T) job.Job {
-		j := job.New(kind)
+func anyJob(kind Kind) *rapid.Generator[Job] {
+	return rapid.Custom(func(t *rapid.T) Job {
+		j := New(kind)
 		j.ID = rapid.OneOf(name(), rapid.StringMatching(`[0-9]{8}`), rapid.StringMatching(`[0-9]e[0-9]{6}`)).Draw(t, "id")
 		if j.Description = optional(hostile()).Draw(t, "description"); strings.TrimSpace(j.Description) == "" {
 			j.Description = ""
 		}
 		j.Timeout, j.Enabled, j.Background = span().Draw(t, "timeout"), rapid.Bool().Draw(t, "enabled"), rapid.Bool().Draw(t, "background")
-		if kind == job.Routine {
+		if kind == Routine {
 			j.Cron = rapid.SampledFrom([]string{"* * * * *", "@daily", "*/5 0 1,15 jan mon", "0 9 * * 1-5"}).Draw(t, "cron")
 			j.Timezone = rapid.SampledFrom([]string{"", "UTC", "Europe/Paris", "America/New_York"}).Draw(t, "timezone")
 			j.CatchUp = span().Draw(t, "catch-up")
@@ -121,17 +120,17 @@ func anyJob(kind job.Kind) *rapid.Generator[job.Job] {
 }
 
 // forAgent sets what only a job with an agent has.
-func forAgent(t *rapid.T, j *job.Job) {
+func forAgent(t *rapid.T, j *Job) {
 	j.Model, j.Engine = optional(hostile()).Draw(t, "model"), optional(hostile()).Draw(t, "engine")
-	j.AllowedTools, j.Dirs, j.Skills = list(t, "allowed-tools", pattern()), list(t, "dirs", directory()), list(t, "skills", name())
+	j.AllowedTools, j.Dirs, j.Skills = listed(t, "allowed-tools", pattern()), listed(t, "dirs", directory()), listed(t, "skills", name())
 	j.Subagent, j.Gate, j.After = optional(name()).Draw(t, "subagent"), optional(name()).Draw(t, "gate"), optional(name()).Draw(t, "after")
-	j.Seal, j.Network = rapid.SampledFrom([]string{"", job.SealOn}).Draw(t, "seal"), rapid.SampledFrom([]string{job.NetworkAny, job.NetworkNone}).Draw(t, "network")
+	j.Seal, j.Network = rapid.SampledFrom([]string{"", SealOn}).Draw(t, "seal"), rapid.SampledFrom([]string{NetworkAny, NetworkNone}).Draw(t, "network")
 	j.Verify, j.Heartbeat = optional(name()).Draw(t, "verify"), rapid.SampledFrom([]string{"", "https://hc-ping.com/a?b=c"}).Draw(t, "heartbeat")
 	if j.Verify != "" {
 		j.Retry = rapid.IntRange(0, 1000).Draw(t, "retry")
 	}
 	j.MaxCost = rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-12, 1e8), rapid.Map(rapid.IntRange(1, 1000), func(n int) float64 { return float64(n) })).Draw(t, "max-cost")
-	if j.Kind == job.Reminder {
+	if j.Kind == Reminder {
 		j.MaxChain = rapid.IntRange(0, 1000).Draw(t, "max-chain")
 		j.ChainDepth = rapid.IntRange(0, j.MaxChain).Draw(t, "chain-depth")
 		j.ChainParent = optional(name()).Draw(t, "chain-parent")
@@ -142,17 +141,17 @@ func forAgent(t *rapid.T, j *job.Job) {
 	if !j.Background {
 		return
 	}
-	if j.Kind == job.Routine {
+	if j.Kind == Routine {
 		j.Session = rapid.SampledFrom([]string{"", "persistent"}).Draw(t, "session")
 	}
 	j.Isolated = j.Session == "" && rapid.Bool().Draw(t, "isolated")
 	j.Thinking = rapid.SampledFrom([]string{"true", "false", "off", "adaptive", "1", "31999"}).Draw(t, "thinking")
-	j.Update = rapid.SampledFrom([]job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked}).Draw(t, "update")
+	j.Update = rapid.SampledFrom([]UpdateMode{OnPing, Always, Freely, Blocked}).Draw(t, "update")
 	j.AllowPing = rapid.Bool().Draw(t, "ping")
 }
 
 func TestRoundTrip(t *testing.T) {
-	for _, kind := range []job.Kind{job.Routine, job.Reminder} {
+	for _, kind := range []Kind{Routine, Reminder} {
 		t.Run(string(kind), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { roundTrip(t, anyJob(kind).Draw(t, "job")) })
 		})
@@ -160,12 +159,12 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // roundTrip checks that a job is written in full, in the order of the table and without anything that is as by default.
-func roundTrip(t *rapid.T, j job.Job) {
-	text, err := job.Format(j)
+func roundTrip(t *rapid.T, j Job) {
+	text, err := Format(j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := job.Parse(j.Kind, j.Path, text)
+	again, err := Parse(j.Kind, j.Path, text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -178,7 +177,7 @@ func roundTrip(t *rapid.T, j job.Job) {
 	}
 	written := p.Doc.Values()
 	at := 0
-	for _, f := range job.Fields(j.Kind) {
+	for _, f := range Fields(j.Kind) {
 		line := p.Doc.Line(f.Key)
 		if line > 0 && line <= at {
 			t.Fatalf("%s stands on line %d, the field before on %d:\n%s", f.Key, line, at, text)
@@ -195,14 +194,14 @@ func roundTrip(t *rapid.T, j job.Job) {
 }
 
 // isSet reports whether a field differs from its default.
-func isSet(j job.Job, key string) bool {
+func isSet(j Job, key string) bool {
 	set, known := map[string]bool{
 		"id": true, "cron": true, "run-at": true, "timezone": j.Timezone != "", "description": j.Description != "",
-		"background": j.Background != (j.Kind == job.Reminder), "session": j.Session != "", "isolated": j.Isolated, "model": j.Model != "",
-		"thinking": j.Thinking != "true", "update-main-session": j.Update != job.OnPing, "allow-ping": !j.AllowPing,
+		"background": j.Background != (j.Kind == Reminder), "session": j.Session != "", "isolated": j.Isolated, "model": j.Model != "",
+		"thinking": j.Thinking != "true", "update-main-session": j.Update != OnPing, "allow-ping": !j.AllowPing,
 		"allowed-tools": len(j.AllowedTools) > 0, "skills": len(j.Skills) > 0, "subagent": j.Subagent != "", "engine": j.Engine != "",
 		"timeout": j.Timeout != 30*time.Minute, "catch-up": j.CatchUp != 0, "max-cost": j.MaxCost != 0, "gate": j.Gate != "", "after": j.After != "",
-		"verify": j.Verify != "", "retry": j.Retry != 0, "heartbeat": j.Heartbeat != "", "seal": j.Seal != "", "network": j.Network != job.NetworkAny,
+		"verify": j.Verify != "", "retry": j.Retry != 0, "heartbeat": j.Heartbeat != "", "seal": j.Seal != "", "network": j.Network != NetworkAny,
 		"dirs": len(j.Dirs) > 0, "max-chain": j.MaxChain != 0, "chain-depth": j.ChainDepth != 0,
 		"chain-parent": j.ChainParent != "" && (j.MaxChain == 0 || j.ChainParent != j.ID), "plain": j.Plain, "enabled": !j.Enabled,
 	}[key]
@@ -223,7 +222,7 @@ func TestWithEnabled(t *testing.T) {
 		{"enabled: true # on\r\n", false, "enabled: false # on\r\n"},
 		{"enabled: true\r\n# last\r\n", true, "# last\r\n"},
 	} {
-		j, err := job.Parse(job.Routine, "x.md", []byte(head+tc.line+tail))
+		j, err := Parse(Routine, "x.md", []byte(head+tc.line+tail))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,12 +231,12 @@ func TestWithEnabled(t *testing.T) {
 			t.Errorf("%q, %v: %v\n got %q\nwant %q", tc.line, tc.enabled, err, text, want)
 			continue
 		}
-		again, err := job.Parse(job.Routine, "x.md", text)
+		again, err := Parse(Routine, "x.md", text)
 		if err != nil || again.Enabled != tc.enabled {
 			t.Errorf("%q, %v: reads back as %v, %v", tc.line, tc.enabled, again.Enabled, err)
 		}
 	}
-	j, err := job.Parse(job.Routine, "x.md", []byte("---\n{id: a, cron: 0 9 * * *}\n---\nDo it.\n"))
+	j, err := Parse(Routine, "x.md", []byte("---\n{id: a, cron: 0 9 * * *}\n---\nDo it.\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +253,7 @@ func TestDurations(t *testing.T) {
 		"": -1, "30": -1, "d": -1, "-5m": -1, "+5m": -1, "1d-5m": -1, "1d+5m": -1, "5m1d": -1, "1d2d": -1, "1.5d": -1, " 5m": -1, "5 m": -1, "5M": -1,
 		"-1d": -1, "65536d": -1, "99999999999h": -1, "65535d1000000h": -1, "1w": -1, "one": -1, "５m": -1,
 	} {
-		got, err := job.ParseDuration(text)
+		got, err := ParseDuration(text)
 		if (err != nil) != (want < 0) || err == nil && got != want {
 			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
 		}
@@ -263,7 +262,7 @@ func TestDurations(t *testing.T) {
 		0: "0", time.Second: "1s", 30 * time.Minute: "30m", time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Hour: "10h", 20*time.Hour + 20*time.Second: "20h0m20s",
 		day: "1d", 36 * time.Hour: "1d12h", 10*day + time.Minute: "10d1m", 1500 * time.Millisecond: "1.5s", 100 * time.Minute: "1h40m", -time.Hour: "-1h",
 	} {
-		if got := job.FormatDuration(d); got != want {
+		if got := FormatDuration(d); got != want {
 			t.Errorf("%d is written %q, want %q", d, got, want)
 		}
 	}
@@ -273,8 +272,8 @@ func TestDurations(t *testing.T) {
 			rapid.Map(rapid.Int64Range(0, 5_000_000), func(n int64) int64 { return n * int64(time.Second) }),
 			rapid.Map(rapid.Int64Range(0, 50_000), func(n int64) int64 { return n * int64(time.Minute) }),
 		).Draw(t, "d"))
-		text := job.FormatDuration(d)
-		if got, err := job.ParseDuration(text); got != d || err != nil {
+		text := FormatDuration(d)
+		if got, err := ParseDuration(text); got != d || err != nil {
 			t.Fatalf("%d is written %q and read as %d, %v", d, text, got, err)
 		}
 	})
@@ -285,15 +284,15 @@ func TestSlug(t *testing.T) {
 		"Daily market analysis": "daily-market-analysis", "  A -- b!  ": "a-b", "": "", "日本語": "", "Café №5": "caf-5", "../../etc/passwd": "etc-passwd",
 		strings.Repeat("a", 60): strings.Repeat("a", 50), strings.Repeat("a", 49) + " b": strings.Repeat("a", 49), "x\x00\ny": "x-y", "K": "k", // the Kelvin sign
 	} {
-		if got := job.Slug(text); got != want {
+		if got := Slug(text); got != want {
 			t.Errorf("Slug(%q) = %q, want %q", text, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := hostile().Draw(t, "text")
-		slug := job.Slug(text)
+		slug := Slug(text)
 		strange := strings.Trim(slug, "abcdefghijklmnopqrstuvwxyz0123456789-")
-		if strange != "" || len(slug) > 50 || strings.Contains(slug, "--") || strings.Trim(slug, "-") != slug || job.Slug(slug) != slug {
+		if strange != "" || len(slug) > 50 || strings.Contains(slug, "--") || strings.Trim(slug, "-") != slug || Slug(slug) != slug {
 			t.Fatalf("Slug(%q) = %q", text, slug)
 		}
 	})
@@ -309,19 +308,19 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(page("id: 1", "run-at: 2026-03-08T02:30:00.5+01:00", "plain: true", "background: false")), true)
 	f.Add([]byte(page("id: 1", "run-at: 9999-12-31T23:59:59-23:00", "max-chain: 1", "chain-parent: '1'")), true)
 	f.Fuzz(func(t *testing.T, data []byte, reminder bool) {
-		kind := map[bool]job.Kind{false: job.Routine, true: job.Reminder}[reminder]
-		j, err := job.Parse(kind, "x.md", data)
+		kind := map[bool]Kind{false: Routine, true: Reminder}[reminder]
+		j, err := Parse(kind, "x.md", data)
 		if err != nil {
 			if all, ok := err.(yamldoc.Faults); !ok || len(all) == 0 || !slices.IsSortedFunc(all, func(a, b *yamldoc.Fault) int { return a.Line - b.Line }) { //nolint:errorlint // it must be one
 				t.Fatalf("%T %v", err, err)
 			}
 			return
 		}
-		text, err := job.Format(j)
+		text, err := Format(j)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := job.Parse(kind, "x.md", text)
+		again, err := Parse(kind, "x.md", text)
 		if err != nil {
 			t.Fatalf("%v\n%q", err, text)
 		}
@@ -341,7 +340,7 @@ func FuzzParse(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if again, err := job.Parse(kind, "x.md", text); err != nil || again.Enabled != on {
+			if again, err := Parse(kind, "x.md", text); err != nil || again.Enabled != on {
 				t.Fatalf("WithEnabled(%v): %v\n%q", on, err, text)
 			}
 		}

@@ -21,8 +21,8 @@ type Hook struct {
 	Fields    *payload.Fields
 }
 
-// DefaultSecret is the name of the secret of the hooks that name none.
-const DefaultSecret = "default"
+// defaultSecret is the name of the secret of the hooks that name none.
+const defaultSecret = "default"
 
 // Signature is how a sender proves that it knows the secret.
 type Signature string
@@ -100,7 +100,7 @@ func (h Hook) Keys(entries []string) ([][]byte, error) {
 }
 
 // SecretName returns the NAME of the hook's line in the secrets file.
-func (h Hook) SecretName() string { return cmp.Or(h.Secret, DefaultSecret) }
+func (h Hook) SecretName() string { return cmp.Or(h.Secret, defaultSecret) }
 
 // key returns the bytes of a secret that are used.
 func (s Signature) key(secret string) (key []byte, err error) {
@@ -125,7 +125,7 @@ func (s Signature) NewSecret(random []byte) string {
 }
 
 func secretName() field {
-	const help = "NAME of the line webhook.NAME=… of the secrets file (default " + DefaultSecret + ")"
+	const help = "NAME of the line webhook.NAME=… of the secrets file (default " + defaultSecret + ")"
 	return text("secret", help, func(j *Job) *string { return &j.Hook.Secret }, checkName)
 }
 

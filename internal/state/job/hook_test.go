@@ -1,4 +1,4 @@
-package job_test
+package job
 
 import (
 	"encoding/base64"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 const hookFile = `---
@@ -27,27 +25,27 @@ Look at {branch}.
 `
 
 func TestHookFile(t *testing.T) {
-	j, err := job.Parse(job.Webhook, "webhooks/ci.md", []byte(hookFile))
+	j, err := Parse(Webhook, "webhooks/ci.md", []byte(hookFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := j.Hook
-	if j.Mode() != job.Isolated || h.Secret != "builds" || h.Signature != job.GitHub || h.RateLimit != (job.Rate{N: 10, Per: time.Hour}) {
+	if j.Mode() != Isolated || h.Secret != "builds" || h.Signature != GitHub || h.RateLimit != (Rate{N: 10, Per: time.Hour}) {
 		t.Errorf("%+v, %+v", j, h)
 	}
 	if got := h.Fields.Names(); !reflect.DeepEqual(got, []string{"branch", "action"}) {
 		t.Errorf("fields %q", got)
 	}
-	data, err := job.Format(j)
+	data, err := Format(j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := job.Parse(job.Webhook, "webhooks/ci.md", data)
+	again, err := Parse(Webhook, "webhooks/ci.md", data)
 	if err != nil || !reflect.DeepEqual(again.Hook.Fields.Lines(), h.Fields.Lines()) || again.Hook.RateLimit != h.RateLimit || again.Body != j.Body {
 		t.Errorf("%v\n%s", err, data)
 	}
-	plain, err := job.Parse(job.Webhook, "x.md", []byte("---\nid: x\nfields: {properties: {a: true}}\n---\nGo.\n"))
-	if err != nil || plain.Mode() != job.Forked || plain.Hook.SecretName() != "default" || plain.Hook.Signature != job.Bearer || plain.Hook.RateLimit.String() != "30/m" {
+	plain, err := Parse(Webhook, "x.md", []byte("---\nid: x\nfields: {properties: {a: true}}\n---\nGo.\n"))
+	if err != nil || plain.Mode() != Forked || plain.Hook.SecretName() != "default" || plain.Hook.Signature != Bearer || plain.Hook.RateLimit.String() != "30/m" {
 		t.Errorf("%v, %+v", err, plain.Hook)
 	}
 }
@@ -66,15 +64,15 @@ func TestHookFaults(t *testing.T) {
 		"    action: true >     action: {typ: string}": "FILE:7: fields.properties.action.typ: unknown keyword (did you mean type?)",
 	} {
 		from, to, _ := strings.Cut(change, " > ")
-		_, err := job.Parse(job.Webhook, "FILE", []byte(strings.Replace(hookFile, from, to, 1)))
+		_, err := Parse(Webhook, "FILE", []byte(strings.Replace(hookFile, from, to, 1)))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", change, err, want)
 		}
 	}
-	if _, err := job.Parse(job.Routine, "FILE", []byte("---\nid: a\ncron: '@daily'\nsignature: github\n---\nGo.\n")); err == nil {
+	if _, err := Parse(Routine, "FILE", []byte("---\nid: a\ncron: '@daily'\nsignature: github\n---\nGo.\n")); err == nil {
 		t.Error("a routine with a signature")
 	}
-	if _, err := job.Parse(job.Webhook, "FILE", []byte("---\nid: a\n---\nGo.\n")); err == nil || !strings.Contains(err.Error(), "fields: is missing") {
+	if _, err := Parse(Webhook, "FILE", []byte("---\nid: a\n---\nGo.\n")); err == nil || !strings.Contains(err.Error(), "fields: is missing") {
 		t.Errorf("without fields: %v", err)
 	}
 }
@@ -84,24 +82,24 @@ func TestKeys(t *testing.T) {
 	raw := strings.Repeat("\x00\xff\x10", 8)
 	encoded := base64.StdEncoding.EncodeToString([]byte(raw))
 	for _, c := range []struct {
-		hook    job.Hook
+		hook    Hook
 		entries string // one a line
 		want    string // keys, else the error
 	}{
-		{job.Hook{}, "default=" + one, one},
-		{job.Hook{Secret: "a"}, "default=" + two + "\na=" + one, one},
-		{job.Hook{Secret: "a"}, "ab=" + one, "no line webhook.a=… in the secrets file"},
-		{job.Hook{Secret: "a"}, "a=" + one + " " + two, one + "|" + two},
-		{job.Hook{Secret: "a"}, "a=" + one + " " + two + " " + one, "webhook.a: want one secret, or two"},
-		{job.Hook{Secret: "a"}, "a=", "webhook.a: want one secret, or two"},
-		{job.Hook{Secret: "a"}, "a=" + one + "\na=" + two, "webhook.a: 2 lines in the secrets file, want one"},
-		{job.Hook{Secret: "a", Signature: job.GitHub}, "a=" + one[:23], "webhook.a: the secret has 23 bytes, fewer than 24"},
-		{job.Hook{Secret: "a", Signature: job.GitHub}, "a=" + one + " " + one[:23], "webhook.a: the secret has 23 bytes, fewer than 24"},
-		{job.Hook{Secret: "a", Signature: job.Standard}, "a=whsec_" + encoded, raw},
-		{job.Hook{Secret: "a", Signature: job.Standard}, "a=" + encoded, raw},
-		{job.Hook{Secret: "a", Signature: job.Standard}, "a=whsec_", "webhook.a: the secret has 0 bytes, fewer than 24"},
-		{job.Hook{Secret: "a", Signature: job.Standard}, "a=whsec_" + encoded[:28], "webhook.a: the secret has 21 bytes, fewer than 24"},
-		{job.Hook{Secret: "a", Signature: job.Standard}, "a=whsec_?", "webhook.a: a secret of Standard Webhooks is whsec_ and base64"},
+		{Hook{}, "default=" + one, one},
+		{Hook{Secret: "a"}, "default=" + two + "\na=" + one, one},
+		{Hook{Secret: "a"}, "ab=" + one, "no line webhook.a=… in the secrets file"},
+		{Hook{Secret: "a"}, "a=" + one + " " + two, one + "|" + two},
+		{Hook{Secret: "a"}, "a=" + one + " " + two + " " + one, "webhook.a: want one secret, or two"},
+		{Hook{Secret: "a"}, "a=", "webhook.a: want one secret, or two"},
+		{Hook{Secret: "a"}, "a=" + one + "\na=" + two, "webhook.a: 2 lines in the secrets file, want one"},
+		{Hook{Secret: "a", Signature: GitHub}, "a=" + one[:23], "webhook.a: the secret has 23 bytes, fewer than 24"},
+		{Hook{Secret: "a", Signature: GitHub}, "a=" + one + " " + one[:23], "webhook.a: the secret has 23 bytes, fewer than 24"},
+		{Hook{Secret: "a", Signature: Standard}, "a=whsec_" + encoded, raw},
+		{Hook{Secret: "a", Signature: Standard}, "a=" + encoded, raw},
+		{Hook{Secret: "a", Signature: Standard}, "a=whsec_", "webhook.a: the secret has 0 bytes, fewer than 24"},
+		{Hook{Secret: "a", Signature: Standard}, "a=whsec_" + encoded[:28], "webhook.a: the secret has 21 bytes, fewer than 24"},
+		{Hook{Secret: "a", Signature: Standard}, "a=whsec_?", "webhook.a: a secret of Standard Webhooks is whsec_ and base64"},
 	} {
 		keys, err := c.hook.Keys(strings.Split(c.entries, "\n"))
 		var got []string
@@ -119,8 +117,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.entries, text, c.want)
 		}
 	}
-	for _, family := range []job.Signature{job.Bearer, job.GitHub, job.Standard} {
-		hook := job.Hook{Signature: family}
+	for _, family := range []Signature{Bearer, GitHub, Standard} {
+		hook := Hook{Signature: family}
 		keys, err := hook.Keys([]string{"default=" + family.NewSecret([]byte(one+one[:8]))})
 		if err != nil || len(keys[0]) < 32 {
 			t.Errorf("%s: a new secret: %q, %v", family, keys, err)

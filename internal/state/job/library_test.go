@@ -1,4 +1,4 @@
-package job_test
+package job
 
 import (
 	"bytes"
@@ -17,11 +17,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 // shelfOf makes a data directory of these routine files and loads it.
-func shelfOf(t *testing.T, files map[string]string) (job.Set, paths.Dir) {
+func shelfOf(t *testing.T, files map[string]string) (Set, paths.Dir) {
 	t.Helper()
 	dir := paths.Dir(t.TempDir())
 	if err := os.MkdirAll(dir.Routines(), 0o700); err != nil {
@@ -35,9 +34,9 @@ func shelfOf(t *testing.T, files map[string]string) (job.Set, paths.Dir) {
 	return load(t, dir), dir
 }
 
-func load(t *testing.T, dir paths.Dir) job.Set {
+func load(t *testing.T, dir paths.Dir) Set {
 	t.Helper()
-	s, err := job.Library{Home: dir}.Load()
+	s, err := Library{Home: dir}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +47,7 @@ func good(id string, more ...string) string {
 	return page(append([]string{"id: " + id, "cron: 0 9 * * *"}, more...)...)
 }
 
-func ids(jobs []job.Job) (list []string) {
+func ids(jobs []Job) (list []string) {
 	for _, j := range jobs {
 		list = append(list, j.ID)
 	}
@@ -105,7 +104,7 @@ func TestLoadOddFolders(t *testing.T) {
 	if err := os.WriteFile(dir.Routines(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (job.Library{Home: dir}).Load(); !errors.Is(err, syscall.ENOTDIR) {
+	if _, err := (Library{Home: dir}).Load(); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a file in its place: %v", err)
 	}
 }
@@ -218,18 +217,18 @@ func TestFind(t *testing.T) {
 }
 
 func TestNewID(t *testing.T) {
-	id, err := job.NewID(bytes.NewReader([]byte{0, 1, 0xab, 0xff, 9}))
+	id, err := NewID(bytes.NewReader([]byte{0, 1, 0xab, 0xff, 9}))
 	if id != "0001abff" || err != nil {
 		t.Errorf("%q, %v", id, err)
 	}
-	if _, err := job.NewID(bytes.NewReader([]byte{0, 1})); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := NewID(bytes.NewReader([]byte{0, 1})); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestCreate(t *testing.T) {
-	l := job.Library{Home: paths.Dir(t.TempDir())}
-	j := job.New(job.Routine)
+	l := Library{Home: paths.Dir(t.TempDir())}
+	j := New(Routine)
 	j.ID, j.Cron, j.Body = "a", "0 9 * * *", "Look at the market."
 	create := func(name string) string {
 		t.Helper()
@@ -271,12 +270,12 @@ func TestCreate(t *testing.T) {
 }
 
 func TestCreateRace(t *testing.T) {
-	l := job.Library{Home: paths.Dir(t.TempDir())}
+	l := Library{Home: paths.Dir(t.TempDir())}
 	var all sync.WaitGroup
 	names := make([]string, 8)
 	for i := range names {
 		all.Go(func() {
-			j := job.New(job.Routine)
+			j := New(Routine)
 			j.ID, j.Cron, j.Description, j.Body = fmt.Sprint("id", i), "0 9 * * *", "The same", "Do it."
 			made, err := l.Create(j, "")
 			if err != nil {

@@ -1,4 +1,4 @@
-package job_test
+package job
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/cron"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 // page is a routine file with these lines as its frontmatter.
@@ -34,7 +33,7 @@ func faults(err error) string {
 }
 
 func TestEveryField(t *testing.T) {
-	j, err := job.Parse(job.Routine, "routines/x.md", []byte(`---
+	j, err := Parse(Routine, "routines/x.md", []byte(`---
 id: 00123456
 cron: "0 9 * * 1-5"
 timezone: Europe/Paris
@@ -68,12 +67,12 @@ Body, with
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := job.Job{
-		Kind: job.Routine, Path: "routines/x.md", Body: "Body, with\n  its own form.\n\n---",
+	want := Job{
+		Kind: Routine, Path: "routines/x.md", Body: "Body, with\n  its own form.\n\n---",
 		ID: "00123456", Cron: "0 9 * * 1-5", Timezone: "Europe/Paris", Description: "Daily: market", Background: true, Isolated: true,
-		Model: "opus", Thinking: "2000", Update: job.Freely, AllowPing: false, AllowedTools: []string{"Bash(date)", "Read"},
+		Model: "opus", Thinking: "2000", Update: Freely, AllowPing: false, AllowedTools: []string{"Bash(date)", "Read"},
 		Skills: []string{"one", "two.3"}, Subagent: "helper", Engine: "script:a.yaml", Timeout: 90 * time.Minute, CatchUp: 48 * time.Hour,
-		MaxCost: 1.25, Gate: "is-open", After: "note", Dirs: []string{"~/src", "rw:~/x"}, Seal: job.SealOn, Network: job.NetworkNone, Enabled: false,
+		MaxCost: 1.25, Gate: "is-open", After: "note", Dirs: []string{"~/src", "rw:~/x"}, Seal: SealOn, Network: NetworkNone, Enabled: false,
 	}
 	same(t, j, want)
 	if next, ok := j.Schedule.Next(time.Date(2026, 2, 21, 0, 0, 0, 0, time.UTC), time.UTC); !ok || next.Format("Mon 15:04") != "Mon 09:00" {
@@ -82,14 +81,14 @@ Body, with
 }
 
 // same compares what stands in the files.
-func same(t testing.TB, got, want job.Job) {
+func same(t testing.TB, got, want Job) {
 	t.Helper()
 	if d := difference(got, want); d != "" {
 		t.Error(d)
 	}
 }
 
-func difference(got, want job.Job) (lines string) {
+func difference(got, want Job) (lines string) {
 	if got.RunAt.Format(time.RFC3339Nano) == want.RunAt.Format(time.RFC3339Nano) { // also in the offset it is written with
 		got.RunAt = want.RunAt
 	}
@@ -104,38 +103,38 @@ func difference(got, want job.Job) (lines string) {
 }
 
 func TestDefaults(t *testing.T) {
-	j, err := job.Parse(job.Routine, "x.md", []byte(page("id: a", "cron: '@daily'")))
+	j, err := Parse(Routine, "x.md", []byte(page("id: a", "cron: '@daily'")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := job.Job{
-		Kind: job.Routine, Path: "x.md", Body: "Do it.", ID: "a", Cron: "@daily",
-		Thinking: "true", Update: job.OnPing, AllowPing: true, Timeout: 30 * time.Minute, Network: job.NetworkAny, Enabled: true,
+	want := Job{
+		Kind: Routine, Path: "x.md", Body: "Do it.", ID: "a", Cron: "@daily",
+		Thinking: "true", Update: OnPing, AllowPing: true, Timeout: 30 * time.Minute, Network: NetworkAny, Enabled: true,
 	}
 	same(t, j, want)
-	want = job.New(job.Routine)
+	want = New(Routine)
 	want.Path, want.Body, want.ID, want.Cron = "x.md", "Do it.", "a", "@daily"
 	same(t, j, want)
 }
 
 // The tables of sections 1.3 and 1.4 of the behaviour, in their order.
 func TestFieldsOfTheTables(t *testing.T) {
-	for kind, want := range map[job.Kind]string{
-		job.Routine: `id cron timezone description background session isolated model thinking update-main-session allow-ping
+	for kind, want := range map[Kind]string{
+		Routine: `id cron timezone description background session isolated model thinking update-main-session allow-ping
 			allowed-tools skills subagent engine timeout catch-up max-cost gate after verify retry heartbeat dirs seal network enabled`,
-		job.Reminder: `id run-at description background isolated model thinking update-main-session allow-ping allowed-tools skills
+		Reminder: `id run-at description background isolated model thinking update-main-session allow-ping allowed-tools skills
 			subagent engine timeout max-cost gate after verify retry heartbeat dirs seal network max-chain chain-depth chain-parent plain enabled`,
 	} {
 		var got []string
-		for _, f := range job.Fields(kind) {
+		for _, f := range Fields(kind) {
 			got = append(got, f.Key)
-			want := job.Field{Key: f.Key, Kind: job.Text, Help: f.Help}
+			want := publicField{Key: f.Key, Kind: scalarField, Help: f.Help}
 			switch f.Key {
 			case "background", "isolated", "allow-ping", "plain", "enabled":
-				on := f.Key == "allow-ping" || f.Key == "enabled" || f.Key == "background" && kind == job.Reminder
-				want.Kind, want.Default = job.Bool, fmt.Sprint(on)
+				on := f.Key == "allow-ping" || f.Key == "enabled" || f.Key == "background" && kind == Reminder
+				want.Kind, want.Default = Bool, fmt.Sprint(on)
 			case "allowed-tools", "skills", "dirs":
-				want.Kind = job.List
+				want.Kind = List
 			}
 			if f != want || f.Help == "" {
 				t.Errorf("%s: %+v, want %+v", kind, f, want)
@@ -224,7 +223,7 @@ func TestRules(t *testing.T) {
 			for _, l := range strings.Split(line, "; ") {
 				lines = append(lines, map[bool]string{true: "background: true", false: l}[l == "bg"])
 			}
-			_, err := job.Parse(job.Routine, "x.md", []byte(page(lines...)))
+			_, err := Parse(Routine, "x.md", []byte(page(lines...)))
 			if got := faults(err); got != want {
 				t.Errorf("\n got %s\nwant %s", got, want)
 			}
@@ -264,7 +263,7 @@ func TestRulesOfIdAndCron(t *testing.T) {
 		"not yaml":      {page("id: [", "cron: x"), "x.md:2: not valid YAML: did not find expected ',' or ']'"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := job.Parse(job.Routine, "x.md", []byte(tc.text))
+			_, err := Parse(Routine, "x.md", []byte(tc.text))
 			if got := faults(err); got != tc.want {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)
 			}
@@ -287,7 +286,7 @@ func TestBody(t *testing.T) {
 		"---\nid: b\n---\n": "---\nid: b\n---",
 		"\u2028x\r":         "\u2028x",
 	} {
-		j, err := job.Parse(job.Routine, "x.md", []byte("---\nid: a\ncron: 0 9 * * *\n---\n"+body))
+		j, err := Parse(Routine, "x.md", []byte("---\nid: a\ncron: 0 9 * * *\n---\n"+body))
 		if err != nil || j.Body != want {
 			t.Errorf("%q is read as %q, %v, want %q", body, j.Body, err, want)
 		}
@@ -295,14 +294,14 @@ func TestBody(t *testing.T) {
 }
 
 func TestModes(t *testing.T) {
-	for lines, want := range map[string]job.Mode{
-		"background: false":                     job.Foreground,
-		"background: true":                      job.Forked,
-		"background: true; isolated: true":      job.Isolated,
-		"background: true; session: persistent": job.Persistent,
-		"background: true; isolated: false":     job.Forked,
+	for lines, want := range map[string]Mode{
+		"background: false":                     Foreground,
+		"background: true":                      Forked,
+		"background: true; isolated: true":      Isolated,
+		"background: true; session: persistent": Persistent,
+		"background: true; isolated: false":     Forked,
 	} {
-		j, err := job.Parse(job.Routine, "x.md", []byte(page(append([]string{"id: a", "cron: 0 9 * * *"}, strings.Split(lines, "; ")...)...)))
+		j, err := Parse(Routine, "x.md", []byte(page(append([]string{"id: a", "cron: 0 9 * * *"}, strings.Split(lines, "; ")...)...)))
 		if err != nil || j.Mode() != want {
 			t.Errorf("%s: %s, %v, want %s", lines, j.Mode(), err, want)
 		}
@@ -317,9 +316,9 @@ func TestLabelNameZone(t *testing.T) {
 	for _, tc := range []struct{ description, label string }{
 		{"", "daily"}, {"'  '", "daily"}, {`"\n\t"`, "daily"}, {"Daily market", "Daily market"}, {`" two\nlines\t "`, "two lines"},
 	} {
-		j, err := job.Parse(job.Routine, "/x/routines/daily.md", []byte(page("id: a", "cron: 0 9 * * *", "description: "+tc.description)))
+		j, err := Parse(Routine, "/x/routines/daily.md", []byte(page("id: a", "cron: 0 9 * * *", "description: "+tc.description)))
 		if tc.description == "" {
-			j, err = job.Parse(job.Routine, "/x/routines/daily.md", []byte(page("id: a", "cron: 0 9 * * *")))
+			j, err = Parse(Routine, "/x/routines/daily.md", []byte(page("id: a", "cron: 0 9 * * *")))
 		}
 		if err != nil || j.Label() != tc.label || j.Name() != "daily" {
 			t.Errorf("%q: label %q, name %q, %v", tc.description, j.Label(), j.Name(), err)
@@ -331,7 +330,7 @@ func TestLabelNameZone(t *testing.T) {
 			t.Errorf("zone %v", j.Zone(paris))
 		}
 	}
-	j := job.Job{Timezone: "America/New_York"}
+	j := Job{Timezone: "America/New_York"}
 	if got := j.Zone(paris).String(); got != "America/New_York" {
 		t.Error(got)
 	}

@@ -1,4 +1,4 @@
-package job_test
+package job
 
 import (
 	"slices"
@@ -7,14 +7,13 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 // withTools is a job file of a kind with one tool pattern on line 6, after a good one, and dirs on line 7.
-func withTools(t *testing.T, kind job.Kind, pattern string, dirs ...string) (job.Job, error) {
+func withTools(t *testing.T, kind Kind, pattern string, dirs ...string) (Job, error) {
 	t.Helper()
 	when := yamldoc.Pair{Key: "cron", Value: "0 9 * * *"}
-	if kind == job.Reminder {
+	if kind == Reminder {
 		when = yamldoc.Pair{Key: "run-at", Value: "2026-03-07T09:00"}
 	}
 	text, err := yamldoc.NewPage([]yamldoc.Pair{
@@ -23,7 +22,7 @@ func withTools(t *testing.T, kind job.Kind, pattern string, dirs ...string) (job
 	if err != nil {
 		t.Fatal(err)
 	}
-	return job.Parse(kind, "x.md", text)
+	return Parse(kind, "x.md", text)
 }
 
 // The list of behaviour 9.3, without programs that run others: those the seal holds. A job with any of these does not load, whoever wrote it.
@@ -47,7 +46,7 @@ func TestToolsRefused(t *testing.T) {
 		"Read(./**.md", "Read./**.md)", "Read()", "Reed", "read", "Foo(x)", "(x)", "Read (x)", "Skill(../x)", "Task(a b)", "WebFetch(https://example.org)",
 		"mcp__", "mcp__x__*y", "mcp__x__y(z)", "Read(./\x1b[31m)", "Read(./\u202etxt.md)", strings.Repeat("R", 5000),
 	} {
-		for _, kind := range []job.Kind{job.Routine, job.Reminder} {
+		for _, kind := range []Kind{Routine, Reminder} {
 			_, err := withTools(t, kind, pattern, "/x", "rw:/y", "/read")
 			want := "x.md:6: allowed-tools: item 2: "
 			if strings.ContainsAny(pattern, "\x1b\u202e") { // refused with the whole file
@@ -66,7 +65,7 @@ func TestToolsAllowed(t *testing.T) {
 		"Bash(ollim help)", "Bash(ollim tasks *)", "Bash(ollim updates list *)", "Bash(git log *)", "Bash(date)", "Bash(python3 ./tools/report.py *)",
 		"Bash(grep 'a;b' notes.md)", "Write(./notes/**.md)", "Edit(./**.md)", "Read(notes/x)", "Read(/x/**)", "Read(/x/y/z.md)", "Write(/y/**)", "Edit(/y/notes/*.md)", "Grep(/y/**)",
 	} {
-		j, err := withTools(t, job.Routine, pattern, "/x/", "rw:/y/z/..", "/read")
+		j, err := withTools(t, Routine, pattern, "/x/", "rw:/y/z/..", "/read")
 		if err != nil || !slices.Equal(j.AllowedTools, []string{"Read(./**.md)", pattern}) {
 			t.Errorf("%q: %q, %v", pattern, j.AllowedTools, err)
 		}
@@ -83,7 +82,7 @@ func TestLineOfATool(t *testing.T) {
 		page("id: a", "cron: '@daily'", "allowed-tools:", "  - Read(/x/y)", "dirs:", "  - x"):                 `x.md:7: dirs: item 1: "x": want an absolute path`,
 		page("id: a", "cron: '@daily'", "skills:", "  - a", "  - b c"):                                        `x.md:6: skills: item 2: `,
 	} {
-		_, err := job.Parse(job.Routine, "x.md", []byte(text))
+		_, err := Parse(Routine, "x.md", []byte(text))
 		if got := faults(err); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != strings.Count(want, "\n") {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
 		}
@@ -100,7 +99,7 @@ func TestDirs(t *testing.T) {
 		"rw:/": "writing needs a scope", "rw:~/..": "writing needs a scope", "rw:/x/..": "writing needs a scope",
 		"/a*b": "leaves", "/x?": "wildcards", "/x[1]": "wildcards", "/x{a,b}": "wildcards", "/a(b)": "wildcards", `/a\b`: "wildcards", "/a\nb": "no newline",
 	} {
-		_, err := withTools(t, job.Routine, "Read", entry)
+		_, err := withTools(t, Routine, "Read", entry)
 		got := faults(err)
 		if want == "" && got == "" {
 			continue
@@ -113,7 +112,7 @@ func TestDirs(t *testing.T) {
 
 // Every entry that a file may hold gives patterns when the job fires.
 func TestRoots(t *testing.T) {
-	j, err := withTools(t, job.Routine, "Read", "~/", "rw:~/", "~/a/../b/", "rw:/srv/x/", "/y")
+	j, err := withTools(t, Routine, "Read", "~/", "rw:~/", "~/a/../b/", "rw:/srv/x/", "/y")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package job_test
+package job
 
 import (
 	"reflect"
@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 func zoneOf(t *testing.T, name string) *time.Location {
@@ -21,14 +19,14 @@ func zoneOf(t *testing.T, name string) *time.Location {
 }
 
 func TestReminderDefaults(t *testing.T) {
-	j, err := job.Parse(job.Reminder, "x.md", []byte(page("id: a", "run-at: 2026-03-07T09:00:00+01:00")))
+	j, err := Parse(Reminder, "x.md", []byte(page("id: a", "run-at: 2026-03-07T09:00:00+01:00")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := job.New(job.Reminder)
+	want := New(Reminder)
 	want.Path, want.Body, want.ID, want.RunAt = "x.md", "Do it.", "a", time.Date(2026, 3, 7, 9, 0, 0, 0, time.FixedZone("", 3600))
 	same(t, j, want)
-	if !j.Background || j.Mode() != job.Forked || j.MaxChain+j.ChainDepth != 0 || j.ChainParent != "" || j.Plain {
+	if !j.Background || j.Mode() != Forked || j.MaxChain+j.ChainDepth != 0 || j.ChainParent != "" || j.Plain {
 		t.Errorf("%+v", j)
 	}
 }
@@ -89,7 +87,7 @@ func TestRulesOfReminders(t *testing.T) {
 	for line, want := range rules {
 		t.Run(line, func(t *testing.T) {
 			lines := append([]string{"id: a", "run-at: 2026-03-07T09:00"}, strings.Split(line, "; ")...)
-			_, err := job.Parse(job.Reminder, "x.md", []byte(page(lines...)))
+			_, err := Parse(Reminder, "x.md", []byte(page(lines...)))
 			if got := faults(err); got != want {
 				t.Errorf("\n got %s\nwant %s", got, want)
 			}
@@ -112,7 +110,7 @@ func TestRequiredOfReminders(t *testing.T) {
 		page("id: a.retry", "run-at: 2026-03-07 09:00"): "x.md:2: id: cannot end in .retry, which marks a second attempt",
 		page("id: a.Retry", "run-at: 2026-03-07 09:00"): "x.md:2: id: cannot end in .retry, which marks a second attempt",
 	} {
-		if _, err := job.Parse(job.Reminder, "x.md", []byte(text)); faults(err) != want {
+		if _, err := Parse(Reminder, "x.md", []byte(text)); faults(err) != want {
 			t.Errorf("%q\n got %s\nwant %s", text, faults(err), want)
 		}
 	}
@@ -141,7 +139,7 @@ func TestRunAt(t *testing.T) {
 		{"Europe/Paris", "2026-10-25T02:30", "2026-10-25T02:30:00+02:00"},
 		{"America/New_York", "2026-11-01T01:30", "2026-11-01T01:30:00-04:00"},
 	} {
-		j, err := job.Parse(job.Reminder, "x.md", []byte(page("id: a", "run-at: "+tc.written)))
+		j, err := Parse(Reminder, "x.md", []byte(page("id: a", "run-at: "+tc.written)))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -166,7 +164,7 @@ func TestRunAtRoundTrip(t *testing.T) {
 		civil := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "civil"), 0).UTC()
 		form := rapid.SampledFrom([]string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05", time.RFC3339}).Draw(t, "form")
 		zone := rapid.SampledFrom(zones).Draw(t, "zone")
-		j, err := job.Parse(job.Reminder, "x.md", []byte(page("id: a", "run-at: "+civil.Format(form))))
+		j, err := Parse(Reminder, "x.md", []byte(page("id: a", "run-at: "+civil.Format(form))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,11 +172,11 @@ func TestRunAtRoundTrip(t *testing.T) {
 		if form == time.RFC3339 && !j.RunAt.Equal(civil) {
 			t.Fatalf("%s became %s", civil, j.RunAt)
 		}
-		text, err := job.Format(j)
+		text, err := Format(j)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := job.Parse(job.Reminder, "x.md", text)
+		again, err := Parse(Reminder, "x.md", text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,11 +189,11 @@ func TestRunAtRoundTrip(t *testing.T) {
 func TestChainParent(t *testing.T) {
 	for lines, want := range map[string]string{"": "", "max-chain: 2": "a", "max-chain: 2; chain-parent: b": "b", "chain-parent: b": "b"} {
 		text := page(append([]string{"id: a", "run-at: \"2026-03-07T09:00:00Z\""}, strings.Split(lines, "; ")...)...)
-		j, err := job.Parse(job.Reminder, "x.md", []byte(text))
+		j, err := Parse(Reminder, "x.md", []byte(text))
 		if err != nil || j.ChainParent != want {
 			t.Errorf("%s: %q, %v", lines, j.ChainParent, err)
 		}
-		out, err := job.Format(j)
+		out, err := Format(j)
 		if want := strings.ReplaceAll(text, "\n\n", "\n"); string(out) != want || err != nil { // its own id is not written
 			t.Errorf("%v\n%s\nwant\n%s", err, out, want)
 		}
@@ -205,7 +203,7 @@ func TestChainParent(t *testing.T) {
 // A follow-up is the same reminder later: a field that it lost would be a right or a limit lost.
 func TestFollowUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		j := anyJob(job.Reminder).Filter(func(j job.Job) bool { return j.ChainDepth < j.MaxChain }).Draw(t, "job")
+		j := anyJob(Reminder).Filter(func(j Job) bool { return j.ChainDepth < j.MaxChain }).Draw(t, "job")
 		at := j.RunAt.Add(time.Hour)
 		next := j.FollowUp("next", at)
 		want := j
@@ -213,17 +211,17 @@ func TestFollowUp(t *testing.T) {
 		if !reflect.DeepEqual(next, want) {
 			t.Fatal(difference(next, want))
 		}
-		text, err := job.Format(next)
+		text, err := Format(next)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := job.Parse(job.Reminder, "", text)
+		again, err := Parse(Reminder, "", text)
 		if err != nil || difference(again, want) != "" {
 			t.Fatalf("%v\n%s", err, difference(again, want))
 		}
 	})
 	// that the first was written without an offset says nothing of the next
-	j, err := job.Parse(job.Reminder, "x.md", []byte(page("id: a", "run-at: 2026-03-07T09:00", "max-chain: 2")))
+	j, err := Parse(Reminder, "x.md", []byte(page("id: a", "run-at: 2026-03-07T09:00", "max-chain: 2")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func scalar[T comparable](
 	key, help string, at func(*Job) *T, get func(yamldoc.Value) (T, error), parse func(*Job) error,
 ) field {
 	return field{
-		key: key, kind: Text, help: help,
+		key: key, kind: scalarField, help: help,
 		read: func(j *Job, v yamldoc.Value) (err error) {
 			if *at(j), err = get(v); err == nil && parse != nil {
 				err = parse(j)
@@ -60,7 +60,7 @@ func list(key, help string, at func(*Job) *[]string, check ...func(string) error
 
 // parsed is a text that parse puts into the job.
 func parsed(key, help string, parse func(*Job, string) error, write func(Job) any) field {
-	return field{key: key, kind: Text, help: help, write: write, read: func(j *Job, v yamldoc.Value) error {
+	return field{key: key, kind: scalarField, help: help, write: write, read: func(j *Job, v yamldoc.Value) error {
 		s, err := v.Text()
 		if err == nil {
 			err = parse(j, s)
@@ -151,7 +151,7 @@ func description() field {
 // thinking comes in several spellings (True, 0100) and is kept in one.
 func thinking() field {
 	return field{
-		key: "thinking", kind: Text, help: "true, false, off, adaptive or a number of tokens",
+		key: "thinking", kind: scalarField, help: "true, false, off, adaptive or a number of tokens",
 		read: func(j *Job, v yamldoc.Value) error {
 			if on, err := v.Bool(); err == nil {
 				j.Thinking = strconv.FormatBool(on)

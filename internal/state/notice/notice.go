@@ -124,22 +124,19 @@ func (b Book) empty() bool {
 
 // edit changes the page under its lock and writes it only if change reports a change.
 func (b Book) edit(ctx context.Context, change func(*page) bool) error {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("notices"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	if err := b.renameFormer(); err != nil {
-		return err
-	}
-	p, err := store.ReadJSON[page](b.Disk, b.Home.Notices())
-	if err != nil || !change(&p) {
-		return err
-	}
-	if len(p.Seen) == 0 && len(p.Failures) == 0 {
-		return store.Remove(b.Home.Notices())
-	}
-	return store.WriteJSON(b.Home.Notices(), p, store.Synced)
+	return b.Disk.Locked(ctx, b.Home.Lock("notices"), func() error {
+		if err := b.renameFormer(); err != nil {
+			return err
+		}
+		p, err := store.ReadJSON[page](b.Disk, b.Home.Notices())
+		switch {
+		case err != nil || !change(&p):
+			return err
+		case len(p.Seen) == 0 && len(p.Failures) == 0:
+			return store.Remove(b.Home.Notices())
+		}
+		return store.WriteJSON(b.Home.Notices(), p, store.Synced)
+	})
 }
 
 func powerOfTen(n int) bool {

@@ -139,9 +139,6 @@ func (r Record) Unverified() bool {
 	return r.Verify == verifyFailed && (r.Outcome == Failed || r.Outcome == Timeout)
 }
 
-// AllToolsFailed reports whether the agent called tools and none of the calls succeeded.
-func (r Record) AllToolsFailed() bool { return r.ToolCalls > 0 && r.ToolErrors >= r.ToolCalls }
-
 // compaction is the result of the latest compaction of a session, kept until it has been reported to a turn of the
 // session.
 type compaction string

@@ -39,7 +39,7 @@ type stream struct {
 	trails map[string]*trail // of the runs on disk; nil: nothing more is expected of that run
 	listed time.Time         // modification time of the directory when it was listed
 	stable bool              // it had not changed since the time before
-	bad    int
+	Bad    int               // lines of events that were skipped because they cannot be read
 }
 
 // trail is a reader's position in one run.
@@ -57,9 +57,6 @@ const late = 2 * time.Minute
 func (b Book) Stream(since time.Time) *stream {
 	return &stream{book: b, since: since, trails: map[string]*trail{}}
 }
-
-// Bad returns how many lines of events were skipped because they cannot be read.
-func (s *stream) Bad() int { return s.bad }
 
 // Next yields what happened since the last call, in the order of time; within a run, in the order of its record. Runs that are
 // removed meanwhile are left out. An error of one run is yielded with its id, and the others go on; an error of the directory is
@@ -248,7 +245,7 @@ func (s *stream) events(t *trail) iter.Seq2[Event, error] {
 			t.offset += int64(len(raw))
 			if json.Unmarshal(raw, &e) != nil {
 				if len(strings.TrimSpace(string(raw))) > 0 {
-					s.bad++
+					s.Bad++
 				}
 				continue
 			}

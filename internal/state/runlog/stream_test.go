@@ -203,8 +203,8 @@ func TestStreamOfDamage(t *testing.T) {
 	}
 	d.write(ids[3], "events.jsonl", "nonsense\n\n"+line)
 	d.wants(s, "d:text=x")
-	if s.Bad() != 1 {
-		t.Errorf("%d bad lines, want 1", s.Bad())
+	if s.Bad != 1 {
+		t.Errorf("%d bad lines, want 1", s.Bad)
 	}
 	d.several("e")
 	d.wants(s, "e:run_started")

@@ -18,7 +18,7 @@ type Library struct{ Home paths.Dir }
 
 // Load reads every skill, by name. A bad one is among the faults and affects no other; only a directory that cannot be listed
 // is an error.
-func (l Library) Load() (skills []Skill, faults yamldoc.Faults, err error) {
+func (l Library) Load() (skills []skillFile, faults yamldoc.Faults, err error) {
 	names, err := l.names()
 	for _, name := range names {
 		s, err := l.read(name)
@@ -33,9 +33,9 @@ func (l Library) Load() (skills []Skill, faults yamldoc.Faults, err error) {
 }
 
 // Find reads one skill. Errors: *plaintext.Unknown, or the yamldoc.Faults of its file.
-func (l Library) Find(name string) (Skill, error) {
+func (l Library) Find(name string) (skillFile, error) {
 	if err := l.known(name); err != nil {
-		return Skill{}, err
+		return skillFile{}, err
 	}
 	return l.read(name)
 }
@@ -84,10 +84,10 @@ func (l Library) folder(name string) string { return filepath.Join(l.Home.Skills
 func shown(name string) string { return filepath.Join("skills", name, "SKILL.md") }
 
 // read reads one skill; the error is always a yamldoc.Faults.
-func (l Library) read(name string) (Skill, error) {
+func (l Library) read(name string) (skillFile, error) {
 	data, err := l.text(name)
 	if err != nil {
-		return Skill{}, err
+		return skillFile{}, err
 	}
 	s, err := Parse(name, shown(name), data)
 	s.Path = l.Home.Skill(name)

@@ -103,7 +103,7 @@ func TestFind(t *testing.T) {
 		"skills/pipe/SKILL.md": "|",
 	})
 	l := Library{Home: dir}
-	want := Skill{Name: "daily", Description: "Talks", Body: "Talk.", Path: dir.Skill("daily")}
+	want := skillFile{Name: "daily", Description: "Talks", Body: "Talk.", Path: dir.Skill("daily")}
 	if s, err := l.Find("daily"); err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, %v", s, err)
 	}

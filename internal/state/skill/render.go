@@ -49,7 +49,7 @@ type Renderer struct {
 // Render is the skill's body with each command replaced by what it printed: without control characters and white space at
 // the end, at most OutputLimit characters. What went wrong stands in its place, in brackets: a skill is always rendered.
 // Commands run one after the other, each once. When ctx ends, the rest is not run.
-func (r Renderer) Render(ctx context.Context, s Skill) string {
+func (r Renderer) Render(ctx context.Context, s skillFile) string {
 	r.Each, r.All = cmp.Or(r.Each, eachLimit), cmp.Or(r.All, allLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, r.All, errAll)
 	defer cancel()

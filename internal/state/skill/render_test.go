@@ -39,7 +39,7 @@ func fails(out, said string) func() (process.Result, error) {
 }
 
 func render(f fake, body string) string {
-	return Renderer{Run: f.run}.Render(context.Background(), Skill{Body: body})
+	return Renderer{Run: f.run}.Render(context.Background(), skillFile{Body: body})
 }
 
 func TestRender(t *testing.T) {
@@ -117,7 +117,7 @@ func TestRenderCalls(t *testing.T) {
 		}
 		return process.Result{}, nil
 	}}
-	r.Render(context.Background(), Skill{Body: "!`a 'b c' \"d\"` and !`e`"})
+	r.Render(context.Background(), skillFile{Body: "!`a 'b c' \"d\"` and !`e`"})
 	for i, argv := range [][]string{{"a", "b c", "d"}, {"e"}} {
 		if i >= len(calls) {
 			t.Fatalf("%d calls, want 2", len(calls))
@@ -145,7 +145,7 @@ func TestRenderPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("SECRET", "x")
-	got := r.Render(context.Background(), Skill{Body: "!`skills/x/run.sh '*'`\n!`./skills/x/gone`"})
+	got := r.Render(context.Background(), skillFile{Body: "!`skills/x/run.sh '*'`\n!`./skills/x/gone`"})
 	want := "*\n" + r.Dir + "\n0\n[command failed: exit status 3: gone wrong]\n[command not run: ./skills/x/gone: no such file or directory]"
 	if got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)
@@ -155,7 +155,7 @@ func TestRenderPrograms(t *testing.T) {
 func TestRenderHangingAndFlooding(t *testing.T) {
 	t.Parallel()
 	r := machine(t, 2*time.Second, 30*time.Second)
-	got := r.Render(context.Background(), Skill{Body: "!`sleep 100000`\n!`sh -c 'yes | head -n 100000; exec sleep 100000'`\n!`echo on`"})
+	got := r.Render(context.Background(), skillFile{Body: "!`sleep 100000`\n!`sh -c 'yes | head -n 100000; exec sleep 100000'`\n!`echo on`"})
 	flood := strings.TrimRight(strings.Repeat("y\n", 1000), "\n")
 	want := "[command timed out after 2s]\n" + flood + "\n[output cut at 2,000 characters]\n[command timed out after 2s]\non"
 	if got != want {
@@ -166,7 +166,7 @@ func TestRenderHangingAndFlooding(t *testing.T) {
 func TestRenderTogether(t *testing.T) {
 	t.Parallel()
 	r := machine(t, 30*time.Second, 2*time.Second)
-	got := r.Render(context.Background(), Skill{Body: "!`echo first` !`sleep 100000` !`echo last`"})
+	got := r.Render(context.Background(), skillFile{Body: "!`echo first` !`sleep 100000` !`echo last`"})
 	const late = "[command not finished: the commands of a skill have 2s together]"
 	if want := "first " + late + " " + late; got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)
@@ -181,7 +181,7 @@ func TestRenderCancelled(t *testing.T) {
 		cancel()
 		return process.Run(ctx, c)
 	}}
-	if got := r.Render(ctx, Skill{Body: "!`a` !`b`"}); ran != 2 || strings.Count(got, "[command not run: context canceled]") != 2 {
+	if got := r.Render(ctx, skillFile{Body: "!`a` !`b`"}); ran != 2 || strings.Count(got, "[command not run: context canceled]") != 2 {
 		t.Errorf("ran %d: %q", ran, got)
 	}
 }
@@ -195,7 +195,7 @@ func TestRenderedOnce(t *testing.T) {
 		got := render(fake{"x": prints(out), "a": fails(out, out)}, body+" !`x`"+body+"!`a`")
 		final := WithArguments(got, args)
 		for _, text := range []string{got, final} {
-			if left := (Skill{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
+			if left := (skillFile{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
 				t.Fatalf("%q holds %q", text, left)
 			}
 		}
@@ -210,14 +210,14 @@ func FuzzRender(f *testing.F) {
 	f.Add("!`a``b` ```!\nx\n```", "!", "`")
 	f.Add("$ARGUMENTS !`a 'b'`", "$ARGUMENTS \x1b[0m\xff", "!`c`")
 	f.Fuzz(func(t *testing.T, body, out, args string) {
-		s := Skill{Body: body}
+		s := skillFile{Body: body}
 		r := Renderer{Run: func(context.Context, process.Call) (process.Result, error) {
 			return process.Result{Out: []byte(out), Stderr: out, Status: len(out) % 2, End: "exit status 1"}, nil
 		}}
 		rendered := r.Render(context.Background(), s)
 		final := WithArguments(rendered, args)
 		for _, text := range []string{rendered, final} {
-			if left := (Skill{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
+			if left := (skillFile{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
 				t.Errorf("%q holds %q", text, left)
 			}
 		}

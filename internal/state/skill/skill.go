@@ -31,8 +31,8 @@ const (
 	maxCommands = 64      // of one skill; it has 30 s for all of them
 )
 
-// Skill is one SKILL.md.
-type Skill struct {
+// skillFile is one SKILL.md.
+type skillFile struct {
 	Name         string // of its directory
 	Description  string
 	AllowedTools []string // patterns of which only the form was checked
@@ -42,11 +42,11 @@ type Skill struct {
 
 // Parse reads a SKILL.md that stands in a directory called name. file stands for it in errors. The error is a yamldoc.Faults
 // with everything that is wrong.
-func Parse(name, file string, data []byte) (Skill, error) {
-	s := Skill{Name: name}
+func Parse(name, file string, data []byte) (skillFile, error) {
+	s := skillFile{Name: name}
 	page, faults, err := parse(name, "folder", file, data, s.fields())
 	if err != nil {
-		return Skill{}, err
+		return skillFile{}, err
 	}
 	s.Body = bodyOf(page)
 	s.Description = strings.TrimSpace(s.Description) // a block of text ends with a newline
@@ -60,7 +60,7 @@ func Parse(name, file string, data []byte) (Skill, error) {
 	return s, inOrder(faults)
 }
 
-func (s *Skill) fields() []yamldoc.Field {
+func (s *skillFile) fields() []yamldoc.Field {
 	return []yamldoc.Field{
 		text("description", &s.Description, notBlank),
 		tools("allowed-tools", &s.AllowedTools),
@@ -78,7 +78,7 @@ func (s *Skill) fields() []yamldoc.Field {
 }
 
 // Commands are the dynamic commands, as written, in their order; also those that are not run because they need a shell.
-func (s Skill) Commands() []string {
+func (s skillFile) Commands() []string {
 	var list []string
 	for _, p := range split(s.Body) {
 		if p.kind == command {

@@ -26,33 +26,33 @@ func lines(err error) string {
 func page(head ...string) string { return "---\n" + strings.Join(head, "\n") + "\n---\nDo it.\n" }
 
 func TestParse(t *testing.T) {
-	minimal := Skill{Name: "daily", Description: "Talks", Body: "Do it."}
-	with := func(change func(*Skill)) Skill {
+	minimal := skillFile{Name: "daily", Description: "Talks", Body: "Do it."}
+	with := func(change func(*skillFile)) skillFile {
 		s := minimal
 		change(&s)
 		return s
 	}
 	for name, tc := range map[string]struct {
 		text string
-		want Skill
+		want skillFile
 	}{
 		"minimal": {page("description: Talks"), minimal},
 		"named":   {page("name: daily", "description: Talks"), minimal},
 		"public keys": {page("description: Talks", "license: MIT", "version: 1.0", "compatibility: any", "metadata: {author: me, v: [1]}",
 			"model: opus", "effort: high", "paths: [src/**]", "user-invocable: false", "disable-model-invocation: true"), minimal},
 		"when to use": {page("description: Talks", "when_to_use: Mornings"), minimal},
-		"folded":      {page("description: >", "  Talks", "  a lot"), with(func(s *Skill) { s.Description = "Talks a lot" })},
+		"folded":      {page("description: >", "  Talks", "  a lot"), with(func(s *skillFile) { s.Description = "Talks a lot" })},
 		"hint":        {page("description: Talks", "argument-hint: [file, depth]"), minimal},
 		"hint text":   {page("description: Talks", `argument-hint: "[file] [depth]"`), minimal},
 		"tools": {page("description: Talks", "allowed-tools: Read, Grep  Bash(git diff *),mcp__a__b* Bash(x (y) z)"),
-			with(func(s *Skill) {
+			with(func(s *skillFile) {
 				s.AllowedTools = []string{"Read", "Grep", "Bash(git diff *)", "mcp__a__b*", "Bash(x (y) z)"}
 			})},
 		"tools in a list": {page("description: Talks", "allowed_tools:", "  - Read", "  - Bash(git diff, *)"),
-			with(func(s *Skill) { s.AllowedTools = []string{"Read", "Bash(git diff, *)"} })},
-		"no tools": {page("description: Talks", "allowed-tools: []"), with(func(s *Skill) { s.AllowedTools = []string{} })},
-		"windows":  {"\ufeff---\r\ndescription: Talks\r\n---\r\n\r\nDo\r\nit.\r\n", with(func(s *Skill) { s.Body = "Do\nit." })},
-		"fences":   {"---\ndescription: Talks\n---\na\n---\nb", with(func(s *Skill) { s.Body = "a\n---\nb" })},
+			with(func(s *skillFile) { s.AllowedTools = []string{"Read", "Bash(git diff, *)"} })},
+		"no tools": {page("description: Talks", "allowed-tools: []"), with(func(s *skillFile) { s.AllowedTools = []string{} })},
+		"windows":  {"\ufeff---\r\ndescription: Talks\r\n---\r\n\r\nDo\r\nit.\r\n", with(func(s *skillFile) { s.Body = "Do\nit." })},
+		"fences":   {"---\ndescription: Talks\n---\na\n---\nb", with(func(s *skillFile) { s.Body = "a\n---\nb" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse("daily", "f.md", []byte(tc.text))
@@ -121,7 +121,7 @@ func TestCommands(t *testing.T) {
 		"with a shell":    {"!`a | b`", []string{"a | b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (Skill{Body: tc.body}).Commands(); !slices.Equal(got, tc.want) {
+			if got := (skillFile{Body: tc.body}).Commands(); !slices.Equal(got, tc.want) {
 				t.Errorf("%q: %q, want %q", tc.body, got, tc.want)
 			}
 		})
