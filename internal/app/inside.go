@@ -64,14 +64,14 @@ func (h Home) InProgress(id string) (*runlog.Run, error) {
 
 // Tools returns the tools of the run that OLLIM_RUN names, which must be in progress, for a process that serves them for some
 // time: each use follows the settings as they are then.
-func (a *App) Tools() (*LiveTools, error) {
-	l := &LiveTools{app: a}
+func (a *App) Tools() (*liveTools, error) {
+	l := &liveTools{app: a}
 	_, err := l.current()
 	return l, err
 }
 
-// LiveTools is the tools of one run. It may be used from several goroutines at once.
-type LiveTools struct {
+// liveTools is the tools of one run. It may be used from several goroutines at once.
+type liveTools struct {
 	app *App
 
 	mu  sync.Mutex
@@ -80,7 +80,7 @@ type LiveTools struct {
 }
 
 // current returns the tools by the present settings. Where those cannot be had it returns the last ones with the error.
-func (l *LiveTools) current() (*tools.Set, error) {
+func (l *liveTools) current() (*tools.Set, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h, err := l.app.Home()
@@ -95,14 +95,14 @@ func (l *LiveTools) current() (*tools.Set, error) {
 }
 
 // List returns the tools that the run may use.
-func (l *LiveTools) List() []engine.Tool { return l.now().List() }
+func (l *liveTools) List() []engine.Tool { return l.now().List() }
 
 // Call runs one tool.
-func (l *LiveTools) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
+func (l *liveTools) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	return l.now().Call(ctx, name, input)
 }
 
-func (l *LiveTools) now() *tools.Set {
+func (l *liveTools) now() *tools.Set {
 	set, err := l.current()
 	if err != nil {
 		l.app.warn(err.Error())

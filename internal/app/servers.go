@@ -120,8 +120,8 @@ func withoutKeys(env []string) []string {
 	})
 }
 
-// ServerTools is the tools of one MCP server as the engine of another process has them. Failures go to the run's record.
-type ServerTools struct {
+// serverTools is the tools of one MCP server as the engine of another process has them. Failures go to the run's record.
+type serverTools struct {
 	ctx    context.Context
 	client *mcpclient.Client
 	set    *tools.Set // of the run
@@ -131,7 +131,7 @@ type ServerTools struct {
 // ServerTools returns the tools of a server for the run that OLLIM_RUN names. It offers those that the patterns name. The hook decides
 // each use before it gets here; a program that a command of the agent starts gets here without it, and no further than the hook
 // would let it.
-func (a *App) ServerTools(ctx context.Context, name string, patterns []string) (*ServerTools, error) {
+func (a *App) ServerTools(ctx context.Context, name string, patterns []string) (*serverTools, error) {
 	h, err := a.Home()
 	if err != nil {
 		return nil, err
@@ -143,20 +143,20 @@ func (a *App) ServerTools(ctx context.Context, name string, patterns []string) (
 	socket, _ := a.Lookup(engine.SocketVariable)
 	run := engine.Run{ID: set.Run.ID, Socket: socket}
 	if a.run == nil {
-		return &ServerTools{ctx, h.server(name, patterns, run), set, a.warn}, nil
+		return &serverTools{ctx, h.server(name, patterns, run), set, a.warn}, nil
 	}
 	run.Vars = a.run.Vars // this process is not sealed, but the run is
-	return &ServerTools{ctx, sealed(h.server(name, patterns, run), a.run.Seal, set.Protected(), set.Roots()[1:]), set, a.warn}, nil
+	return &serverTools{ctx, sealed(h.server(name, patterns, run), a.run.Seal, set.Protected(), set.Roots()[1:]), set, a.warn}, nil
 }
 
 // List returns the server's tools. It starts the server if they are not known.
-func (s *ServerTools) List() []engine.Tool {
+func (s *serverTools) List() []engine.Tool {
 	defer s.report()
 	return s.client.List(s.ctx)
 }
 
 // Call uses a tool of the server.
-func (s *ServerTools) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
+func (s *serverTools) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	full := "mcp__" + s.client.Server.Name + "__" + name
 	if ok, err := s.set.Has(full); err != nil || !ok {
 		return engine.ToolResult{Text: full + ": this tool is not allowed here", IsError: true}
@@ -166,9 +166,9 @@ func (s *ServerTools) Call(ctx context.Context, name string, input json.RawMessa
 }
 
 // Close ends the server.
-func (s *ServerTools) Close() { s.client.Close() }
+func (s *serverTools) Close() { s.client.Close() }
 
-func (s *ServerTools) report() {
+func (s *serverTools) report() {
 	for _, reason := range s.client.Failures() {
 		e := runlog.Event{Type: runlog.ServerFailed, Tool: s.client.Server.Name, Text: reason, IsError: true}
 		if err := s.set.Run.Event(context.WithoutCancel(s.ctx), e); err != nil {

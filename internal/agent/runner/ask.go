@@ -111,14 +111,14 @@ func (r *Runner) question(id string, q Question, o Options) Spec {
 			"and nothing besides:\n" + q.Schema.Source())
 	}
 	return Spec{
-		Identity: Identity{Kind: kindAsk, ID: id, Path: q.Root},
+		Identity: identity{Kind: kindAsk, ID: id, Path: q.Root},
 		Input:    prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Engine:   choice{Name: o.Engine, Model: o.Model},
-		Policy: Policy{
+		Policy: rights{
 			System: system, Tools: append(policy.DefaultAsk(), q.Tools...), Root: q.Root, Dirs: q.Dirs, Update: job.Blocked,
 			Owner: o.Owner, Awaited: true,
 		},
-		Limits:  Limits{Time: turnLimit, Cost: q.MaxCost, Typed: o.Owner, Turns: q.MaxTurns, Patience: askPatience},
+		Limits:  limits{Time: turnLimit, Cost: q.MaxCost, Typed: o.Owner, Turns: q.MaxTurns, Patience: askPatience},
 		Observe: o.Observe,
 	}
 }

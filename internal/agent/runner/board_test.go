@@ -44,11 +44,11 @@ func (board) Event() session.Kind { return "board" }
 // post is a message on a board, and its answer goes to the board.
 func (b board) post(text string, to outbox.Sender) Spec {
 	return Spec{
-		Identity:     Identity{Kind: "board", ID: b.Key()},
+		Identity:     identity{Kind: "board", ID: b.Key()},
 		Input:        prompt.Input{Task: prompt.Task{Tag: "board:" + b.topic, Body: text, Background: true}},
 		Conversation: b,
-		Policy:       Policy{System: prompt.SystemAlone, Deliver: true},
-		Limits:       Limits{Time: turnLimit},
+		Policy:       rights{System: prompt.SystemAlone, Deliver: true},
+		Limits:       limits{Time: turnLimit},
 		Sender:       to,
 	}
 }

@@ -71,7 +71,7 @@ func (r *Runner) Clear(ctx context.Context) error {
 func (r *Runner) CompactSession(ctx context.Context, routine, instructions string, o Options) (runlog.Record, error) {
 	s, err := r.mainTurn(kindSession, o)
 	if routine != "" {
-		s.Identity = Identity{Kind: kindSession, ID: routine, Path: routine}
+		s.Identity = identity{Kind: kindSession, ID: routine, Path: routine}
 		s.Conversation = conversation.Routine{Sessions: r.Sessions, ID: routine}
 		s.Policy.System = prompt.SystemAlone
 		s.Policy.Tools, _, err = r.patterns(true)
@@ -86,12 +86,12 @@ func (r *Runner) CompactSession(ctx context.Context, routine, instructions strin
 func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
 	own, _, err := r.patterns(false)
 	return Spec{
-		Identity:     Identity{Kind: kind, ID: session.MainKey, Path: session.MainKey},
+		Identity:     identity{Kind: kind, ID: session.MainKey, Path: session.MainKey},
 		Input:        prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Conversation: &conversation.Main{Sessions: r.Sessions},
 		Engine:       choice{Name: o.Engine, Model: o.Model, Thinking: "true"},
-		Policy:       Policy{System: prompt.SystemMain(r.profile()), Tools: own, AllowPing: true, Update: job.OnPing, Owner: o.Owner},
-		Limits:       Limits{Time: turnLimit},
+		Policy:       rights{System: prompt.SystemMain(r.profile()), Tools: own, AllowPing: true, Update: job.OnPing, Owner: o.Owner},
+		Limits:       limits{Time: turnLimit},
 		Observe:      o.Observe,
 	}, err
 }
@@ -129,12 +129,12 @@ func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, 
 	system, err := r.channelPrompt()
 	c := &conversation.Channel{Book: r.Channels, Name: name, Zone: r.Zone}
 	record, err := r.runTurn(ctx, Spec{
-		Identity:     Identity{Kind: kindChannel, ID: name.String(), Path: name.String(), Answers: slices.DeleteFunc([]string{m.Source}, func(id string) bool { return id == "" })},
+		Identity:     identity{Kind: kindChannel, ID: name.String(), Path: name.String(), Answers: slices.DeleteFunc([]string{m.Source}, func(id string) bool { return id == "" })},
 		Input:        prompt.Input{Task: prompt.Task{Body: m.Text}, Piped: prompt.Piped{Text: o.Input, Files: m.Attachments}},
 		Conversation: c,
 		Engine:       choice{Name: o.Engine, Model: o.Model, Thinking: "off"},
-		Policy:       Policy{System: system, Tools: r.Channel.AllowedTools, Update: job.Blocked, Awaited: true},
-		Limits:       Limits{Time: channelLimit, Patience: askPatience},
+		Policy:       rights{System: system, Tools: r.Channel.AllowedTools, Update: job.Blocked, Awaited: true},
+		Limits:       limits{Time: channelLimit, Patience: askPatience},
 		Observe:      o.Observe,
 	}, err)
 	return record, errors.Join(err, c.Unsaved())

@@ -28,16 +28,16 @@ import (
 func (f *fire) spec() Spec {
 	j, o := f.job, f.options
 	s := Spec{
-		Identity: Identity{
+		Identity: identity{
 			Run: f.run, Kind: string(j.Kind), ID: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
 			Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil,
 		},
 		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
-		Policy: Policy{
+		Policy: rights{
 			Dirs: j.Roots(f.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},
-		Limits:  Limits{Time: j.Timeout, Cost: j.MaxCost, Again: f.again()},
+		Limits:  limits{Time: j.Timeout, Cost: j.MaxCost, Again: f.again()},
 		Duties:  []duty{report, f.verify, enterFork},
 		Origin:  f,
 		Observe: o.Observe,

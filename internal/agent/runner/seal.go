@@ -146,7 +146,7 @@ func (w *work) refused(list *confine.List) (all []string) {
 
 // Seals returns what the kernel has for the seal of a job that an engine runs, or why such a job is not sealed. The error says why it is refused.
 func (r *Runner) Seals(j job.Job) (abi int, why string, err error) {
-	return r.support(r.complete(Spec{Engine: choice{Name: j.Engine}, Policy: Policy{Seal: sealOf(j)}}))
+	return r.support(r.complete(Spec{Engine: choice{Name: j.Engine}, Policy: rights{Seal: sealOf(j)}}))
 }
 
 // sealOf returns what a job asks of the seal.

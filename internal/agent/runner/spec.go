@@ -20,12 +20,12 @@ import (
 
 // Spec is one thing to run: for whom, what is said, in which conversation, with which rights and within which limits.
 type Spec struct {
-	Identity     Identity
+	Identity     identity
 	Input        prompt.Input // without what Run adds: the time, updates, the ping budget
 	Conversation conversation.Conversation
 	Engine       choice
-	Policy       Policy
-	Limits       Limits
+	Policy       rights
+	Limits       limits
 	Duties       []duty        // what must hold before the run may end
 	Origin       origin        // nil: an automatic turn without a job
 	Sender       outbox.Sender // how the owner hears of it; nil: as configured
@@ -34,8 +34,8 @@ type Spec struct {
 	Compact      string // instructions: there is no turn, the conversation's session is compacted
 }
 
-// Identity is what tags, locks and the record call the run.
-type Identity struct {
+// identity is what tags, locks and the record call the run.
+type identity struct {
 	Run         string // its id; "": a new one
 	Kind        string // routine, reminder, chat, ask, …
 	ID          string // of the job, or of what has runs like one: main
@@ -58,8 +58,8 @@ type choice struct {
 	Transcribe bool   // the conversation is kept as a transcript whatever engine holds it
 }
 
-// Policy is what the agent may use, and what becomes of what it says.
-type Policy struct {
+// rights are what the agent may use, and what becomes of what it says.
+type rights struct {
 	System    string   // the system prompt
 	Tools     []string // the patterns in force
 	Offered   []string // more patterns whose tools the model is shown; what is not in force is refused when called
@@ -74,8 +74,8 @@ type Policy struct {
 	Deliver   bool        // the final text is sent to the owner
 }
 
-// Limits bound the run. A zero is no limit of its own.
-type Limits struct {
+// limits bound the run. A zero is no limit of its own.
+type limits struct {
 	Time     time.Duration
 	Cost     float64       // USD
 	Turns    int           // answers of the model
@@ -142,7 +142,7 @@ func (r *Runner) runTurn(ctx context.Context, s Spec, wrong error) (runlog.Recor
 // turnOrigin is the origin of a run that is no job's.
 type turnOrigin struct {
 	runner   *Runner
-	identity Identity
+	identity identity
 	owner    bool
 	wrong    error
 }

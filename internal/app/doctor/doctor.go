@@ -42,7 +42,7 @@ type Doctor struct {
 	Entries func(ctx context.Context, scheduler string) (Entries, error)
 
 	// Probe reads what a check learns from the machine.
-	Probe Probe
+	Probe probe
 }
 
 // check is one check. look returns what is well; it is not reported beside a fault, nor if it is "".

@@ -19,15 +19,15 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Probe reads what checks learn from the machine; a nil function is the machine's own.
-type Probe struct {
-	Space  func(dir string) (Space, error) // of the file system
-	Mounts func() ([]byte, error)          // as in /proc/self/mountinfo
-	Units  func(name string) bool          // reports whether systemd has a system unit
+// probe reads what checks learn from the machine; a nil function is the machine's own.
+type probe struct {
+	Space  func(dir string) (freeSpace, error) // of the file system
+	Mounts func() ([]byte, error)              // as in /proc/self/mountinfo
+	Units  func(name string) bool              // reports whether systemd has a system unit
 }
 
-// Space is what is left of a file system.
-type Space struct {
+// freeSpace is what is left of a file system.
+type freeSpace struct {
 	Bytes uint64 // free for this user
 	Files uint64 // inodes that are free
 	Inode bool   // it counts inodes
@@ -73,10 +73,10 @@ func (e *examination) disk(context.Context) string {
 	return "writable"
 }
 
-func left(dir string) (Space, error) {
+func left(dir string) (freeSpace, error) {
 	var s syscall.Statfs_t
 	err := syscall.Statfs(dir, &s)
-	return Space{Bytes: s.Bavail * uint64(s.Bsize), Files: s.Ffree, Inode: s.Files > 0}, err //nolint:gosec // a size is positive
+	return freeSpace{Bytes: s.Bavail * uint64(s.Bsize), Files: s.Ffree, Inode: s.Files > 0}, err //nolint:gosec // a size is positive
 }
 
 // zone looks at the variables that name a zone. The zones of the settings and of jobs were checked when they were read.

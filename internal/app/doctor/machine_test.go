@@ -52,17 +52,17 @@ func TestMachine(t *testing.T) {
 	t.Parallel()
 	const plenty = 10 << 30
 	for name, tc := range map[string]struct {
-		probe        Probe
+		probe        probe
 		result, what string
 	}{
-		"healthy":       {Probe{Space: space(plenty, 1_000_000)}, "", ""},
-		"full":          {Probe{Space: space(1<<20, 1_000_000)}, Fail, "disk"},
-		"nearly full":   {Probe{Space: space(100<<20, 1_000_000)}, Warn, "disk"},
-		"few inodes":    {Probe{Space: space(plenty, 7)}, Warn, "disk"},
-		"no inodes":     {Probe{Space: func(string) (Space, error) { return Space{Bytes: plenty}, nil }}, "", ""},
-		"unknown space": {Probe{Space: func(string) (Space, error) { return Space{}, errors.New("no such call") }}, Fail, "disk"},
-		"NFS":           {Probe{Space: space(plenty, 1_000_000), Mounts: mounted("nfs server:/ rw,nolock")}, Warn, "locks"},
-		"good NFS":      {Probe{Space: space(plenty, 1_000_000), Mounts: mounted("nfs server:/ rw,local_lock=none")}, "", ""},
+		"healthy":       {probe{Space: space(plenty, 1_000_000)}, "", ""},
+		"full":          {probe{Space: space(1<<20, 1_000_000)}, Fail, "disk"},
+		"nearly full":   {probe{Space: space(100<<20, 1_000_000)}, Warn, "disk"},
+		"few inodes":    {probe{Space: space(plenty, 7)}, Warn, "disk"},
+		"no inodes":     {probe{Space: func(string) (freeSpace, error) { return freeSpace{Bytes: plenty}, nil }}, "", ""},
+		"unknown space": {probe{Space: func(string) (freeSpace, error) { return freeSpace{}, errors.New("no such call") }}, Fail, "disk"},
+		"NFS":           {probe{Space: space(plenty, 1_000_000), Mounts: mounted("nfs server:/ rw,nolock")}, Warn, "locks"},
+		"good NFS":      {probe{Space: space(plenty, 1_000_000), Mounts: mounted("nfs server:/ rw,local_lock=none")}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +110,7 @@ func TestStart(t *testing.T) {
 	} {
 		e := &examination{Doctor: Doctor{
 			App:   &app.App{Machine: app.Machine{Lookup: func(string) (string, bool) { return "/home/x", true }}},
-			Probe: Probe{Units: func(name string) bool { return slices.Contains(strings.Fields(tc.units), name) }},
+			Probe: probe{Units: func(name string) bool { return slices.Contains(strings.Fields(tc.units), name) }},
 		}}
 		e.home.Dir = paths.Dir(tc.dir)
 		if got := e.start("webhook serve", "ollim-webhook", ".socket", ".service"); got != tc.want {
@@ -119,8 +119,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-func space(bytes, files uint64) func(string) (Space, error) {
-	return func(string) (Space, error) { return Space{Bytes: bytes, Files: files, Inode: true}, nil }
+func space(bytes, files uint64) func(string) (freeSpace, error) {
+	return func(string) (freeSpace, error) { return freeSpace{Bytes: bytes, Files: files, Inode: true}, nil }
 }
 
 // mounted is a root file system of that type, source and options.
