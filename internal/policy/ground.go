@@ -111,18 +111,13 @@ type lookup func(path string) (fs.FileInfo, error)
 
 // remembering returns an os.Lstat that looks at a path once.
 func remembering() lookup {
-	type answer struct {
-		info fs.FileInfo
-		err  error
-	}
-	seen := map[string]answer{}
+	seen := map[string]lookup{}
 	return func(path string) (fs.FileInfo, error) {
-		a, known := seen[path]
-		if !known {
-			a.info, a.err = os.Lstat(path)
-			seen[path] = a
+		if seen[path] == nil {
+			info, err := os.Lstat(path)
+			seen[path] = func(string) (fs.FileInfo, error) { return info, err }
 		}
-		return a.info, a.err
+		return seen[path](path)
 	}
 }
 

@@ -11,7 +11,10 @@ func (t *Table) WaitAtMost(ctx context.Context, path string, limit time.Duration
 }
 
 // Hung reports whether a WaitShort has timed out on the holder of the lock at path.
-func (t *Table) Hung(path string) bool { return t.hung(key{path: path}) }
+func (t *Table) Hung(path string) (hung bool) {
+	_, hung = t.look(key{path: path})
+	return hung
+}
 
 // Waiters returns the number of waiters for the lock at path.
 func (t *Table) Waiters(path string) (n int) {

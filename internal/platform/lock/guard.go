@@ -28,7 +28,7 @@ func guard(l locker, err error) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Guard{Held{l}, l.(descriptor).f}, nil
+	return &Guard{Held{l}, l.(descriptor).File}, nil
 }
 
 // Delete removes the lock file and releases the guard. A waiter creates a new file.
@@ -77,7 +77,7 @@ func ReadNote(path string) string {
 }
 
 // descriptor is an open file that implements locker.
-type descriptor struct{ f *os.File }
+type descriptor struct{ *os.File }
 
 func (d descriptor) TryLock() (bool, error) {
 	err := d.flock(syscall.LOCK_EX | syscall.LOCK_NB)
@@ -87,17 +87,15 @@ func (d descriptor) TryLock() (bool, error) {
 	return err == nil, err
 }
 
-func (d descriptor) Stat() (os.FileInfo, error) { return d.f.Stat() }
-
 func (d descriptor) Lock() error { return d.flock(syscall.LOCK_EX) }
 
 func (d descriptor) Unlock() error {
-	return errors.Join(d.flock(syscall.LOCK_UN), d.f.Close())
+	return errors.Join(d.flock(syscall.LOCK_UN), d.Close())
 }
 
 // flock uses SyscallConn, because Fd would put the file into blocking mode.
 func (d descriptor) flock(how int) error {
-	conn, err := d.f.SyscallConn()
+	conn, err := d.SyscallConn()
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (t *Table) waitAtMost(ctx context.Context, path string, limit time.Duration
 	if l, err := t.now(ctx, key{path: path}); !errors.Is(err, ErrBusy) || ctx.Err() != nil {
 		return held(l, err) // without a timer: most locks are free
 	}
-	if t.hung(key{path: path}) {
+	if _, hung := t.look(key{path: path}); hung {
 		limit = hungWait
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHung)
@@ -92,7 +92,7 @@ func (t *Table) wait(ctx context.Context, k key) (locker, error) {
 
 // now takes the lock if it is free and nobody waits for it; else the error wraps ErrBusy.
 func (t *Table) now(ctx context.Context, k key) (locker, error) {
-	if t != nil && t.queued(k) && ctx.Err() == nil {
+	if queued, _ := t.look(k); queued && ctx.Err() == nil {
 		return nil, fmt.Errorf("%s: %w", k.path, ErrBusy)
 	}
 	l, err := k.take(tryOnce)
@@ -102,22 +102,15 @@ func (t *Table) now(ctx context.Context, k key) (locker, error) {
 	return l, err
 }
 
-// queued reports whether the lock has waiters; then a later caller must not take it first.
-func (t *Table) queued(k key) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	q := t.queues[k]
-	return q != nil && len(q.waiters) > 0
-}
-
-func (t *Table) hung(k key) bool {
+// look reports whether the lock has waiters, before which no later caller may take it, and whether its holder hangs.
+func (t *Table) look(k key) (queued, hung bool) {
 	if t == nil {
-		return false
+		return false, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q := t.queues[k]
-	return q != nil && q.hung
+	return q != nil && len(q.waiters) > 0, q != nil && q.hung
 }
 
 func (t *Table) join(k key, waiter chan grant) {

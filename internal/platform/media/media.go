@@ -22,8 +22,8 @@ import (
 	_ "golang.org/x/image/webp"
 )
 
-// PDF is the media type of PDF files.
-const PDF = "application/pdf"
+// pdf is the media type of PDF files.
+const pdf = "application/pdf"
 
 // IsImage reports whether every service takes a media type as an image.
 func IsImage(kind string) bool {
@@ -35,7 +35,7 @@ func IsImage(kind string) bool {
 }
 
 // IsSeen reports whether a model can see files of a media type as they are.
-func IsSeen(kind string) bool { return IsImage(kind) || kind == PDF }
+func IsSeen(kind string) bool { return IsImage(kind) || kind == pdf }
 
 // IsText reports whether a media type is a text.
 func IsText(kind string) bool { return strings.HasPrefix(kind, "text/") }
@@ -66,7 +66,7 @@ type Facts struct {
 
 // Look returns the facts of an image or a PDF. The error is that of an image that cannot be decoded.
 func Look(kind string, content []byte) (Facts, error) {
-	if kind == PDF {
+	if kind == pdf {
 		return Facts{Pages: pages(content)}, nil
 	}
 	config, _, err := image.DecodeConfig(bytes.NewReader(content))
@@ -110,7 +110,7 @@ func (f Facts) Tokens(kind string) int {
 		pixels  = 750  // of an image, to a token
 		most    = 4784 // of an image: it is scaled down
 	)
-	if kind == PDF {
+	if kind == pdf {
 		return perPage * max(1, f.Pages)
 	}
 	if tokens := f.Width * f.Height / pixels; tokens > 0 {

@@ -1,4 +1,4 @@
-package media_test
+package media
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/ollim/ollim/internal/platform/media"
 )
 
 // pictures are images of 3 x 2 pixels, by media type.
@@ -39,23 +37,23 @@ func pictures(t testing.TB) map[string][]byte {
 
 func TestType(t *testing.T) {
 	for kind, content := range pictures(t) {
-		if got := media.Type(content); got != kind || !media.IsImage(got) || !media.IsSeen(got) {
+		if got := Type(content); got != kind || !IsImage(got) || !IsSeen(got) {
 			t.Errorf("%s: %s", kind, got)
 		}
-		f, err := media.Look(kind, content)
+		f, err := Look(kind, content)
 		if err != nil || f.Width != 3 || f.Height != 2 || f.Tokens(kind) <= 0 {
 			t.Errorf("%s: %+v, %v", kind, f, err)
 		}
-		if _, err := media.Look(kind, content[:12]); err == nil {
+		if _, err := Look(kind, content[:12]); err == nil {
 			t.Errorf("%s: its beginning alone could be read", kind)
 		}
 	}
 	for content, want := range map[string]string{
 		"": "text/plain", "hello\n": "text/plain", "<html>hi": "text/plain", "<?xml?>": "text/plain", "Grüße": "text/plain",
 		strings.Repeat("x", 600) + "\xc3": "text/plain", "caf\xe9 au": "application/octet-stream", "a\x00b": "application/octet-stream",
-		"%PDF-1.4\n": media.PDF, "PK\x03\x04": "application/zip", strings.Repeat("x", 600) + "\x00": "application/octet-stream",
+		"%PDF-1.4\n": pdf, "PK\x03\x04": "application/zip", strings.Repeat("x", 600) + "\x00": "application/octet-stream",
 	} {
-		if got := media.Type([]byte(content)); got != want {
+		if got := Type([]byte(content)); got != want {
 			t.Errorf("%.20q: %s, want %s", content, got, want)
 		}
 	}
@@ -76,41 +74,41 @@ func TestPages(t *testing.T) {
 		"%PDF-1.7\n9 0 obj<</Type/ObjStm/N 2/Filter/FlateDecode>>stream\r\n" + packed.String() + "\r\nendstream": 7,
 		"%PDF-1.7\n9 0 obj<</Type/ObjStm>>\nstream\nnot packed":                                                  0,
 	} {
-		if f, err := media.Look(media.PDF, []byte(content)); err != nil || f.Pages != want {
+		if f, err := Look(pdf, []byte(content)); err != nil || f.Pages != want {
 			t.Errorf("%.60q: %+v, %v, want %d pages", content, f, err, want)
 		}
 	}
 }
 
 func TestLimits(t *testing.T) {
-	long, small := media.Facts{Width: 2100, Height: 10}, media.Facts{Width: 10, Height: 10}
-	load := media.Load{Limits: media.Anthropic(200_000)}
+	long, small := Facts{Width: 2100, Height: 10}, Facts{Width: 10, Height: 10}
+	load := Load{Limits: Anthropic(200_000)}
 	for i := range 20 {
 		if err := load.Add("image/png", 100, long); err != nil {
 			t.Fatalf("%d: %v", i, err)
 		}
 	}
-	for _, f := range []media.Facts{long, small} {
+	for _, f := range []Facts{long, small} {
 		if err := load.Add("image/png", 100, f); err == nil || !strings.Contains(err.Error(), "21 images, the largest 2100 pixels") {
 			t.Errorf("%v", err)
 		}
 	}
-	if err := load.Add(media.PDF, 100, media.Facts{Pages: 80}); err != nil {
+	if err := load.Add(pdf, 100, Facts{Pages: 80}); err != nil {
 		t.Error(err)
 	}
 	for size, tc := range map[int]struct {
 		kind, want string
-		facts      media.Facts
+		facts      Facts
 		window     int
 	}{
-		1:         {media.PDF, "the PDF has 101 pages; the service takes 100", media.Facts{Pages: 101}, 0},
-		2:         {media.PDF, "", media.Facts{Pages: 101}, 1_000_000},
+		1:         {pdf, "the PDF has 101 pages; the service takes 100", Facts{Pages: 101}, 0},
+		2:         {pdf, "", Facts{Pages: 101}, 1_000_000},
 		3_932_160: {"image/gif", "", small, 0},
 		3_932_161: {"image/gif", "3932161 bytes; the service takes 3932160 (5.2 MB in base64)", small, 0},
-		4:         {"image/png", "10 x 8001 pixels; the service takes 8000 x 8000", media.Facts{Width: 10, Height: 8001}, 0},
-		23 << 20:  {media.PDF, "the file has 24117248 bytes; the service takes 23592960", media.Facts{}, 0},
+		4:         {"image/png", "10 x 8001 pixels; the service takes 8000 x 8000", Facts{Width: 10, Height: 8001}, 0},
+		23 << 20:  {pdf, "the file has 24117248 bytes; the service takes 23592960", Facts{}, 0},
 	} {
-		err := (&media.Load{Limits: media.Anthropic(tc.window)}).Add(tc.kind, size, tc.facts)
+		err := (&Load{Limits: Anthropic(tc.window)}).Add(tc.kind, size, tc.facts)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%d: %v, want %q", size, err, tc.want)
 		}
@@ -125,16 +123,16 @@ func FuzzType(f *testing.F) {
 	}
 	f.Add([]byte("%PDF-1.7\n<</Type/ObjStm>>stream\nx<</Type/Pages/Count 999999>>"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		kind := media.Type(content)
+		kind := Type(content)
 		whole := false // apart from a character that is cut off at the end
 		for cut := range utf8.UTFMax {
 			whole = whole || utf8.Valid(content[:max(0, len(content)-cut)])
 		}
-		if media.IsText(kind) && (bytes.IndexByte(content, 0) >= 0 || !whole) {
+		if IsText(kind) && (bytes.IndexByte(content, 0) >= 0 || !whole) {
 			t.Errorf("%q is no text", content)
 		}
-		if media.IsSeen(kind) {
-			if facts, err := media.Look(kind, content); err == nil && (facts.Pages < 0 || facts.Tokens(kind) <= 0) {
+		if IsSeen(kind) {
+			if facts, err := Look(kind, content); err == nil && (facts.Pages < 0 || facts.Tokens(kind) <= 0) {
 				t.Errorf("%+v", facts)
 			}
 		}
