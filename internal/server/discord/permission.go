@@ -2,8 +2,9 @@ package discord
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
+	"maps"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,18 +30,12 @@ const (
 // the conversation is cleared.
 type permissions struct {
 	mu      sync.Mutex
-	always  map[string]bool // patterns
-	waiting map[string]*waiting
+	always  map[string]bool         // patterns
+	waiting map[string]chan verdict // by the id of a question, and by that of the message that asks it
 }
 
 // askTime is how long it may take to send a question.
 const askTime = 10 * time.Second
-
-// waiting is one such question.
-type waiting struct {
-	message string // "" until it is sent
-	answer  chan verdict
-}
 
 // Permit returns the Permit of a runner.Observer that asks the owner in a channel. No answer until the context ends is no.
 func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event) bool {
@@ -48,8 +43,9 @@ func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event
 		if x.permissions.isAllowed(use.Text) {
 			return true
 		}
-		id, w := x.permissions.begin()
-		defer x.permissions.end(id)
+		id, answer := strconv.FormatUint(rand.Uint64(), 16), make(chan verdict, 1) // no earlier process, of which buttons may be left, has used the id
+		x.permissions.await(id, answer)
+		defer x.permissions.end(answer)
 		asks := "The agent wants to use " + inSpan(use.Text) + ". Allow it?"
 		sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime) // else it could be sent and stay as it is
 		defer cancel()
@@ -65,10 +61,10 @@ func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event
 			x.Warn("discord: the owner cannot be asked: " + err.Error())
 			return false
 		}
-		x.permissions.sent(w, m.ID)
+		x.permissions.await(m.ID, answer)
 		var outcome verdict
 		select {
-		case outcome = <-w.answer:
+		case outcome = <-answer:
 		case <-ctx.Done():
 		}
 		if outcome == allowSession {
@@ -107,7 +103,7 @@ func (x *Interactions) answerPermission(_ context.Context, p press) (string, err
 func (x *Interactions) React(r *discordgo.MessageReaction) {
 	answer, known := map[string]verdict{"✅": allowOnce, "🔁": allowSession, "❌": deny}[r.Emoji.Name]
 	if known && x.Owns(r.UserID) {
-		x.permissions.answer(x.permissions.of(r.MessageID), answer)
+		x.permissions.answer(r.MessageID, answer)
 	}
 }
 
@@ -116,7 +112,7 @@ func (p *permissions) do(what func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiting == nil {
-		p.always, p.waiting = map[string]bool{}, map[string]*waiting{}
+		p.always, p.waiting = map[string]bool{}, map[string]chan verdict{}
 	}
 	what()
 }
@@ -131,42 +127,26 @@ func (p *permissions) allow(pattern string) { p.do(func() { p.always[pattern] = 
 // forget forgets what was allowed for the session.
 func (p *permissions) forget() { p.do(func() { clear(p.always) }) }
 
-// begin adds a question. Its id is one that no earlier process has used, of which buttons may be left.
-func (p *permissions) begin() (id string, w *waiting) {
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never fails
-	id, w = hex.EncodeToString(random[:]), &waiting{answer: make(chan verdict, 1)}
-	p.do(func() { p.waiting[id] = w })
-	return id, w
-}
+// await makes a question one that can be answered by an id.
+func (p *permissions) await(id string, answer chan verdict) { p.do(func() { p.waiting[id] = answer }) }
 
-func (p *permissions) end(id string) { p.do(func() { delete(p.waiting, id) }) }
+func (p *permissions) end(answer chan verdict) { p.do(func() { p.drop(answer) }) }
 
-func (p *permissions) sent(w *waiting, message string) { p.do(func() { w.message = message }) }
-
-// of returns the id of the question that a message asks; "" for none.
-func (p *permissions) of(message string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id, w := range p.waiting {
-		if message != "" && w.message == message {
-			return id
-		}
-	}
-	return ""
+// drop makes a question one that cannot be answered any more. The caller is in do.
+func (p *permissions) drop(answer chan verdict) {
+	maps.DeleteFunc(p.waiting, func(_ string, other chan verdict) bool { return other == answer })
 }
 
 // answer answers a question. It reports whether that is the first answer, and somebody waits for it.
-func (p *permissions) answer(id string, v verdict) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w := p.waiting[id]
-	if w == nil {
-		return false
-	}
-	delete(p.waiting, id)
-	w.answer <- v
-	return true
+func (p *permissions) answer(id string, v verdict) (first bool) {
+	p.do(func() {
+		if waiting, open := p.waiting[id]; open {
+			p.drop(waiting)
+			waiting <- v
+			first = true
+		}
+	})
+	return first
 }
 
 // maxUse is how much of a use the owner is shown, in characters.
