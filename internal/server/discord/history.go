@@ -122,15 +122,15 @@ func (l *listener) recover(ctx context.Context, channel, id string) {
 	for _, emoji := range []string{working, waitingMark} {
 		l.warn(l.insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, channel, id, emoji)) }))
 	}
-	text, done, err := l.unshown(h, channel, id)
+	text, err := l.unshown(h, channel, id)
 	switch {
 	case errors.Is(err, errDelivered):
 		err = nil
-	case err == nil && done:
+	case err == nil:
 		err = l.showMissing(ctx, channel, id, text)
 	}
 	l.warn(err)
-	if done && ctx.Err() == nil && (err == nil || api.Permanent(err)) {
+	if ctx.Err() == nil && (err == nil || api.Permanent(err)) {
 		l.warn(l.handled.close(id))
 	}
 }
@@ -151,38 +151,37 @@ const (
 // errDelivered is the error of an answer whose end went to the outbox: its beginning is shown and stays.
 var errDelivered = errors.New("the answer was delivered by way of the outbox")
 
-// unshown returns what is to be shown for a message whose answer was not shown; done says that nothing more is to come. A message
-// that waits in the queue is answered by way of the outbox.
-func (l *listener) unshown(h Home, channel, id string) (text string, done bool, err error) {
-	record, found, err := l.answering(h, id)
+// unshown returns what is to be shown for a message whose answer was not shown. A message that waits in the queue is answered by way
+// of the outbox.
+func (l *listener) unshown(h Home, channel, id string) (text string, err error) {
+	record, err := l.answering(h, id)
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
 	contents, err := h.Runner.Queue.Contents()
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
 	switch {
 	case contains(contents.Waiting, id), contains(contents.Running, id):
-		return "", true, nil
+		return "", nil
 	case contains(contents.CutOff, id):
-		return sayCutOff, true, nil
-	case !found && channel == l.dm: // the owner took it out of the queue
-		return "", true, nil
-	case !found:
-		return sayCut, true, nil
+		return sayCutOff, nil
+	case record.ID == "" && channel == l.dm: // the owner took it out of the queue
+		return "", nil
+	case record.ID == "":
+		return sayCut, nil
 	}
 	standing, err := h.Runner.Runs.Standing(record.ID)
 	switch {
 	case err != nil:
-		return "", false, err
+		return "", err
 	case standing.Messages > standing.Pings:
-		return "", true, errDelivered
+		return "", errDelivered
 	case !record.Done():
-		return sayCut, true, nil
+		return sayCut, nil
 	}
-	text, err = answerOf(h, record)
-	return text, true, err
+	return answerOf(h, record)
 }
 
 // answerOf returns the whole answer of a run that has ended, as it is shown.
@@ -198,16 +197,17 @@ func answerOf(h Home, record runlog.Record) (string, error) {
 	return c.text(), nil
 }
 
-func (l *listener) answering(h Home, id string) (runlog.Record, bool, error) {
+// answering returns the record of the run that answers a message; the zero record if there is none.
+func (l *listener) answering(h Home, id string) (runlog.Record, error) {
 	for r, err := range h.Runner.Runs.Since(h.Disk.Now().Add(-runner.ForkIdle * 6 * 24)) {
 		if err != nil {
-			return runlog.Record{}, false, err
+			return runlog.Record{}, err
 		}
 		if slices.Contains(r.Answers, id) {
-			return r, true, nil
+			return r, nil
 		}
 	}
-	return runlog.Record{}, false, nil
+	return runlog.Record{}, nil
 }
 
 // showMissing makes the bot's messages about a message say a text: it sends the parts that are not there, in order, and deletes what

@@ -242,7 +242,7 @@ func TestLimits(t *testing.T) {
 	if reserve("b") != 0 {
 		t.Error("another route waits")
 	}
-	l.refused("POST", "b", refusal{Error{After: time.Second}, true}, now)
+	l.refused("POST", "b", &Error{After: time.Second, global: true}, now)
 	if reserve("c") != time.Second || reserve("") != 0 {
 		t.Error("a global limit is not one")
 	}

@@ -89,16 +89,18 @@ func (c *Client) OpenDM(ctx context.Context, user string) (channel string, err e
 
 // Channel returns a channel, such as the thread that a message arrived in.
 func (c *Client) Channel(ctx context.Context, id string) (*discordgo.Channel, error) {
-	var channel discordgo.Channel
-	err := c.do(ctx, request{method: http.MethodGet, route: "/channels/" + id, path: "/channels/" + id, safe: true}, &channel)
-	return &channel, err
+	return get[discordgo.Channel](ctx, c, "/channels/"+id)
 }
 
 // Me returns the bot's user.
 func (c *Client) Me(ctx context.Context) (*discordgo.User, error) {
-	var me discordgo.User
-	err := c.do(ctx, request{method: http.MethodGet, route: "/users/@me", path: "/users/@me", safe: true}, &me)
-	return &me, err
+	return get[discordgo.User](ctx, c, "/users/@me")
+}
+
+func get[T any](ctx context.Context, c *Client, path string) (*T, error) {
+	var found T
+	err := c.do(ctx, request{method: http.MethodGet, route: path, path: path, safe: true}, &found)
+	return &found, err
 }
 
 // Application is the bot's application.
@@ -110,8 +112,7 @@ type Application struct {
 
 // Application asks whose application the bot is.
 func (c *Client) Application(ctx context.Context) (Application, error) {
-	var app discordgo.Application
-	err := c.do(ctx, request{method: http.MethodGet, route: "/oauth2", path: "/oauth2/applications/@me", safe: true}, &app)
+	app, err := get[discordgo.Application](ctx, c, "/oauth2/applications/@me")
 	if err != nil {
 		return Application{}, err
 	}
@@ -151,9 +152,7 @@ func (c *Client) compare(date string) {
 
 // Gateway returns the address of the gateway, and how often a session may begin.
 func (c *Client) Gateway(ctx context.Context) (*discordgo.GatewayBotResponse, error) {
-	var g discordgo.GatewayBotResponse
-	err := c.do(ctx, request{method: http.MethodGet, route: "/gateway/bot", path: "/gateway/bot", safe: true}, &g)
-	return &g, err
+	return get[discordgo.GatewayBotResponse](ctx, c, "/gateway/bot")
 }
 
 // SetCommands replaces the commands of an application.

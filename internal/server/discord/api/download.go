@@ -37,7 +37,7 @@ func (c *Client) Download(ctx context.Context, address string, most int64) ([]by
 		if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusForbidden {
 			failed.kind = ErrRefused
 		}
-		return nil, failed.err()
+		return nil, failed
 	case a.ContentLength > most:
 		return nil, errTooLarge
 	}

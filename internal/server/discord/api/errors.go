@@ -38,6 +38,7 @@ type Error struct {
 	Message string        // Discord's
 	After   time.Duration // when to try again at the earliest; 0 is not said
 	kind    error         // one of the above, or nil
+	global  bool          // a limit of all requests
 }
 
 // Error returns one line.

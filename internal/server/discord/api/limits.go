@@ -99,7 +99,7 @@ func (l *limits) note(r *route, method, name string, h http.Header, now time.Tim
 }
 
 // refused keeps requests back after a 429.
-func (l *limits) refused(method, name string, failed refusal, now time.Time) {
+func (l *limits) refused(method, name string, failed *Error, now time.Time) {
 	if name == "" || failed.After == 0 {
 		return
 	}

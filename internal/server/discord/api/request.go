@@ -41,6 +41,9 @@ type request struct {
 
 // do makes a request until it is answered, and decodes the answer.
 func (c *Client) do(ctx context.Context, r request, into any) error {
+	if strings.ContainsFunc(c.o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%w: it has characters that no token has", ErrToken)
+	}
 	kind, data, err := r.encode()
 	if err != nil {
 		return err
@@ -130,22 +133,16 @@ func (r request) encode() (kind string, data []byte, err error) {
 
 // attempt makes the request once and returns the body of a success.
 func (c *Client) attempt(ctx context.Context, r request, kind string, data []byte, limit *route) ([]byte, error) {
-	if strings.ContainsFunc(c.o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		c.limits.note(limit, r.method, r.route, nil, c.o.Now())
-		return nil, fmt.Errorf("%w: it has characters that no token has", ErrToken)
+	var a *http.Response
+	q, err := http.NewRequestWithContext(ctx, r.method, c.o.Base+"/api/v"+discordgo.APIVersion+r.path, bytes.NewReader(data))
+	if err == nil {
+		q.Header.Set("Authorization", "Bot "+c.o.Token)
+		q.Header.Set("User-Agent", c.Agent())
+		if kind != "" {
+			q.Header.Set("Content-Type", kind)
+		}
+		a, err = c.http.Do(q)
 	}
-	address := c.o.Base + "/api/v" + discordgo.APIVersion + r.path
-	q, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(data))
-	if err != nil {
-		c.limits.note(limit, r.method, r.route, nil, c.o.Now())
-		return nil, withoutAddress(err)
-	}
-	q.Header.Set("Authorization", "Bot "+c.o.Token)
-	q.Header.Set("User-Agent", c.Agent())
-	if kind != "" {
-		q.Header.Set("Content-Type", kind)
-	}
-	a, err := c.http.Do(q)
 	if err != nil {
 		c.limits.note(limit, r.method, r.route, nil, c.o.Now())
 		return nil, withoutAddress(err)
@@ -158,7 +155,7 @@ func (c *Client) attempt(ctx context.Context, r request, kind string, data []byt
 	case a.StatusCode >= 300:
 		failed := errorOf(a.StatusCode, a.Header, answer)
 		c.limits.refused(r.method, r.route, failed, c.o.Now())
-		return nil, failed.err()
+		return nil, failed
 	case err != nil:
 		return nil, withoutAddress(err)
 	}
@@ -174,17 +171,9 @@ func (*Client) Agent() string {
 	return "DiscordBot (https://github.com/ollim/ollim, " + cmp.Or(version, "devel") + ")"
 }
 
-// refusal is an answer that is not a success.
-type refusal struct {
-	Error
-	global bool
-}
-
-func (r refusal) err() error { e := r.Error; return &e }
-
 // errorOf reads an answer that is not a success. One that is not Discord's own form comes from something in between, so it says
 // nothing about the next attempt.
-func errorOf(status int, header http.Header, data []byte) refusal {
+func errorOf(status int, header http.Header, data []byte) *Error {
 	var said struct {
 		Message *string         `json:"message"`
 		Code    int             `json:"code"`
@@ -192,7 +181,7 @@ func errorOf(status int, header http.Header, data []byte) refusal {
 		Global  bool            `json:"global"`
 		Errors  json.RawMessage `json:"errors"`
 	}
-	failed := refusal{Error: Error{Status: status, Message: http.StatusText(status)}}
+	failed := &Error{Status: status, Message: http.StatusText(status)}
 	if json.Unmarshal(data, &said) == nil && said.Message != nil {
 		failed.Code, failed.Message, failed.kind = said.Code, *said.Message, kindOf(status, said.Code)
 		if len(said.Errors) > 0 {
