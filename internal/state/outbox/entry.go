@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/order"
@@ -85,13 +84,9 @@ func (e *entry) needsWork(now time.Time) bool {
 
 // entries reads the outbox, oldest message first. Files with other names are ignored.
 func (p Post) entries() ([]entry, error) {
-	names, err := p.list()
+	ids, err := p.ids("", entryExt)
 	var entries []entry
-	for _, name := range names {
-		id, ok := strings.CutSuffix(name, entryExt)
-		if !ok || !isMessageID(id) {
-			continue
-		}
+	for _, id := range ids {
 		if e := p.load(id); !errors.Is(e.broken, fs.ErrNotExist) {
 			entries = append(entries, e)
 		}

@@ -91,14 +91,10 @@ func enter(draft, path string) error {
 
 // finishDrafts completes the drafts of senders that were killed while they created an entry.
 func (p Post) finishDrafts() error {
-	names, err := p.list()
+	ids, err := p.ids(".", draftExt)
 	errs := []error{err}
-	for _, name := range names {
-		id, ok := strings.CutSuffix(name, draftExt)
-		id, dot := strings.CutPrefix(id, ".")
-		if ok && dot && isMessageID(id) {
-			errs = append(errs, p.finishDraft(id))
-		}
+	for _, id := range ids {
+		errs = append(errs, p.finishDraft(id))
 	}
 	return errors.Join(errs...)
 }
@@ -151,17 +147,20 @@ func identify(held *lock.Guard, path string) (size int64, named bool) {
 	return ours.Size(), err == nil && os.SameFile(ours, now)
 }
 
-// list returns the names in the outbox; a missing directory is empty.
-func (p Post) list() ([]string, error) {
+// ids returns the message ids between a beginning and an end of file names in the outbox; a missing directory is empty.
+func (p Post) ids(beginning, end string) (ids []string, err error) {
 	entries, err := os.ReadDir(p.Home.Outbox())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var names []string
 	for _, e := range entries {
-		names = append(names, e.Name())
+		id, begins := strings.CutPrefix(e.Name(), beginning)
+		id, ends := strings.CutSuffix(id, end)
+		if begins && ends && isMessageID(id) {
+			ids = append(ids, id)
+		}
 	}
-	return names, nil
+	return ids, nil
 }
 
 // isMessageID reports whether id is [A-Za-z0-9._-]{1,128} without a leading dot, which is reserved for drafts and
