@@ -81,33 +81,31 @@ func monthOf(t time.Time) string { return label(t)[:len("2006-01")] }
 
 // sum returns the total of a day or month, given by its label.
 func (p *page) sum(on string) (s sum, runs int) {
+	return p.total(func(date, also string) bool {
+		return period(date, on) == on || period(date, on) > on && (also == "" || period(also, on) >= on)
+	})
+}
+
+// of returns the total of a past day or of its month, both given by a label, by the dates alone.
+func (p *page) of(on string) (s sum) {
+	s, _ = p.total(func(date, _ string) bool { return period(date, on) == on })
+	return s
+}
+
+// total adds up the days, and the open runs, that count.
+func (p *page) total(counts func(date, also string) bool) (s sum, runs int) {
 	for date, d := range p.Days {
-		if period(date, on) == on || period(date, on) > on && (d.Also == "" || period(d.Also, on) >= on) {
+		if counts(date, d.Also) {
 			s.spent += d.Spent
 			runs += int(d.Runs)
 		}
 	}
 	for _, e := range p.Runs {
-		if e.Settled == "" && period(e.Day, on) >= on {
+		if e.Settled == "" && counts(e.Day, "") {
 			s.reserved += e.Reserved
 		}
 	}
 	return s, runs
-}
-
-// of returns the total of a past day or of its month, both given by a label, by the dates alone.
-func (p *page) of(on string) (s sum) {
-	for date, d := range p.Days {
-		if period(date, on) == on {
-			s.spent += d.Spent
-		}
-	}
-	for _, e := range p.Runs {
-		if e.Settled == "" && period(e.Day, on) == on {
-			s.reserved += e.Reserved
-		}
-	}
-	return s
 }
 
 // period returns the day or the month of a date, in the form of on.
