@@ -49,7 +49,6 @@ func literal(words []shell.Word) bool {
 	return !slices.ContainsFunc(words, func(w shell.Word) bool { return !w.Literal })
 }
 
-// shown returns a command as shown in a message.
 func shown(c shell.Command) string { return plaintext.Short(text(c.Words), 60) }
 
 // mention reports whether a call of claude occurs anywhere in a command, such as in the arguments of an unknown

@@ -15,7 +15,6 @@ type entry struct {
 	vars    map[string]string
 }
 
-// entries returns the lines with a schedule and a command.
 func entries(crontab string) (list []entry) {
 	variable := regexp.MustCompile(`^\s*("[^"]+"|'[^']+'|[A-Za-z_][^\s=]*)\s*=\s*(.*?)\s*$`)
 	scheduled := regexp.MustCompile(`^(@[^ \t]*|[^ \t]+(?:[ \t]+[^ \t]+){4})[ \t]+(.*)$`)

@@ -16,7 +16,6 @@ type option struct {
 	words []shell.Word
 }
 
-// parseOptions splits claude's arguments as claude does.
 func parseOptions(words []shell.Word) (list []option) {
 	for len(words) > 0 {
 		w := words[0]

@@ -62,7 +62,6 @@ const (
 // longest is how many characters of a text are shown.
 const longest = 60
 
-// row is an entry before it is worded.
 type row struct {
 	at   time.Time
 	job  *job.Job
@@ -184,7 +183,6 @@ func until(rows []row, end time.Time) int {
 	return sort.Search(len(rows), func(i int) bool { return rows[i].at.After(end) })
 }
 
-// countMore counts the fires of the row's job after the row, up to end.
 func (r *row) countMore(end time.Time) {
 	if r.zone == nil {
 		return
@@ -198,7 +196,6 @@ func byTime(a, b row) int {
 	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.job.Path, b.job.Path))
 }
 
-// entry words a row.
 func (r row) entry(zone *time.Location, relative func(string) string) Entry {
 	return Entry{
 		At:          r.at.In(zone),

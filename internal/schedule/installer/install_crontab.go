@@ -101,7 +101,6 @@ func (t Table) Edit(ctx context.Context, change func(old []byte) ([]byte, error)
 	return true, err
 }
 
-// keptBackups is how many crontabs are kept.
 const keptBackups = 20
 
 // backup keeps a crontab and says where.

@@ -78,7 +78,6 @@ func (u Units) Compare(want []File) ([]Change, error) {
 	return changes, nil
 }
 
-// texts is the text of each file, by name.
 func texts(files []File) map[string]string {
 	texts := make(map[string]string, len(files))
 	for _, f := range files {
@@ -223,7 +222,6 @@ func (u Units) systemctl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// ask is what a systemctl says.
 func (u Units) ask(ctx context.Context, args ...string) (said []byte, err error) {
 	argv := []string{"systemctl"}
 	if !u.System {

@@ -9,7 +9,6 @@ import (
 // markPrefix begins the first line of every unit file that we write.
 const markPrefix = "# Written by ollim; hash "
 
-// marked is a text with its mark in front.
 func marked(text string) string { return markPrefix + digest(text) + "\n" + text }
 
 func digest(text string) string {

@@ -124,7 +124,6 @@ func when(is bool, text string) string {
 	return text
 }
 
-// oneshot begins a service.
 func (h Host) oneshot() string {
 	return "\n[Service]\nType=oneshot\n" + when(h.System, "User="+h.User+"\n")
 }

@@ -59,7 +59,6 @@ type Approval struct {
 	Files  map[string]string `json:"files,omitempty"`
 }
 
-// page is the content of approvals.json.
 type page map[string]Approval
 
 // Approved reports whether this subject was approved, or one that differs only in that less of it was sealed.

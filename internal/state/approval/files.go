@@ -47,33 +47,23 @@ func (b Book) file(files map[string]string, path string) error {
 	return unfit(name, err)
 }
 
-// named adds the digests of the files in the data directory and the roots that Bash patterns name literally. A name without
-// a file is omitted: when the file appears, the subject changes.
-func (b Book) named(files map[string]string, patterns []string, roots []policy.Root) error {
+// mentioned adds the digests of the files that Bash patterns and the commands of MCP servers name literally.
+func (b Book) mentioned(files map[string]string, patterns []string, roots []policy.Root) error {
+	var names []string
 	for _, text := range patterns {
-		p, err := policy.Parse(text)
-		if err != nil {
-			continue // it grants nothing
-		}
-		if err := b.words(files, p.Files(), roots); err != nil {
-			return err
+		if p, err := policy.Parse(text); err == nil { // another one grants nothing
+			names = append(names, p.Files()...)
 		}
 	}
-	return nil
-}
-
-// started adds the digests of the files that the commands of MCP servers name, as named does for commands of Bash.
-func (b Book) started(files map[string]string, patterns []string, roots []policy.Root) error {
 	for _, name := range policy.Servers(patterns) {
 		server, _ := b.Servers.Find(name)
-		if err := b.words(files, server.Command, roots); err != nil {
-			return err
-		}
+		names = append(names, server.Command...)
 	}
-	return nil
+	return b.words(files, names, roots)
 }
 
-// words adds the digests of the files that words of a command name.
+// words adds the digests of the files in the data directory and the roots that words of a command name. A name without a file is
+// omitted: when the file appears, the subject changes.
 func (b Book) words(files map[string]string, names []string, roots []policy.Root) error {
 	for _, name := range names {
 		path := filepath.Clean(name)
@@ -107,7 +97,7 @@ func (b Book) inside(path string, roots []policy.Root) bool {
 // Altered returns the first file named literally by the pattern that has never been approved as it is now; "" if there is none.
 func (b Book) Altered(p policy.Pattern, roots []policy.Root) (name string, err error) {
 	files := map[string]string{}
-	if err := b.named(files, []string{p.String()}, roots); err != nil || len(files) == 0 {
+	if err := b.words(files, p.Files(), roots); err != nil || len(files) == 0 {
 		return "", err
 	}
 	approved, err := b.read()

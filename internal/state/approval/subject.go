@@ -45,7 +45,6 @@ type fields struct {
 	Network      string   `json:"network,omitempty"`     // job.NetworkNone; "" for any
 }
 
-// field is one key and its values.
 type field struct {
 	key    string
 	values []string
@@ -124,7 +123,7 @@ func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	for _, name := range s.Fields.Skills {
 		err = cmp.Or(err, b.folder(s.Files, b.Home.Path("skills", name)))
 	}
-	return s, true, cmp.Or(err, b.named(s.Files, j.AllowedTools, j.Roots(b.User)), b.started(s.Files, j.AllowedTools, j.Roots(b.User)))
+	return s, true, cmp.Or(err, b.mentioned(s.Files, j.AllowedTools, j.Roots(b.User)))
 }
 
 // OfSkill returns the subject of a skill whose commands run in the main conversation. name is a skill's name, as in

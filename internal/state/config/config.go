@@ -70,13 +70,11 @@ const (
 	SealOff  = "off"
 )
 
-// delivery configures how messages reach the owner.
 type delivery struct {
 	Command []string
 	Timeout time.Duration
 }
 
-// claudeCode configures the Claude Code engine.
 type claudeCode struct {
 	Command string // absolute path
 }
@@ -98,7 +96,6 @@ type spend struct {
 	RunsPerDay float64 // runs that reach an engine
 }
 
-// keep holds retention times.
 type keep struct {
 	Runs int // days
 }

@@ -29,7 +29,6 @@ func checkAPI(s string) error {
 	return fmt.Errorf("%q would get the token unencrypted: want https, or http on this machine", s)
 }
 
-// checkSnowflake rejects what is not an id of Discord's.
 func checkSnowflake(s string) error {
 	if len(s) < 17 || len(s) > 20 || strings.Trim(s, "0123456789") != "" {
 		return fmt.Errorf("%q is not an id: copy it in Discord (Settings, Advanced, Developer Mode)", s)

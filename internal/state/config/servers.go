@@ -172,7 +172,6 @@ func loopback(address string) bool {
 	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
-// items lists the settings of the servers.
 func (s Servers) items(doc *yamldoc.Doc, file string) (items []Item) {
 	for _, server := range s {
 		for _, k := range server.keys() {

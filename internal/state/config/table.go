@@ -177,7 +177,6 @@ func unknownZone(name string) error {
 	return fmt.Errorf("unknown zone %q: write one like Europe/Paris", name)
 }
 
-// checkDuration returns the check of a time limit.
 func checkDuration(example string) func(string) error {
 	return func(s string) error {
 		if d, err := time.ParseDuration(s); err != nil || d <= 0 {

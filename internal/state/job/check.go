@@ -12,7 +12,6 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// maxID is the longest id, in bytes.
 const maxID = 64
 
 // checkID refuses what could not safely name a file.

@@ -56,12 +56,10 @@ func Fields(kind Kind) []publicField {
 	return out
 }
 
-// fields is the part of the table that a kind of file has.
 func fields(kind Kind) []field {
 	return slices.DeleteFunc(table(), func(f field) bool { return f.kinds != nil && !slices.Contains(f.kinds, kind) })
 }
 
-// table is in the order in which files are written.
 func table() []field {
 	return []field{
 		text("id", "its id (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),

@@ -102,7 +102,6 @@ func (h Hook) Keys(entries []string) ([][]byte, error) {
 // SecretName returns the NAME of the hook's line in the secrets file.
 func (h Hook) SecretName() string { return cmp.Or(h.Secret, defaultSecret) }
 
-// key returns the bytes of a secret that are used.
 func (s Signature) key(secret string) (key []byte, err error) {
 	key = []byte(secret)
 	if s == Standard {

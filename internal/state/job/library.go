@@ -40,7 +40,6 @@ type Set struct {
 	twins map[string]yamldoc.Faults // by the id that they share
 }
 
-// folder is where the files of a kind lie.
 func (l Library) folder(kind Kind) string {
 	switch kind {
 	case Reminder:
@@ -83,7 +82,6 @@ func (s *Set) load(l Library, kind Kind, folder string) error {
 	return nil
 }
 
-// reading is one file as it was read.
 type reading struct {
 	job Job
 	err error
@@ -188,7 +186,6 @@ func (s *Set) refuseTwins() {
 	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
 }
 
-// twin is a job beside others of its id.
 type twin struct{ ID, Path string }
 
 func (s *Set) byID() map[string][]twin {

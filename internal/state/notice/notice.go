@@ -30,7 +30,6 @@ type Book struct {
 	Disk store.Disk
 }
 
-// page is the content of the file.
 type page struct {
 	Seen     map[string]time.Time `json:"seen,omitempty"`
 	Failures map[string]int       `json:"failures,omitempty"`

@@ -98,7 +98,6 @@ func (p Post) attempt(ctx context.Context, e entry, ways []Carrier) (Receipt, er
 	return r, err
 }
 
-// errNoReason is the reason of a carrier that gives none.
 var errNoReason = errors.New("no reason given")
 
 // carry tries one carrier. What it has finished is recorded if others may not have.

@@ -18,7 +18,6 @@ const (
 	maxValue       = 4 << 10         // bytes of one variable: beyond 128 KiB the kernel would not start the command at all
 )
 
-// command is the carrier that runs the command.
 type command struct{ Post }
 
 func (command) Name() string { return "command" }

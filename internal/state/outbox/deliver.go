@@ -117,7 +117,6 @@ type Post struct {
 // Configured reports whether there is a carrier.
 func (p Post) Configured() bool { return p.Waits || len(p.ways()) > 0 }
 
-// ways returns the carriers.
 func (p Post) ways() (ways []Carrier) {
 	switch {
 	case p.Waits:

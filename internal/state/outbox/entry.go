@@ -95,7 +95,6 @@ func (p Post) entries() ([]entry, error) {
 	return entries, err
 }
 
-// compare orders messages by age.
 func compare(a, b Message) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }
 
 // load reads one entry. It needs no lock, because lines are only ever appended. An entry that is gone has

@@ -31,7 +31,6 @@ type Book struct {
 	Secrets func() plaintext.Secrets
 }
 
-// secrets returns the values to replace.
 func (b Book) secrets() plaintext.Secrets {
 	if b.Secrets == nil {
 		return plaintext.Secrets{}
@@ -306,7 +305,6 @@ func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (r *R
 	return r, err
 }
 
-// errNotWaiting is the error of a run that does not wait for an answer.
 var errNotWaiting = errors.New("the run does not wait for an answer")
 
 // removeDrafts removes the files that a killed process was writing.

@@ -115,7 +115,6 @@ func (b *bill) add(e Event, r Record) {
 	}
 }
 
-// close counts the open request.
 func (b *bill) close() {
 	if b.silent {
 		b.Cost, b.Assumed, b.silent = b.Cost+b.reported+b.open, b.Assumed+b.open, false

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// eventType is the type of an event.
 type eventType string
 
 // Events of an engine. All engines use the same ones.

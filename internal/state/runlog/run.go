@@ -199,7 +199,6 @@ func (r Record) Account() string {
 	return r.ID + accountSep + strconv.Itoa(r.Continued)
 }
 
-// accountSep stands between the id of a run and the number of its part.
 const accountSep = "+"
 
 // OfAccount returns the run that stands under a name in the accounts.

@@ -147,7 +147,6 @@ func (t *trail) made() time.Time {
 	return at
 }
 
-// head is the next line of a run.
 type head struct {
 	line line
 	err  error

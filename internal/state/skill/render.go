@@ -67,7 +67,6 @@ func (r Renderer) Render(ctx context.Context, s skillFile) string {
 	return defuse(b.String())
 }
 
-// output is what stands in a command's place.
 func (r Renderer) output(ctx context.Context, command string) string {
 	words, err := shell.Words(command)
 	if err != nil {

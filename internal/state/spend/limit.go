@@ -71,7 +71,6 @@ const (
 	runsPerDay = "runs-per-day"
 )
 
-// ceiling converts a limit to money.
 func ceiling(limit float64) money {
 	if limit > highest.usd() {
 		return unlimited
@@ -131,7 +130,6 @@ func (b Book) likely(p *page, job string, most money) money {
 	return max(1, b.share(some))
 }
 
-// share returns the part of an amount that one run may take.
 func (b Book) share(of money) money { return of / money(max(1, b.Share)) }
 
 // raised returns the new reservation of a run that needs low and wishes for high, or the limit that bars it.

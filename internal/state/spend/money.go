@@ -20,7 +20,6 @@ const (
 	unlimited money = math.MaxInt64
 )
 
-// toMoney rounds to a millionth.
 func toMoney(usd float64) (money, error) {
 	if usd >= 0 && usd <= highest.usd() {
 		return money(math.Round(usd * float64(dollar))), nil
@@ -46,7 +45,6 @@ func (m *money) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// sum is the total of a day or month.
 type sum struct{ spent, reserved money }
 
 func (s sum) usd() amounts { return amounts{s.spent.usd(), s.reserved.usd()} }

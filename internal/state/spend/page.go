@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// page is spend.json.
 type page struct {
 	Days map[string]day   // by date
 	Runs map[string]entry // by id
@@ -24,13 +23,11 @@ type day struct {
 	Also  string `json:"also,omitempty"` // the earlier day, seen since, on which it counts as well
 }
 
-// habit is the recent cost of a job's runs.
 type habit struct {
 	Likely money  `json:"likely"`
 	Day    string `json:"day"` // of the latest
 }
 
-// entry is one run.
 type entry struct {
 	Day      string `json:"day"`
 	Job      string `json:"job,omitempty"`
@@ -111,7 +108,6 @@ func (p *page) total(counts func(date, also string) bool) (s sum, runs int) {
 // period returns the day or the month of a date, in the form of on.
 func period(date, on string) string { return date[:min(len(date), len(on))] }
 
-// add adds runs and their cost to a day.
 func (p *page) add(date string, spent money, runs int) {
 	d := p.Days[date]
 	d.Spent = min(max(d.Spent+spent, 0), highest)
@@ -119,7 +115,6 @@ func (p *page) add(date string, spent money, runs int) {
 	p.Days[date] = d
 }
 
-// settle sets the cost of a run that is in the page.
 func (p *page) settle(run string, cost money, today string) {
 	e := p.Runs[run]
 	before := money(0)
@@ -133,14 +128,12 @@ func (p *page) settle(run string, cost money, today string) {
 	p.Runs[run] = entry{Day: e.Day, Job: e.Job, Owner: e.Owner, Cost: cost, Settled: today}
 }
 
-// learn records the likely cost of a job's next run.
 func (p *page) learn(job string, likely money, today string) {
 	if job != "" && likely > 0 {
 		p.Jobs[job] = habit{likely, today}
 	}
 }
 
-// reclaim settles dead runs.
 func (p *page) reclaim(look look, today string) {
 	for run, e := range p.Runs {
 		if e.Settled != "" || look == nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// stop is pause.json.
 type stop struct {
 	Until time.Time `json:"until,omitzero"`
 }

@@ -60,7 +60,6 @@ func parseOpen(line string) (t Task) {
 	return t
 }
 
-// read sets the text and what its words say.
 func (t *Task) read(text string) {
 	t.Text = strings.TrimSpace(text)
 	t.Due, t.Projects, t.Contexts, t.Extensions = "", []string{}, []string{}, map[string]string{}
@@ -82,7 +81,6 @@ func (t *Task) read(text string) {
 	}
 }
 
-// line puts a task together.
 func (t Task) line() string {
 	words := []string{"x", "(" + t.Priority + ")", t.Completed, t.Created, t.Text}
 	if !t.Done {
