@@ -48,13 +48,14 @@ func (h Home) askServers(ctx context.Context, r engine.Request) map[string][]str
 // server returns the client of one server for a run.
 func (h Home) server(name string, patterns []string, run engine.Run) *mcpclient.Client {
 	s, found := h.Config.Servers.Find(name)
+	sum := sha256.Sum256([]byte(s.Definition()))
 	c := &mcpclient.Client{
 		Server: mcpclient.Server{
 			Name: name, Command: s.Command, Dir: string(h.Dir), URL: s.URL, Timeout: s.Timeout,
 			Env: append(withoutKeys(h.ProgramEnv()), run.Env()...),
 		},
 		Patterns: slices.DeleteFunc(slices.Clone(patterns), func(text string) bool { return !slices.Contains(policy.Servers([]string{text}), name) }),
-		Cache:    h.serverCache(s), Secrets: h.secrets(), Now: h.app.Now, Run: run.ID,
+		Cache:    h.Dir.State("cache", "mcp", s.Name+"-"+hex.EncodeToString(sum[:8])+".json"), Secrets: h.secrets(), Now: h.app.Now, Run: run.ID,
 	}
 	if !found {
 		c.Server.Wrong = &config.Wrong{Reason: "the server is not in mcp-servers of config.yaml"}
@@ -105,12 +106,6 @@ func (h Home) UnknownServers(j job.Job) (names []string) {
 		}
 	}
 	return names
-}
-
-// serverCache is where the tools of a server are kept.
-func (h Home) serverCache(s config.Server) string {
-	sum := sha256.Sum256([]byte(s.Definition()))
-	return h.Dir.State("cache", "mcp", s.Name+"-"+hex.EncodeToString(sum[:8])+".json")
 }
 
 // withoutKeys leaves the keys of engines out of an environment.

@@ -14,39 +14,25 @@ func devices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 }
 
-// systemPlaces hold programs, libraries and settings for every user. Of /run, /sys and /var only these are needed.
-func systemPlaces() []string {
-	return strings.Fields(`/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /proc /nix/store /gnu/store /run/current-system
-		/sys/devices/system/cpu /sys/fs/cgroup /sys/kernel/mm/transparent_hugepage /etc/resolv.conf`)
-}
-
-// toolPlaces are, below the owner's home, git's configuration and what version managers, compilers and package managers read. None
-// holds passwords: those lie beside them, as in .cargo/credentials.toml, .npmrc, .git-credentials and .config/git/credentials.
-func toolPlaces() []string {
-	return strings.Fields(`.gitconfig .config/git/config .config/git/ignore .config/git/attributes .config/go go/pkg/mod
-		.cargo/registry .cargo/git .cargo/config.toml .cargo/config
-		.rustup .nvm .pyenv .rbenv .asdf .sdkman .volta .local/share/mise .local/lib .nix-profile .m2/repository`)
-}
-
-// toolVariables name directories that toolchains read.
-func toolVariables() []string {
-	return []string{"GOROOT", "GOMODCACHE", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "JAVA_HOME", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL"}
-}
-
-// besides are what programs in a directory called bin read in the directory around it, such as npm its modules and go its sources.
-func besides() []string {
-	return strings.Fields("lib lib64 libexec include src pkg VERSION go.env pyvenv.cfg")
-}
-
 // machine lists what the machine has for every run.
 func (l *List) machine() grants {
 	g, err := l.ground()
 	if err != nil {
 		return grants{} // Rules returns the error
 	}
+	// Programs, libraries and settings for every user. Of /run, /sys and /var only these are needed.
+	const system = `/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /proc /nix/store /gnu/store /run/current-system
+		/sys/devices/system/cpu /sys/fs/cgroup /sys/kernel/mm/transparent_hugepage /etc/resolv.conf`
+	// Below the owner's home, git's configuration and what version managers, compilers and package managers read. None holds passwords:
+	// those lie beside them, as in .cargo/credentials.toml, .npmrc, .git-credentials and .config/git/credentials.
+	const own = `.gitconfig .config/git/config .config/git/ignore .config/git/attributes .config/go go/pkg/mod
+		.cargo/registry .cargo/git .cargo/config.toml .cargo/config
+		.rustup .nvm .pyenv .rbenv .asdf .sdkman .volta .local/share/mise .local/lib .nix-profile .m2/repository`
+	// They name directories that toolchains read.
+	const variables = "GOROOT GOMODCACHE RUSTUP_HOME NVM_DIR PYENV_ROOT JAVA_HOME VIRTUAL_ENV GIT_CONFIG_GLOBAL"
 	var m grants
 	home, _ := filepath.EvalSymlinks(last(l.run.Env, "HOME")) // "" is no directory
-	for _, path := range systemPlaces() {
+	for _, path := range strings.Fields(system) {
 		m.shared = add(m.shared, l.beside(g, home, path), path)
 	}
 	c := collector{ground: g, home: home, writable: append(policy.Writable(l.run.Dirs), l.folders(g, false)...), system: m.shared}
@@ -55,13 +41,13 @@ func (l *List) machine() grants {
 		c.programs(dir)
 	}
 	c.add(l.run.Self)
-	for _, name := range toolVariables() {
+	for _, name := range strings.Fields(variables) {
 		c.add(last(l.run.Env, name))
 	}
 	if path := last(l.run.Env, "GOPATH"); path != "" {
 		c.add(filepath.Join(path, "pkg", "mod"))
 	}
-	for _, name := range toolPlaces() {
+	for _, name := range strings.Fields(own) {
 		if home != "" {
 			c.add(filepath.Join(home, name))
 		}
@@ -114,9 +100,6 @@ func (c *collector) add(path string) {
 	}
 }
 
-// programFolders are names of directories that hold programs and what those read: a link to a program elsewhere opens only that file.
-func programFolders() []string { return []string{"bin", "sbin", "libexec", "shims"} }
-
 // OnPath returns the directories of PATH in which the agent of a job may write: a program that it leaves there runs unsealed when the
 // owner, or a command that ollim starts for the owner, uses its name.
 func OnPath(env []string, dirs []policy.Root, caches string) []string {
@@ -144,7 +127,7 @@ func (c *collector) programs(dir string) {
 		}
 		if target, fixed, err := policy.Follow(filepath.Join(real, entry.Name()), c.writable); err == nil && fixed {
 			c.add(target)
-			if dir := filepath.Dir(target); slices.Contains(programFolders(), filepath.Base(dir)) {
+			if dir := filepath.Dir(target); slices.Contains([]string{"bin", "sbin", "libexec", "shims"}, filepath.Base(dir)) { // else the link opens only that file
 				c.prefix(dir)
 			}
 		}
@@ -163,7 +146,8 @@ func (c *collector) prefix(dir string) {
 	case "shims":
 		c.add(around)
 	case "bin", "sbin":
-		for _, name := range besides() {
+		const beside = "lib lib64 libexec include src pkg VERSION go.env pyvenv.cfg" // as npm reads its modules and go its sources
+		for _, name := range strings.Fields(beside) {
 			if !within(c.home, around) {
 				c.add(filepath.Join(around, name))
 			}

@@ -141,21 +141,17 @@ func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.To
 	}
 	if r.Input.Prompt != t.asked {
 		said := transcript.Said(transcript.User, r.Input.Prompt)
-		said.Content = append(mentions(r.Input.Attachments), said.Content...)
+		var mentions transcript.Blocks // of files whose content the engine keeps in a form of its own
+		for _, a := range r.Input.Attachments {
+			_, size, _ := a.Text() // the engine reports what is wrong with the file
+			mentions = append(mentions, (&transcript.Source{MediaType: a.Type, Name: a.Name, Size: size}).Block())
+		}
+		said.Content = append(mentions, said.Content...)
 		p.note(said)
 	}
 	return t.Engine.Run(ctx, r, tools, func(e runlog.Event) error {
 		return errors.Join(p.write(ctx, t.runner.Runs.Hide(e)), sink(e))
 	})
-}
-
-// mentions are blocks for files whose content the engine keeps in a form of its own.
-func mentions(files []engine.Attachment) (blocks transcript.Blocks) {
-	for _, a := range files {
-		_, size, _ := a.Text() // the engine reports what is wrong with the file
-		blocks = append(blocks, (&transcript.Source{MediaType: a.Type, Name: a.Name, Size: size}).Block())
-	}
-	return blocks
 }
 
 // page is the transcript of one turn.

@@ -78,7 +78,12 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 			return seal.ErrClosed
 		}
 		modes = w.modes()
-		return errors.Join(w.makePrivate(temporary, cache), makeCanary(w.Home.Canary()), list.MakeFolders(), socket.Listen())
+		canary := w.Home.Canary() // which no sealed program may open
+		_, err := os.Lstat(canary)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = store.Write(canary, []byte("A sealed program cannot read this file; every start of one tries it.\n"), store.Buffered)
+		}
+		return errors.Join(w.makePrivate(temporary, cache), err, list.MakeFolders(), socket.Listen())
 	})
 	w.tools.Seal = seal.New(seal.Options{
 		Broken: func(err error) { end(&refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) },
@@ -203,14 +208,6 @@ func (w *work) inForce(abi int, list *confine.List) (*runlog.Sealed, error) {
 	return r, err
 }
 
-// makeCanary makes the file that no sealed program may open, unless it is there.
-func makeCanary(path string) error {
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return store.Write(path, []byte("A sealed program cannot read this file; every start of one tries it.\n"), store.Buffered)
-}
-
 // Service is what a process of a sealed run may have executed: what an agent may use of ollim, and what its engine starts.
 type Service struct {
 	Run     string
@@ -246,7 +243,9 @@ func (w *work) private() (temporary, cache string) {
 		dir = w.Sealing.Temp
 	}
 	temporary = filepath.Join(dir, temporaryPrefix+w.run.ID+"-"+strconv.Itoa(os.Getpid()))
-	cache = filepath.Join(w.caches(), cacheOf(string(w.Home), w.run.Record))
+	r := w.run.Record
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(w.Home), r.Kind, r.Job, r.Root, r.Network}, "\x00")))
+	cache = filepath.Join(w.caches(), r.Kind+"-"+hex.EncodeToString(sum[:8])) // shared by the runs of one job, or the questions in one directory
 	if real, err := policy.Resolve(cache); err != nil || real != cache || !filepath.IsAbs(cache) || !canMake(cache) {
 		cache = filepath.Join(temporary, "cache")
 	}
@@ -280,12 +279,6 @@ func canMake(dir string) bool {
 func (w *work) makePrivate(temporary, cache string) error {
 	now := w.Disk.Now()
 	return errors.Join(os.Mkdir(temporary, 0o700), os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
-}
-
-// cacheOf names the cache that the runs of one job, or the questions asked in one directory, share.
-func cacheOf(home string, r runlog.Record) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{home, r.Kind, r.Job, r.Root, r.Network}, "\x00")))
-	return r.Kind + "-" + hex.EncodeToString(sum[:8])
 }
 
 // SweepPrivate removes the temporary files of runs whose process was killed, and caches that no run has used for two weeks.

@@ -153,7 +153,12 @@ func mountOf(mountinfo []byte, path string) (fstype string, options []string) {
 func (e *examination) start(verb, unit string, kinds ...string) string {
 	has := e.Probe.Units
 	if has == nil {
-		has = installed
+		has = func(unit string) bool {
+			return slices.ContainsFunc([]string{"/etc", "/usr/local/lib", "/usr/lib", "/lib"}, func(dir string) bool {
+				_, err := os.Stat(filepath.Join(dir, "systemd/system", unit))
+				return err == nil
+			})
+		}
 	}
 	base, _ := e.App.UserHome()
 	u, err := user.Current()
@@ -168,13 +173,6 @@ func (e *examination) start(verb, unit string, kinds ...string) string {
 		remedy += " " + unit + "@" + u.Username + kind
 	}
 	return remedy + " (as root)"
-}
-
-func installed(unit string) bool {
-	return slices.ContainsFunc([]string{"/etc", "/usr/local/lib", "/usr/lib", "/lib"}, func(dir string) bool {
-		_, err := os.Stat(filepath.Join(dir, "systemd/system", unit))
-		return err == nil
-	})
 }
 
 // seal looks at what the kernel enforces on the programs that agents start.

@@ -53,19 +53,17 @@ func (e *examination) planted(context.Context) string {
 			if entry.IsDir() && (entry.Name() == "node_modules" || strings.Count(rel, "/") >= plantedDepth) {
 				return fs.SkipDir
 			}
-			if why := runsCode(path, entry); why != "" && changedSince(path, dirs[dir]) {
+			why := runsCode(path, entry)
+			if why == "" {
+				return nil
+			}
+			if info, err := os.Lstat(path); err == nil && changed(info).After(dirs[dir]) {
 				e.warn("read it before you work in "+dir, "%s: %s; it was changed after a run that could write there", path, why)
 			}
 			return nil
 		})
 	}
 	return ""
-}
-
-// changedSince reports whether a file was changed after a time.
-func changedSince(path string, since time.Time) bool {
-	info, err := os.Lstat(path)
-	return err == nil && changed(info).After(since)
 }
 
 // runsCode returns how a file has its content executed by programs that only look at the directory; "" if it does not.
@@ -83,8 +81,10 @@ func runsCode(path string, entry fs.DirEntry) string {
 		return "git runs this hook"
 	case name == ".envrc":
 		return "direnv runs it"
-	case parent == ".vscode" && name == "tasks.json" && holds(path, `"folderOpen"`):
-		return "an editor runs its tasks when the folder is opened"
+	case parent == ".vscode" && name == "tasks.json":
+		if data, err := store.ReadText(path, plantedBytes, false); err == nil && strings.Contains(string(data), `"folderOpen"`) {
+			return "an editor runs its tasks when the folder is opened"
+		}
 	case parent == ".husky":
 		return "git runs this hook"
 	case parent == ".claude" && (name == "settings.json" || name == "settings.local.json"):
@@ -101,17 +101,17 @@ func isGit(dir string) bool {
 	return err == nil
 }
 
-func holds(path, text string) bool {
-	data, err := store.ReadText(path, plantedBytes, false)
-	return err == nil && strings.Contains(string(data), text)
-}
-
 // gitRuns returns the first key of a file of git's settings whose value git executes; "" if there is none.
 func gitRuns(path string) string {
 	data, err := store.ReadText(path, plantedBytes, false)
 	if err != nil {
 		return ""
 	}
+	const keys = `core.fsmonitor core.hookspath core.sshcommand core.pager core.editor core.askpass core.gitproxy
+		sequence.editor diff.external diff.textconv diff.command filter.clean filter.smudge filter.process merge.driver
+		credential.helper gpg.program gpg.ssh.program include.path includeif.path pager.diff pager.log pager.show pager.status
+		remote.uploadpack remote.receivepack submodule.update interactive.difffilter
+		trailer.cmd trailer.command difftool.cmd mergetool.cmd core.alternaterefscommand`
 	section := ""
 	for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) {
 		line = strings.TrimSpace(line)
@@ -123,18 +123,9 @@ func gitRuns(path string) string {
 		}
 		name, value, _ := strings.Cut(line, "=")
 		key, value := section+"."+strings.ToLower(strings.TrimSpace(name)), strings.Trim(strings.TrimSpace(value), `"`)
-		if section == "alias" && strings.HasPrefix(value, "!") || slices.Contains(gitKeys(), key) && value != "true" && value != "false" {
+		if section == "alias" && strings.HasPrefix(value, "!") || slices.Contains(strings.Fields(keys), key) && value != "true" && value != "false" {
 			return key
 		}
 	}
 	return ""
-}
-
-// gitKeys are the settings that name programs.
-func gitKeys() []string {
-	return strings.Fields(`core.fsmonitor core.hookspath core.sshcommand core.pager core.editor core.askpass core.gitproxy
-		sequence.editor diff.external diff.textconv diff.command filter.clean filter.smudge filter.process merge.driver
-		credential.helper gpg.program gpg.ssh.program include.path includeif.path pager.diff pager.log pager.show pager.status
-		remote.uploadpack remote.receivepack submodule.update interactive.difffilter
-		trailer.cmd trailer.command difftool.cmd mergetool.cmd core.alternaterefscommand`)
 }
