@@ -78,12 +78,7 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 			return seal.ErrClosed
 		}
 		modes = w.modes()
-		canary := w.Home.Canary() // which no sealed program may open
-		_, err := os.Lstat(canary)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = store.Write(canary, []byte("A sealed program cannot read this file; every start of one tries it.\n"), store.Buffered)
-		}
-		return errors.Join(w.makePrivate(temporary, cache), err, list.MakeFolders(), socket.Listen())
+		return errors.Join(w.makePrivate(temporary, cache), makeCanary(w.Home.Canary()), list.MakeFolders(), socket.Listen())
 	})
 	w.tools.Seal = seal.New(seal.Options{
 		Broken: func(err error) { end(&refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) },
@@ -279,6 +274,14 @@ func canMake(dir string) bool {
 func (w *work) makePrivate(temporary, cache string) error {
 	now := w.Disk.Now()
 	return errors.Join(os.Mkdir(temporary, 0o700), os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
+}
+
+// makeCanary makes the file that no sealed program may open, unless it is there.
+func makeCanary(path string) error {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return store.Write(path, []byte("A sealed program cannot read this file; every start of one tries it.\n"), store.Buffered)
 }
 
 // SweepPrivate removes the temporary files of runs whose process was killed, and caches that no run has used for two weeks.
