@@ -209,12 +209,7 @@ func (c *Client) allowed() (p policy.Policy) {
 
 // name returns the name under which a tool is offered, if it is.
 func (c *Client) name(t tool, allowed policy.Policy) (string, bool) {
-	name := strings.Map(func(r rune) rune {
-		if plaintext.IsWord(string(r), "_-") {
-			return r
-		}
-		return '_'
-	}, t.Real)
+	name := plaintext.Word(t.Real)
 	full := c.prefix() + name
 	return name, len(full) <= maxFullName && (allowed.Names(full) || t.down != "")
 }

@@ -112,7 +112,7 @@ func (t *turn) question() provider.Request {
 		q.Most = min(cmp.Or(q.Most, left), left)
 	}
 	t.how.prefix = prefix(q)
-	q.Messages, _ = transcript.Repair(t.withFiles(t.messages(t.talk.entries)))
+	q.Messages = transcript.Repair(t.withFiles(t.messages(t.talk.entries)))
 	return q
 }
 

@@ -192,8 +192,7 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 			} else {
 				messages = t.withFiles(messages) // as in the question before, which the service has in its cache
 			}
-			said, _ := transcript.Repair(append(messages, transcript.Said(transcript.User, ask)))
-			return said
+			return transcript.Repair(append(messages, transcript.Said(transcript.User, ask)))
 		})
 		if errors.Is(err, provider.ErrTooLong) {
 			continue

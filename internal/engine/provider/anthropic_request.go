@@ -103,12 +103,12 @@ func wire(b transcript.Block) (wireBlock, bool) {
 	case transcript.RedactedBlock:
 		return wireBlock{Type: b.Type, Data: b.Data}, b.Data != ""
 	case transcript.ToolUse:
-		return wireBlock{Type: b.Type, ID: legal(b.ID), Name: b.Name, Input: object(string(b.Input))}, true
+		return wireBlock{Type: b.Type, ID: plaintext.Word(b.ID), Name: b.Name, Input: object(string(b.Input))}, true
 	case transcript.ToolResult:
 		if b.IsError && b.Content == "" {
 			b.Content = "failed" // an error must say something
 		}
-		return wireBlock{Type: b.Type, ToolUseID: legal(b.ToolUseID), Content: wireResult(b), IsError: b.IsError}, true
+		return wireBlock{Type: b.Type, ToolUseID: plaintext.Word(b.ToolUseID), Content: wireResult(b), IsError: b.IsError}, true
 	case transcript.ImageBlock, transcript.DocumentBlock:
 		if b.Source != nil {
 			return wireFile(b.Source), true

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -137,20 +138,10 @@ func nameUses(answer []transcript.Block, before []transcript.Message) (found boo
 			b.ID = fmt.Sprintf("call_%d", n)
 		}
 		taken[b.ID] = true
-		b.Name = cmp.Or(legal(b.Name), "unnamed")
+		b.Name = cmp.Or(plaintext.Word(b.Name), "unnamed")
 		b.Name = b.Name[:min(len(b.Name), maxName)]
 	}
 	return found
-}
-
-// legal replaces what services do not allow in names and ids.
-func legal(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '_'
-	}, name)
 }
 
 // stopOf is the reason under any name that a service has for it.

@@ -191,7 +191,7 @@ func TestEffort(t *testing.T) {
 
 // What a service thought before it used tools comes back to it, as transcripts keep it.
 func TestUnsignedThoughts(t *testing.T) {
-	list, _ := transcript.Repair([]transcript.Message{transcript.Said(transcript.User, "q"),
+	list := transcript.Repair([]transcript.Message{transcript.Said(transcript.User, "q"),
 		{Role: transcript.Assistant, Content: []transcript.Block{
 			{Type: transcript.ThinkingBlock, Thinking: "hm"}, {Type: transcript.ToolUse, ID: "a", Name: "f", Input: json.RawMessage(`{}`)}}}})
 	r := Request{Model: model, Messages: list}

@@ -40,6 +40,16 @@ func IsID(s string) bool {
 // IsWord reports whether s has only ASCII letters, digits and the characters of punctuation.
 func IsWord(s, punctuation string) bool { return strings.Trim(s, alphanumeric+punctuation) == "" }
 
+// Word returns s with underscores in place of all but letters, digits, - and _, as services want ids and names.
+func Word(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(alphanumeric+"-_", r) {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
 // IsName reports whether s can be the id of a session. It accepts the ids of every engine, and rejects names that are
 // unsafe as a file name or command argument, or that could be read as JSON.
 func IsName(s string) bool {

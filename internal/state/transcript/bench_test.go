@@ -224,7 +224,7 @@ func BenchmarkRepair(b *testing.B) {
 	all := append([]transcript.Message{user("begin")}, messages(list)...)
 	b.Logf("%d messages", len(all))
 	for b.Loop() {
-		if _, changed := transcript.Repair(all); changed {
+		if _, changed := repaired(all); changed {
 			b.Fatal("changed")
 		}
 	}

@@ -184,7 +184,7 @@ func TestCompactedIsWhole(t *testing.T) {
 	sessions := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
-		whole, _ := transcript.Repair(drawMessages(t))
+		whole := transcript.Repair(drawMessages(t))
 		keep := rapid.IntRange(0, len(whole)).Draw(t, "keep")
 		h := header(fmt.Sprint("n", n))
 		source, err := transcript.Dir(sessions).Create(h)
@@ -207,7 +207,7 @@ func TestCompactedIsWhole(t *testing.T) {
 			t.Fatalf("%d, %v", len(list), err)
 		}
 		read := messages(made.Settled(list))
-		if got, changed := transcript.Repair(read); changed {
+		if got, changed := repaired(read); changed {
 			t.Fatalf("%q is not whole: %q", reported(read), reported(got))
 		}
 		if !slices.ContainsFunc(list[:1], func(e transcript.Entry) bool { return strings.HasPrefix(e.Message.Text(), "summary") }) {

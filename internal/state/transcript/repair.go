@@ -2,10 +2,13 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 const (
@@ -13,8 +16,8 @@ const (
 	maxToolName = 128
 )
 
-// Repair turns a conversation, as a kill or another program left it, into one that services accept. changed reports
-// whether it differs; messages itself is not modified. Repair is idempotent.
+// Repair turns a conversation, as a kill or another program left it, into one that services accept. messages itself is not
+// modified. Repair is idempotent.
 //
 //   - Adjacent messages of one role are merged. Blank texts, thoughts at the end of an answer, blocks of kinds that do not
 //     belong there, and messages that are then empty are removed.
@@ -26,7 +29,7 @@ const (
 //   - The first message is the user's: an answer that comes first is preceded by a note that the beginning is lost.
 //
 // All text of the user and of answers is kept. The last message may be an answer, unless it uses tools.
-func Repair(messages []Message) (repaired []Message, changed bool) {
+func Repair(messages []Message) []Message {
 	r := repair{ids: map[string]bool{}}
 	for _, turn := range turns(messages) {
 		if turn.Role == Assistant {
@@ -36,7 +39,7 @@ func Repair(messages []Message) (repaired []Message, changed bool) {
 		}
 	}
 	r.said(nil)
-	return r.out, !slices.EqualFunc(messages, r.out, same)
+	return r.out
 }
 
 // turns cleans messages and merges adjacent ones of one role.
@@ -115,9 +118,9 @@ func (r *repair) answer(content []Block) {
 		if b.Type != ToolUse {
 			continue
 		}
-		u := use{b.ID, r.unique(allowed(b.ID))}
+		u := use{b.ID, r.unique(cmp.Or(plaintext.Word(b.ID), "_"))}
 		r.open = append(r.open, u)
-		name := allowed(b.Name)
+		name := plaintext.Word(b.Name) // which is not empty, see belongs
 		content[i].ID, content[i].Name = u.is, name[:min(len(name), maxToolName)]
 		if !isObject(b.Input) {
 			content[i].Input = json.RawMessage(`{}`)
@@ -159,29 +162,7 @@ func (r *repair) unique(id string) string {
 	return free
 }
 
-// allowed returns an id or a name in the form that the service accepts.
-func allowed(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
-			return c
-		}
-		return '_'
-	}, s)
-	if s == "" {
-		return "_"
-	}
-	return s
-}
-
 func isObject(raw json.RawMessage) bool {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
-}
-
-func same(a, b Message) bool {
-	return a.Role == b.Role && slices.EqualFunc(a.Content, b.Content, func(a, b Block) bool {
-		return a.Type == b.Type && a.Text == b.Text && a.Thinking == b.Thinking && a.Signature == b.Signature && a.Data == b.Data &&
-			a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Input, b.Input) && a.ToolUseID == b.ToolUseID &&
-			a.Content == b.Content && a.IsError == b.IsError && a.Source == b.Source
-	})
 }

@@ -68,7 +68,7 @@ func TestSettledKeepsSpeakersApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list []transcript.Entry
 		for range rapid.IntRange(0, 3).Draw(t, "kills") {
-			whole, _ := transcript.Repair(drawMessages(t))
+			whole := transcript.Repair(drawMessages(t))
 			list = append(list, entries(whole[:rapid.IntRange(0, len(whole)).Draw(t, "cut")]...)...)
 		}
 		for i := range list {
@@ -77,7 +77,7 @@ func TestSettledKeepsSpeakersApart(t *testing.T) {
 		}
 		file := transcript.Transcript{Header: transcript.Header{Compacted: rapid.Bool().Draw(t, "compacted")}}
 		settled := messages(file.Settled(list))
-		whole, _ := transcript.Repair(append(settled, user("next")))
+		whole := transcript.Repair(append(settled, user("next")))
 		last := whole[len(whole)-1]
 		if last.Role != transcript.User || len(last.Content) != 1 || last.Text() != "next" {
 			t.Fatalf("%q: the last message is %+v", reported(settled), last)

@@ -27,7 +27,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
-	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Box is the tools of one run.
@@ -51,14 +50,8 @@ type Box struct {
 type tool struct {
 	name    string
 	effects bool // a use changes something, so that it must not be made twice
-	call    func(context.Context, *Box, json.RawMessage) (output, error)
+	call    func(context.Context, *Box, json.RawMessage) (engine.ToolResult, error)
 	schema  string
-}
-
-// output is what a tool returns.
-type output struct {
-	text   string
-	source *transcript.Source // that the model sees; nil if it sees the text only
 }
 
 //go:embed *.md
@@ -109,9 +102,10 @@ func (b *Box) List(names []string) []engine.Tool {
 func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	out, err := b.use(ctx, name, input)
 	if err != nil {
-		out = output{text: strings.TrimSpace(err.Error() + "\n" + out.text)}
+		out = engine.ToolResult{Text: strings.TrimSpace(err.Error() + "\n" + out.Text), IsError: true}
 	}
-	return engine.ToolResult{Text: b.hide(clean(out.text)), IsError: err != nil, Source: out.source}
+	out.Text = b.hide(clean(out.Text))
+	return out
 }
 
 // hide replaces secrets, also those that a cut line shows a piece of.
@@ -124,17 +118,17 @@ func (b *Box) hide(text string) string {
 }
 
 // use may return text with an error: what a failed command has written.
-func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (output, error) {
+func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (engine.ToolResult, error) {
 	list := tools()
 	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
 	if at < 0 {
-		return output{}, fmt.Errorf("no tool %q", name)
+		return engine.ToolResult{}, fmt.Errorf("no tool %q", name)
 	}
 	if err := policy.CheckInput(name, input); err != nil {
-		return output{}, badInput(err)
+		return engine.ToolResult{}, badInput(err)
 	}
 	if ctx.Err() != nil {
-		return output{}, context.Cause(ctx)
+		return engine.ToolResult{}, context.Cause(ctx)
 	}
 	return list[at].call(ctx, b, input)
 }
@@ -142,26 +136,26 @@ func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (outp
 func badInput(err error) error { return fmt.Errorf("bad arguments: %w", err) }
 
 // sees makes a tool's call of a function that takes the decoded arguments.
-func sees[T any](call func(context.Context, *Box, T) (output, error)) func(context.Context, *Box, json.RawMessage) (output, error) {
-	return func(ctx context.Context, b *Box, input json.RawMessage) (output, error) {
+func sees[T any](call func(context.Context, *Box, T) (engine.ToolResult, error)) func(context.Context, *Box, json.RawMessage) (engine.ToolResult, error) {
+	return func(ctx context.Context, b *Box, input json.RawMessage) (engine.ToolResult, error) {
 		var in T
 		if err := decode(input, &in); err != nil {
-			return output{}, err
+			return engine.ToolResult{}, err
 		}
 		return call(ctx, b, in)
 	}
 }
 
 // takes is sees for a function that returns a text.
-func takes[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, json.RawMessage) (output, error) {
+func takes[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, json.RawMessage) (engine.ToolResult, error) {
 	return sees(says(call))
 }
 
-// says makes a function that returns a text one that returns it as output.
-func says[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, T) (output, error) {
-	return func(ctx context.Context, b *Box, in T) (output, error) {
+// says makes a function that returns a text one that returns it as a result.
+func says[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, T) (engine.ToolResult, error) {
+	return func(ctx context.Context, b *Box, in T) (engine.ToolResult, error) {
 		text, err := call(ctx, b, in)
-		return output{text: text}, err
+		return engine.ToolResult{Text: text}, err
 	}
 }
 

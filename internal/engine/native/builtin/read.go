@@ -31,9 +31,9 @@ func callRead(ctx context.Context, b *Box, in struct {
 	Offset count  `json:"offset"`
 	Limit  count  `json:"limit"`
 	Pages  string `json:"pages"`
-}) (output, error) {
+}) (engine.ToolResult, error) {
 	if in.Pages != "" {
-		return output{}, badInput(errors.New("pages is not supported: a PDF is read as a whole"))
+		return engine.ToolResult{}, badInput(errors.New("pages is not supported: a PDF is read as a whole"))
 	}
 	lines := min(int(cmp.Or(in.Limit, readLines)), readLines)
 	var source *transcript.Source
@@ -51,9 +51,9 @@ func callRead(ctx context.Context, b *Box, in struct {
 		})
 	})
 	if err != nil { // then source may still be in use
-		return output{text: text}, err
+		return engine.ToolResult{Text: text}, err
 	}
-	return output{text, source}, nil
+	return engine.ToolResult{Text: text, Source: source}, nil
 }
 
 // readSeen reads an image or a PDF; nil if the file is neither, which is then at its beginning.
