@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/server/discord/api"
@@ -131,7 +130,7 @@ func (a *App) located() map[string]string {
 // secretPaths returns what no agent may reach besides what is in the data directory: the secrets, the login of claude, and settings that
 // are elsewhere. What would be below a file cannot be.
 func (h Home) secretPaths() []string {
-	paths := append([]string{h.app.SecretsFile(), h.app.discordCredential(), h.app.ConfigFile(h.Dir)}, claudecode.LoginFiles(h.childEnv())...)
+	paths := append([]string{h.app.SecretsFile(), h.app.discordCredential(), h.app.ConfigFile(h.Dir)}, h.ClaudeArchive().LoginFiles()...)
 	return slices.DeleteFunc(paths, func(path string) bool {
 		_, err := os.Lstat(path)
 		return !filepath.IsAbs(path) || path == h.Dir.Config() || errors.Is(err, syscall.ENOTDIR)

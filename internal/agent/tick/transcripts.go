@@ -24,7 +24,7 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 		return err
 	}
 	played, err := script.Sessions(f.Home)
-	sealed, sealedErr := claudecode.Sessions(f.Home)
+	sealed, sealedErr := (&claudecode.Engine{Home: f.Home}).Sessions()
 	list = slices.Concat(list, played, sealed)
 	if err = errors.Join(err, sealedErr); err != nil || len(list) == 0 {
 		return err

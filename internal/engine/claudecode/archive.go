@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -30,15 +29,14 @@ func (e *Engine) Path(id string) (string, error) {
 
 // Sessions lists the sessions that sealed commands began. The path is their directory, which holds more than the transcript. A directory
 // without a transcript is listed without an id.
-func Sessions(h paths.Dir) (list []transcript.Summary, err error) {
-	folders, err := os.ReadDir(h.ClaudeSessions())
+func (e *Engine) Sessions() (list []transcript.Summary, err error) {
+	folders, err := os.ReadDir(e.Home.ClaudeSessions())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	e := &Engine{Home: h, Env: []string{configVariable + "=" + os.DevNull}} // whose sessions are not listed
 	for _, folder := range folders {
 		s := transcript.Summary{Transcript: transcript.Transcript{Path: e.config(folder.Name()), Header: transcript.Header{Provider: engine.ClaudeCode}}}
-		for _, path := range append(e.transcripts(folder.Name()), s.Path) {
+		for _, path := range append(e.sealed(folder.Name()), s.Path) {
 			info, statErr := os.Stat(path)
 			if statErr != nil {
 				continue // it has just been removed

@@ -67,18 +67,18 @@ func (l login) expired(by time.Time) bool {
 	return l.OAuth.Access != "" && l.OAuth.Expires > 0 && l.OAuth.Expires < by.UnixMilli()
 }
 
-// LoginFiles returns where the command keeps its owner's login in an environment: two files, and copies of the second.
-func LoginFiles(env []string) []string {
-	dir := shared(env)
+// LoginFiles returns where the command keeps its owner's login: two files, and copies of the second.
+func (e *Engine) LoginFiles() []string {
+	dir := e.shared()
 	settings := dir
-	if variable(env, configVariable) == "" {
+	if e.variable(configVariable) == "" {
 		settings = filepath.Dir(dir)
 	}
 	return []string{filepath.Join(dir, ".credentials.json"), filepath.Join(settings, ".claude.json"), filepath.Join(dir, "backups")}
 }
 
 func (e *Engine) readLogin() (l login, err error) {
-	for _, path := range LoginFiles(e.Env)[:2] {
+	for _, path := range e.LoginFiles()[:2] {
 		text, readErr := os.ReadFile(path)
 		if readErr == nil {
 			readErr = json.Unmarshal(text, &l)

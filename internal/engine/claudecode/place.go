@@ -42,23 +42,27 @@ func (e *Engine) config(session string) string {
 }
 
 // shared returns the directory of processes that are not sealed.
-func (e *Engine) shared() string { return shared(e.Env) }
-
-func shared(env []string) string {
-	if dir := variable(env, configVariable); dir != "" {
+func (e *Engine) shared() string {
+	if dir := e.variable(configVariable); dir != "" {
 		return dir
 	}
-	return filepath.Join(variable(env, "HOME"), ".claude")
+	return filepath.Join(e.variable("HOME"), ".claude")
 }
 
-// transcripts returns the files of a session: of its own directory, then of the one that is shared. Only links outside of the former,
-// in which an agent writes, are followed.
-func (e *Engine) transcripts(id string) (found []string) {
+// sealed returns the files of a session in its own directory. Links that an agent made there do not lead out of it.
+func (e *Engine) sealed(id string) []string {
 	own := followed(e.config(id))
-	if root, err := os.OpenRoot(own); err == nil { // links that an agent made there do not lead out of it
-		found = among(own, root.FS(), id)
-		_ = root.Close()
+	root, err := os.OpenRoot(own)
+	if err != nil {
+		return nil
 	}
+	defer func() { _ = root.Close() }()
+	return among(own, root.FS(), id)
+}
+
+// transcripts returns the files of a session: of its own directory, then of the one that is shared, in which links are followed.
+func (e *Engine) transcripts(id string) []string {
+	found := e.sealed(id)
 	for _, file := range among(e.shared(), os.DirFS(e.shared()), id) {
 		found = append(found, followed(file))
 	}

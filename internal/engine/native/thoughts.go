@@ -12,6 +12,9 @@ import (
 // A service binds thoughts to the model and to everything before them, the system prompt and the tools included. If it takes them
 // back in later turns, leaving them out changes the conversation, and the service writes all of it to its cache again.
 
+// plain is the prefix of an answer to a request without earlier thoughts, because the service refused them.
+const plain = "plain"
+
 // prefix identifies the model, system prompt and tools that the thoughts of the answer to a question are bound to.
 func prefix(q provider.Request) string {
 	text, err := json.Marshal([]any{q.Model, q.System, q.Tools})
@@ -27,7 +30,7 @@ func prefix(q provider.Request) string {
 func (t *turn) messages(entries []transcript.Entry) []transcript.Message {
 	refused := -1
 	for i, e := range entries {
-		if e.Prefix == transcript.Plain {
+		if e.Prefix == plain {
 			refused = i
 		}
 	}

@@ -101,7 +101,7 @@ func (t *turn) hear(a provider.Answer) error {
 	if len(a.Message.Content) > 0 {
 		entry := t.talk.entry(a.Message)
 		if t.how.plain {
-			entry.Prefix = transcript.Plain
+			entry.Prefix = plain
 		} else if thought(a.Message) {
 			entry.Prefix = t.how.prefix
 		}

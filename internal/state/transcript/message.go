@@ -17,7 +17,7 @@ type Entry struct {
 	Message Message   `json:"message"`
 	At      time.Time `json:"-"`
 	Tokens  int       `json:"tokens,omitempty"` // the length of the conversation including this answer, as counted by the service; 0: unknown
-	Prefix  string    `json:"prefix,omitempty"` // identifies the model, system prompt and tools that the thoughts of this answer belong to, see Plain
+	Prefix  string    `json:"prefix,omitempty"` // identifies the model, system prompt and tools that the thoughts of this answer belong to; "plain" if the service refused the thoughts before
 	Full    int       `json:"full,omitempty"`   // the length of the conversation, in tokens, at which a compaction failed just before this message; 0: none failed
 	Run     string    `json:"run,omitempty"`    // the id of the run that sent this to the model; "" for an answer, a tool's result and a summary
 	More    bool      `json:"more,omitempty"`   // the answer is not finished: it broke off, or continues in the next message
@@ -76,9 +76,6 @@ const (
 	ImageBlock    = "image"
 	DocumentBlock = "document"
 )
-
-// Plain is the Prefix of an answer to a request without earlier thoughts, because the service refused them.
-const Plain = "plain"
 
 // interruptedText answers a tool use whose result is unknown.
 const interruptedText = "interrupted: it is not known whether this took effect"
