@@ -40,7 +40,7 @@ func runDiscordCheck(ctx context.Context, d *deps, h app.Home) error {
 
 // checkStatus is the exit status of what a check found; what may work later is unavailable.
 func checkStatus(err error) status {
-	if errors.Is(err, api.ErrUnreachable) || api.Temporary(err) {
+	if api.Unavailable(err) {
 		return statusUnavailable
 	}
 	return statusOf(err)

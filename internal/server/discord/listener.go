@@ -191,7 +191,7 @@ func (l *listener) introduce(ctx context.Context, h Home) error {
 		if len(owners) == 0 {
 			return fmt.Errorf("%w: the application has no owner: set discord.owner", api.ErrRefused)
 		}
-		if l.dm, err = l.Client.DM(ctx, owners[0]); err != nil {
+		if l.dm, err = l.Client.OpenDM(ctx, owners[0]); err != nil {
 			return err
 		}
 		if err := l.Client.Typing(ctx, l.dm); errors.Is(err, api.ErrClosed) { // opening the channel does not tell

@@ -180,7 +180,7 @@ func (l *listener) agree(ctx context.Context, m *discordgo.Message) {
 }
 
 func (l *listener) tell(ctx context.Context, m *discordgo.Message, text string) {
-	_, err := l.Client.Send(ctx, m.ChannelID, api.Outgoing{Text: text, ReplyTo: m.ID, Nonce: api.Nonce("tell-"+m.ID, 0)})
+	_, err := l.Client.Send(ctx, m.ChannelID, api.Outgoing{Text: text, ReplyTo: m.ID, Nonce: "tell-" + m.ID})
 	l.warn(err)
 }
 

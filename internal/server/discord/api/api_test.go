@@ -57,15 +57,15 @@ func (c *clock) total() (sum time.Duration) {
 func TestSendOnce(t *testing.T) {
 	s := discordapi.New(t, discordapi.Options{})
 	c, _ := client(t, s)
-	channel, err := c.DM(t.Context(), discordapi.Owner)
+	channel, err := c.OpenDM(t.Context(), discordapi.Owner)
 	if err != nil || channel != discordapi.DM {
 		t.Fatal(channel, err)
 	}
 	quoted := s.Say(discordapi.Post{Text: "hello"})
 	o := Outgoing{
-		Text: "hello @everyone", Nonce: Nonce("a", 0), ReplyTo: quoted, Silent: true,
+		Text: "hello @everyone", Nonce: nonce("a", 0), ReplyTo: quoted, Silent: true,
 		Embed:      &discordgo.MessageEmbed{Title: "T", Fields: []*discordgo.MessageEmbedField{{Name: "n", Value: "v"}}},
-		Files:      []File{{Name: "a\"b.txt", Data: []byte("data")}},
+		Files:      []file{{Name: "a\"b.txt", Data: []byte("data")}},
 		Components: []discordgo.MessageComponent{discordgo.ActionsRow{Components: []discordgo.MessageComponent{discordgo.Button{Label: "OK", CustomID: "x"}}}},
 	}
 	first, err := c.Send(t.Context(), channel, o)

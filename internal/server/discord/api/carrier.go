@@ -118,7 +118,7 @@ func (c Carrier) outgoing(m outbox.Message) Outgoing {
 	}
 	if m.File != "" {
 		if data, err := read(m.File); err == nil {
-			o.Files = []File{{Name: filepath.Base(m.File), Data: data}}
+			o.Files = []file{{Name: filepath.Base(m.File), Data: data}}
 		} else {
 			o.Text += "\n-# The file could not be sent: " + err.Error()
 		}

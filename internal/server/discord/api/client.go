@@ -42,10 +42,9 @@ type Client struct {
 	http   *http.Client
 	limits limits
 
-	mu       sync.Mutex
-	channels map[string]string // DM channels by user
-	skew     time.Duration     // of our clock against Discord's
-	dated    bool              // skew is known
+	mu    sync.Mutex
+	skew  time.Duration // of our clock against Discord's
+	dated bool          // skew is known
 }
 
 // New returns a client. It makes no request.
@@ -56,35 +55,18 @@ func New(o Options) *Client {
 	}
 	return &Client{
 		o: o, http: &http.Client{Transport: o.HTTP, Timeout: timeout, CheckRedirect: noRedirect},
-		limits: limits{routes: map[string]*route{}}, channels: map[string]string{},
+		limits: limits{routes: map[string]*route{}},
 	}
 }
 
-// DM returns the channel of the direct messages with a user. It opens it at the first call.
-func (c *Client) DM(ctx context.Context, user string) (channel string, err error) {
-	c.mu.Lock()
-	channel = c.channels[user]
-	c.mu.Unlock()
-	if channel != "" {
-		return channel, nil
-	}
-	return c.OpenDM(ctx, user)
-}
-
-// OpenDM opens the channel of the direct messages with a user, also if it is known.
+// OpenDM opens the channel of the direct messages with a user.
 func (c *Client) OpenDM(ctx context.Context, user string) (channel string, err error) {
 	var opened discordgo.Channel
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/users/@me/channels", path: "/users/@me/channels", safe: true,
 		body: map[string]string{"recipient_id": user},
 	}, &opened)
-	if err != nil {
-		return "", err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.channels[user] = opened.ID
-	return opened.ID, nil
+	return opened.ID, err
 }
 
 // Channel returns a channel, such as the thread that a message arrived in.

@@ -17,7 +17,7 @@ var (
 	ErrClosed  = errors.New("no direct message may be sent")
 	ErrRefused = errors.New("refused by Discord")
 
-	ErrUnreachable = errors.New("no connection to Discord")
+	errUnreachable = errors.New("no connection to Discord")
 )
 
 // Codes of Discord's errors.
@@ -69,10 +69,10 @@ func Permanent(err error) bool {
 	return errors.Is(err, ErrToken) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRefused) || errors.Is(err, errTooLarge)
 }
 
-// Temporary reports whether Discord has answered that it cannot serve a request now.
-func Temporary(err error) bool {
+// Unavailable reports whether Discord was not reached, or has answered that it cannot serve a request now.
+func Unavailable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.kind == nil
+	return ok && e.kind == nil || errors.Is(err, errUnreachable)
 }
 
 func hasCode(err error, codes ...int) bool {

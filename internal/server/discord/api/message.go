@@ -20,7 +20,7 @@ import (
 type Outgoing struct {
 	Text       string                  // at most MaxText; "" leaves the text of an existing message
 	Embed      *discordgo.MessageEmbed // nil leaves it
-	Files      []File
+	Files      []file
 	ReplyTo    string                       // id of a message of the same channel, which may be deleted meanwhile
 	Silent     bool                         // without a notification
 	Private    bool                         // only the user of the interaction sees it
@@ -29,8 +29,8 @@ type Outgoing struct {
 	Once       bool                         // the request waits for no rate limit and is not repeated
 }
 
-// File is a file to send along.
-type File struct {
+// file is a file to send along.
+type file struct {
 	Name string
 	Type string // "" is application/octet-stream
 	Data []byte
@@ -177,8 +177,8 @@ func (c *Client) message(ctx context.Context, r request) (*discordgo.Message, er
 // maxNonce is the size of a nonce in characters.
 const maxNonce = 24
 
-// Nonce returns the nonce of the n-th part of a message, the same one whenever it is asked.
-func Nonce(id string, n int) string {
+// nonce returns the nonce of the n-th part of a message, the same one whenever it is asked.
+func nonce(id string, n int) string {
 	sum := sha256.Sum256([]byte(id + " " + strconv.Itoa(n)))
 	return base32.StdEncoding.EncodeToString(sum[:])[:maxNonce]
 }

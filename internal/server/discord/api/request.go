@@ -33,7 +33,7 @@ type request struct {
 	route    string // whose rate limit counts, with the method; "" for interactions, which have none that lasts
 	path     string // below the API's
 	body     any    // nil is none
-	files    []File
+	files    []file
 	safe     bool  // a repetition of a request that was carried out does no harm
 	once     bool  // never repeated
 	repeated *bool // set when a request is repeated that may have been carried out
@@ -217,7 +217,7 @@ func withoutAddress(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	return fmt.Errorf("%w: %w", errUnreachable, err)
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -39,7 +39,7 @@ func Parts(id string, o Outgoing) []Outgoing {
 		if i > 0 {
 			name = fmt.Sprintf("answer-%d.md", i+1)
 		}
-		parts = append(parts, Outgoing{Text: "-# The whole text is in " + name + ".", Files: []File{{name, "text/markdown; charset=utf-8", data}}})
+		parts = append(parts, Outgoing{Text: "-# The whole text is in " + name + ".", Files: []file{{name, "text/markdown; charset=utf-8", data}}})
 	}
 	if len(parts) == 0 {
 		parts = []Outgoing{{}}
@@ -48,7 +48,7 @@ func Parts(id string, o Outgoing) []Outgoing {
 	last.Embed, last.Components, last.Files = o.Embed, o.Components, append(last.Files, o.Files...)
 	parts[0].ReplyTo = o.ReplyTo
 	for i := range parts {
-		parts[i].Silent, parts[i].Private, parts[i].Nonce = o.Silent, o.Private, Nonce(cmp.Or(o.Nonce, id), i)
+		parts[i].Silent, parts[i].Private, parts[i].Nonce = o.Silent, o.Private, nonce(cmp.Or(o.Nonce, id), i)
 	}
 	return parts
 }

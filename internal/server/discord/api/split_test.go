@@ -92,7 +92,7 @@ func FuzzSplit(f *testing.F) {
 
 func TestParts(t *testing.T) {
 	long := strings.Repeat("A sentence of a long answer. ", 400) // six messages
-	parts := Parts("m.1", Outgoing{Text: long, ReplyTo: "9", Files: []File{{Name: "a.png"}}})
+	parts := Parts("m.1", Outgoing{Text: long, ReplyTo: "9", Files: []file{{Name: "a.png"}}})
 	if len(parts) != 4 || parts[0].ReplyTo != "9" || parts[1].ReplyTo != "" {
 		t.Fatalf("%d parts", len(parts))
 	}
@@ -102,7 +102,7 @@ func TestParts(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for i, p := range parts {
-		if seen[p.Nonce] || len(p.Nonce) > 25 || p.Nonce != Nonce("m.1", i) {
+		if seen[p.Nonce] || len(p.Nonce) > 25 || p.Nonce != nonce("m.1", i) {
 			t.Errorf("nonce %q", p.Nonce)
 		}
 		seen[p.Nonce] = true
