@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -113,13 +112,7 @@ func (a *approver) collect(s job.Set, names []string) {
 
 func (a *approver) addJob(j job.Job) error {
 	s, widened, err := a.h.Approvals.Of(j)
-	if err != nil {
-		return &withStatus{err, statusData}
-	}
-	if !widened {
-		return nil
-	}
-	return a.add(candidate{name: j.Name(), subject: s, again: func() (approval.Subject, error) {
+	return a.add(j.Name(), s, widened, err, func() (approval.Subject, error) {
 		now, err := a.h.Jobs.Load()
 		i := slices.IndexFunc(now.Jobs, func(other job.Job) bool { return other.Path == j.Path })
 		if err != nil || i < 0 {
@@ -127,51 +120,44 @@ func (a *approver) addJob(j job.Job) error {
 		}
 		s, _, err := a.h.Approvals.Of(now.Jobs[i])
 		return s, err
-	}})
+	})
 }
 
 func (a *approver) addPolicy() error {
 	p, err := a.h.Approvals.Policy()
-	if err != nil {
-		return &withStatus{err, statusData}
-	}
-	if p.Empty && !p.Waits {
-		return nil
-	}
-	return a.add(candidate{name: approval.PolicyName, subject: p.Subject, again: func() (approval.Subject, error) {
+	return a.add(approval.PolicyName, p.Subject, !p.Empty || p.Waits, err, func() (approval.Subject, error) {
 		p, err := a.h.Approvals.Policy()
 		return p.Subject, err
-	}})
+	})
 }
 
 func (a *approver) addSkill(name string) error {
 	found, err := a.h.Skills.Find(name)
-	if as[*plaintext.Unknown](err) {
-		return &withStatus{err, statusNoJob}
-	}
 	if err != nil || len(found.Commands()) == 0 {
 		return err
 	}
 	again := func() (approval.Subject, error) { return a.h.Approvals.OfSkill(name) }
 	s, err := again()
+	return a.add(s.Key, s, true, err, again)
+}
+
+// add takes a subject, unless it needs no approval, is named twice or has the error err.
+func (a *approver) add(name string, s approval.Subject, asks bool, err error, again func() (approval.Subject, error)) error {
 	if err != nil {
 		return &withStatus{err, statusData}
 	}
-	return a.add(candidate{name: s.Key, subject: s, again: again})
-}
-
-func (a *approver) add(c candidate) error {
-	if slices.ContainsFunc(a.found, func(other candidate) bool { return other.subject.Key == c.subject.Key }) {
-		return nil // named twice
+	if !asks || slices.ContainsFunc(a.found, func(other candidate) bool { return other.subject.Key == s.Key }) {
+		return nil
 	}
-	last, known, err := a.h.Approvals.Last(c.subject.Key)
+	last, known, err := a.h.Approvals.Last(s.Key)
 	if err != nil {
 		return err
 	}
-	switch c.last, c.state = last, stateChanged; {
+	c := candidate{name, s, last, stateChanged, again}
+	switch {
 	case !known:
 		c.state = stateNew
-	case last.Digest == c.subject.Digest():
+	case last.Digest == s.Digest():
 		c.state = stateApproved
 	}
 	a.found = append(a.found, c)

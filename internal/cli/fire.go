@@ -216,7 +216,10 @@ func (o *fireOptions) verdict(d *deps, r runlog.Record, err error) error {
 }
 
 // explain adds what to do about an error before a run.
-func explain(err error) error {
+func explain(err error) error { return explainFor(job.Routine, err) }
+
+// explainFor is explain where a job of this kind is wanted.
+func explainFor(kind job.Kind, err error) error {
 	var unknown *plaintext.Unknown
 	switch {
 	case errors.Is(err, runner.ErrNoEngine):
@@ -226,7 +229,7 @@ func explain(err error) error {
 	case errors.As(err, &unknown) && unknown.Bad > 0:
 		return hint(err, "%s cannot be read, see: ollim check", plaintext.Count(unknown.Bad, "job file"))
 	case errors.As(err, &unknown) && unknown.What == "job" && len(unknown.Near) == 0:
-		return hint(err, "ollim routine list")
+		return hint(err, "ollim %s list", kind)
 	}
 	return err
 }

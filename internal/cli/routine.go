@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
@@ -34,15 +33,10 @@ func newRoutine(d *deps) *cobra.Command {
 // jobPath is the file of the job of a kind that name means, whether or not it can be read.
 func jobPath(s job.Set, h app.Home, kind job.Kind, name string) (string, error) {
 	j, err := s.Only(kind).Find(name)
-	var faults yamldoc.Faults
-	var unknown *plaintext.Unknown
-	switch {
-	case errors.As(err, &faults):
+	if faults, ok := errors.AsType[yamldoc.Faults](err); ok {
 		return h.Dir.Path(faults[0].File), nil
-	case errors.As(err, &unknown) && unknown.Bad == 0 && len(unknown.Near) == 0:
-		return "", hint(err, "ollim %s list", kind)
 	}
-	return j.Path, explain(err)
+	return j.Path, explainFor(kind, err)
 }
 
 type routineRow struct {

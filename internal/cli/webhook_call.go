@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -50,11 +49,8 @@ func runWebhookCall(ctx context.Context, d *deps, h app.Home, o webhookCallOptio
 		return err
 	}
 	j, err := s.Only(job.Webhook).Find(o.hook)
-	if unknown := (*plaintext.Unknown)(nil); errors.As(err, &unknown) && unknown.Bad == 0 && len(unknown.Near) == 0 {
-		return hint(err, "ollim webhook list")
-	}
 	if err != nil {
-		return explain(err)
+		return explainFor(job.Webhook, err)
 	}
 	values, err := h.HookKeys(*j.Hook)
 	if err != nil {
