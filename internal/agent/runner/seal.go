@@ -56,10 +56,7 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 		return ctx, func() {}, w.run.Update(func(r *runlog.Record) { r.Sealed = &runlog.Sealed{Why: why} })
 	}
 	temporary, cache := w.private()
-	w.vars = []string{ // by which programs find the two directories
-		"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary, "XDG_CACHE_HOME=" + cache,
-		"GOCACHE=" + filepath.Join(cache, "go-build"), "npm_config_cache=" + filepath.Join(cache, "npm"),
-	}
+	w.vars = privateVars(temporary, cache)
 	w.tools.Env = append(slices.Clone(w.tools.Env), w.vars...)
 	list := w.list(temporary, cache)
 	record, err := w.inForce(abi, list)
@@ -92,9 +89,7 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 			return rules, err
 		},
 	})
-	socket = w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, record.Write})
-	w.socket = socket.Path
-	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+socket.Path)
+	socket = w.serve()
 	return ctx, func() {
 		end(nil)
 		closed.Store(true)
@@ -219,6 +214,14 @@ type Socket struct {
 	Close  func()       // ends what is being executed, waits for it, and removes the socket
 }
 
+// serve returns the socket by which the run's process executes the commands of ollim that processes of a sealed run start.
+func (w *work) serve() Socket {
+	s := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.run.Sealed.Write})
+	w.socket = s.Path
+	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+s.Path)
+	return s
+}
+
 // servers is the patterns of the tools of MCP servers that a run's engine is offered.
 func (s Spec) servers(run *runlog.Run) []string {
 	return policy.OfServers(slices.Concat(run.Tools, s.Policy.Offered)...)
@@ -282,6 +285,14 @@ func makeCanary(path string) error {
 		return err
 	}
 	return store.Write(path, []byte("A sealed program cannot read this file; every start of one tries it.\n"), store.Buffered)
+}
+
+// privateVars returns the variables by which programs find the two directories.
+func privateVars(temporary, cache string) []string {
+	return []string{
+		"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary, "XDG_CACHE_HOME=" + cache,
+		"GOCACHE=" + filepath.Join(cache, "go-build"), "npm_config_cache=" + filepath.Join(cache, "npm"),
+	}
 }
 
 // SweepPrivate removes the temporary files of runs whose process was killed, and caches that no run has used for two weeks.
