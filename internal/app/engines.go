@@ -160,7 +160,7 @@ func (a *App) service(c config.Service, keys credentials) (s native.Service, err
 	}
 	o := provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: keys.place(a, name)}
 	s = native.Service{Provider: provider.NewAnthropic(o), Name: c.Provider, Local: isLocal(c.BaseURL)}
-	s.Searches = c.WebSearch != config.SearchOff && (c.WebSearch != config.SearchAuto || o.HasSearch())
+	s.Searches = c.Searches(o.HasSearch)
 	if c.Provider == config.OpenAI {
 		s.Provider = provider.NewOpenAI(o)
 		if u, err := url.Parse(o.BaseURL); err == nil && !o.TakesDocuments() {

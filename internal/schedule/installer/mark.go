@@ -9,8 +9,6 @@ import (
 // markPrefix begins the first line of every unit file that we write.
 const markPrefix = "# Written by ollim; hash "
 
-func marked(text string) string { return markPrefix + digest(text) + "\n" + text }
-
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

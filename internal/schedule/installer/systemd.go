@@ -36,7 +36,7 @@ func Systemd(h Host, jobs []job.Job) ([]File, error) {
 		return nil, fmt.Errorf("user %q: %w: system units need the name of a user", h.User, ErrUnfit)
 	}
 	var files []File
-	add := func(name, text string) { files = append(files, File{name, marked(text)}) }
+	add := func(name, text string) { files = append(files, File{name, markPrefix + digest(text) + "\n" + text}) }
 	for _, j := range routines {
 		add(jobPrefix+j.ID+".service", h.fireService(about(j), execLine(h.fire(j.ID))))
 		add(jobPrefix+j.ID+".timer", routineTimer(about(j), j.Schedule.OnCalendar(h.foreignZone(j))))

@@ -85,7 +85,7 @@ type Service struct {
 	BaseURL   string // "": the provider's own
 	Model     string // any name that model.Table.Resolve accepts
 	MaxTokens int    // of one answer; 0 is the model's own most
-	WebSearch string // SearchAuto, searchOn or SearchOff
+	WebSearch string // searchAuto, searchOn or searchOff
 }
 
 // spend holds the spending limits of automatic runs; +Inf is none.

@@ -16,9 +16,9 @@ const (
 
 // Values of native.web-search.
 const (
-	SearchAuto = "auto" // with the services that are known to have a search tool
+	searchAuto = "auto" // with the services that are known to have a search tool
 	searchOn   = "on"
-	SearchOff  = "off"
+	searchOff  = "off"
 )
 
 // CheckURL returns an error if the address of a service is invalid. The error does not quote parts that may hold a
@@ -39,4 +39,9 @@ func checkModel(s string) error {
 		return fmt.Errorf("%q is not the name of a model", s)
 	}
 	return nil
+}
+
+// Searches reports whether the tool WebSearch is offered; known reports whether the service is known to have one.
+func (s Service) Searches(known func() bool) bool {
+	return s.WebSearch == searchOn || s.WebSearch == searchAuto && known()
 }

@@ -135,7 +135,7 @@ func (c *Config) servers() []key {
 			}},
 		{"native.web-search", &c.Native.WebSearch,
 			"The tool WebSearch, by the service's own search: auto offers it with api.anthropic.com and api.openai.com, on with any\n" +
-				"service, off never. A search costs about 0.01 USD besides its tokens.", "", SearchAuto, oneOf(SearchAuto, searchOn, SearchOff)},
+				"service, off never. A search costs about 0.01 USD besides its tokens.", "", searchAuto, oneOf(searchAuto, searchOn, searchOff)},
 	}
 }
 

@@ -131,13 +131,9 @@ func (p Post) carry(ctx context.Context, e *entry, way Carrier, others bool) (Fa
 	return fate, err
 }
 
-// terminal writes to the terminal. If that is gone, the message is left to the other carriers.
-type terminal struct{ Post }
-
-func (terminal) Name() string { return "terminal" }
-
-func (t terminal) Carry(_ context.Context, m Message, _ []string, _ func(string)) (Fate, error) {
-	if _, err := io.WriteString(t.Terminal, body(m)); err != nil {
+// print writes a message to the terminal. If that is gone, the message is left to the other carriers.
+func (p Post) print(_ context.Context, m Message) (Fate, error) {
+	if _, err := io.WriteString(p.Terminal, body(m)); err != nil {
 		return Queued, err
 	}
 	return Sent, nil

@@ -18,11 +18,20 @@ const (
 	maxValue       = 4 << 10         // bytes of one variable: beyond 128 KiB the kernel would not start the command at all
 )
 
-type command struct{ Post }
+// simple is a carrier that delivers a message in one part.
+type simple struct {
+	name string
+	send func(context.Context, Message) (Fate, error)
+}
 
-func (command) Name() string { return "command" }
+func (s simple) Name() string { return s.name }
 
-func (p command) Carry(ctx context.Context, m Message, _ []string, _ func(string)) (Fate, error) {
+func (s simple) Carry(ctx context.Context, m Message, _ []string, _ func(string)) (Fate, error) {
+	return s.send(ctx, m)
+}
+
+// run gives a message to the command.
+func (p Post) run(ctx context.Context, m Message) (Fate, error) {
 	r, err := process.Run(ctx, process.Call{
 		Argv: p.Command, Env: p.environment(m), Dir: p.Home.Path(),
 		Stdin: []byte(body(m)), Grace: min(maxGrace, cmp.Or(p.Timeout, defaultTimeout)),
@@ -42,7 +51,7 @@ func (p command) Carry(ctx context.Context, m Message, _ []string, _ func(string
 func (p Post) Try(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, defaultTimeout))
 	defer cancel()
-	_, err := command{p}.Carry(ctx, m, nil, nil)
+	_, err := p.run(ctx, m)
 	return err
 }
 

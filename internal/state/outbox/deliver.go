@@ -122,7 +122,7 @@ func (p Post) ways() (ways []Carrier) {
 	case p.Waits:
 		return nil
 	case len(p.Command) > 0 && p.Command[0] != "":
-		ways = append(ways, command{p})
+		ways = append(ways, simple{"command", p.run})
 	}
 	return append(ways, p.Carriers...)
 }
@@ -150,7 +150,7 @@ func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
 	case ctx.Err() != nil:
 		return Receipt{Fate: Queued}, nil
 	case p.Terminal != nil && m.Kind == Text:
-		return p.attempt(ctx, entry{Message: m}, []Carrier{terminal{p}})
+		return p.attempt(ctx, entry{Message: m}, []Carrier{simple{"terminal", p.print}})
 	case len(p.ways()) == 0:
 		return Receipt{Fate: Queued}, nil
 	}

@@ -152,7 +152,7 @@ func (b Book) Find(name string) (Record, error) {
 			if b.Alive(r) {
 				return r, nil
 			}
-		case job != "last" && !r.ran():
+		case job != "last" && (r.Outcome == Skipped || r.Outcome == Paused):
 			idle = cmp.Or(idle, &r)
 		case back > 0:
 			back--
@@ -170,9 +170,6 @@ func (b Book) Find(name string) (Record, error) {
 	}
 	return *latest, nil
 }
-
-// ran reports whether the record is of a run rather than of a fire that was skipped or paused.
-func (r Record) ran() bool { return r.Outcome != Skipped && r.Outcome != Paused }
 
 // is reports whether name, as given to Find, matches the run.
 func (r Record) is(name string) bool {

@@ -100,7 +100,8 @@ func (r Renderer) trouble(name string, result process.Result, err error) string 
 	case err != nil:
 		return marker("not run", err.Error())
 	case result.Status != 0:
-		return marker("failed", result.End, lastLine(result.Stderr))
+		said := strings.TrimSpace(result.Stderr)
+		return marker("failed", result.End, said[strings.LastIndexByte(said, '\n')+1:])
 	}
 	return ""
 }
@@ -114,11 +115,6 @@ func marker(what string, reasons ...string) string {
 		}
 	}
 	return "[" + text + "]"
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
 func trimEnd(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }

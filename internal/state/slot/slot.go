@@ -187,16 +187,11 @@ func (b Book) Prune(before time.Time) error {
 				err = errors.Join(err, os.Remove(filepath.Join(b.folder(id), e.Name())))
 			}
 		}
-		b.drop(id, before)
+		if info, statErr := os.Stat(b.folder(id)); statErr == nil && info.ModTime().Before(before) { // a new one is about to get a claim
+			_ = os.Remove(b.folder(id)) // fails if it is not empty
+		}
 	}
 	return err
-}
-
-// drop removes a job's directory if it is empty and unchanged since a time: a new directory is about to get a claim.
-func (b Book) drop(id string, since time.Time) {
-	if info, err := os.Stat(b.folder(id)); err == nil && info.ModTime().Before(since) {
-		_ = os.Remove(b.folder(id)) // fails if it is not empty
-	}
 }
 
 // form is the layout of a claim's name: its instant in UTC, which sorts by time.

@@ -177,7 +177,7 @@ func find(list []Task, name string) (Task, error) {
 		return Task{}, &plaintext.Unknown{What: "task", Name: name}
 	}
 	for _, done := range []bool{false, true} {
-		for _, fits := range []func(text, name string) bool{isWhole, strings.Contains} {
+		for _, fits := range []func(text, name string) bool{func(a, b string) bool { return a == b }, strings.Contains} {
 			var found []Task
 			for _, t := range list {
 				if t.Done == done && fits(strings.ToLower(t.Text), strings.ToLower(name)) {
@@ -194,5 +194,3 @@ func find(list []Task, name string) (Task, error) {
 	}
 	return Task{}, &plaintext.Unknown{What: "task", Name: name}
 }
-
-func isWhole(text, name string) bool { return text == name }

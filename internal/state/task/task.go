@@ -109,13 +109,11 @@ func isComment(line string) bool {
 
 // cutPriority takes "(A) " off the front.
 func cutPriority(s string) (priority, rest string) {
-	if len(s) > 3 && s[0] == '(' && isPriority(s[1:2]) && s[2:4] == ") " {
+	if len(s) > 3 && s[0] == '(' && s[1] >= 'A' && s[1] <= 'Z' && s[2:4] == ") " {
 		return s[1:2], strings.TrimLeft(s[4:], " \t")
 	}
 	return "", s
 }
-
-func isPriority(s string) bool { return len(s) == 1 && s[0] >= 'A' && s[0] <= 'Z' }
 
 // cutDate takes a date off the front; an impossible one is text.
 func cutDate(s string) (date, rest string) {
