@@ -26,7 +26,7 @@ func (t *turn) judge(waitErr error, stderr string) error {
 			return fmt.Errorf("the engine ended without a result (exit 0): %s",
 				orElse(firstLine(stderr), "no output, as where it cannot write its temporary files"))
 		}
-		return fmt.Errorf("the engine ended without a result (%v): %s", exit, orElse(firstLine(stderr), "no output"))
+		return fmt.Errorf("the engine ended without a result (%s): %s", exit.String(), orElse(firstLine(stderr), "no output"))
 	}
 	why := orElse(e.Result, strings.Join(e.Errors, "; "), firstLine(stderr), e.Subtype)
 	switch {

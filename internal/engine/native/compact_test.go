@@ -374,9 +374,9 @@ func TestForkOfACompactedTurn(t *testing.T) {
 				if err != nil || len(list) != 2 {
 					t.Errorf("%d transcripts, %v", len(list), err)
 				}
-				next, err := list[0].Transcript.Successor()
+				next, err := list[0].Successor()
 				if err != nil {
-					next, err = list[1].Transcript.Successor()
+					next, err = list[1].Successor()
 				}
 				if err != nil {
 					t.Error(err)

@@ -30,7 +30,7 @@ type Engine struct {
 
 // Run plays the next turn of the request's session.
 func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
-	s, err := e.enter(r)
+	s, err := e.enter(r.Session)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -55,26 +55,19 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 	return p, err
 }
 
-func (e *Engine) enter(r engine.Request) (*session, error) {
-	s, err := e.source(r.Session)
+func (e *Engine) enter(r engine.Session) (s *session, err error) {
+	if r.ID == "" {
+		s, err = e.begin("", 0, r.Kept())
+	} else if s, err = e.open(r.ID); err == nil && r.Fork {
+		s, err = e.branch(s, r.Kept())
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range r.Session.Messages {
+	for _, m := range r.Messages {
 		s.read(m)
 	}
 	return s, nil
-}
-
-func (e *Engine) source(r engine.Session) (*session, error) {
-	if r.ID == "" {
-		return e.begin("", 0, r.Kept())
-	}
-	s, err := e.open(r.ID)
-	if err != nil || !r.Fork {
-		return s, err
-	}
-	return e.branch(s, r.Kept())
 }
 
 // Compact begins a session that holds the script's summary.

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"fmt"
-	"io"
 )
 
 // Load reads all messages. Malformed lines are skipped and counted in *bad, which may be nil; a last line that is torn
@@ -13,17 +12,10 @@ func (t Transcript) Load(bad *int) ([]Entry, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	entries, err := decodeAll(f, bad)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Path, err)
-	}
-	return entries, nil
-}
-
-func decodeAll(f io.Reader, bad *int) (entries []Entry, err error) {
+	var entries []Entry
 	for line, err := range forward(f) {
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", t.Path, err)
 		}
 		e, ok, malformed := decode(line)
 		if ok {

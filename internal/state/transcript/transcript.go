@@ -42,8 +42,6 @@ var (
 	ErrUnknown = errors.New("no such session")
 	// ErrAmbiguous is the error of a prefix that fits more than one session.
 	ErrAmbiguous = errors.New("more than one session")
-	// ErrID is the error of a session id that could name a file elsewhere.
-	ErrID = errors.New("not a valid session id")
 	// ErrForeign is the error of a file that is not a transcript, or whose header cannot be read.
 	ErrForeign = errors.New("not a transcript")
 )

@@ -89,7 +89,7 @@ func TestRefusedIDs(t *testing.T) {
 	for _, id := range []string{
 		"", ".", "..", "../x", "a/b", `a\b`, "-rf", "a b", "a\n", "\x00", "a..b", "\xff", strings.Repeat("x", 201), "a\u202eb",
 	} {
-		if _, err := transcript.Dir(t.TempDir()).Create(header(id)); !errors.Is(err, transcript.ErrID) {
+		if _, err := transcript.Dir(t.TempDir()).Create(header(id)); err == nil || !strings.HasSuffix(err.Error(), ": not a valid session id") {
 			t.Errorf("%q: %v", id, err)
 		}
 	}

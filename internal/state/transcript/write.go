@@ -84,15 +84,15 @@ func mend(f *os.File, whole, size int64) (int64, error) {
 
 // Create creates a transcript, with entries, and its directory. The file appears complete under its name, so that
 // a file of a killed writer is never taken for a complete one; store.IsDraft recognizes the draft that is left. A file
-// without entries reaches the disk with the first synced append. The error wraps ErrID or fs.ErrExist, or is a
-// *store.NotWritten.
+// without entries reaches the disk with the first synced append. The error wraps fs.ErrExist, or is a
+// *store.NotWritten, unless the id is not valid.
 func (d Dir) Create(h Header, entries ...Entry) (Transcript, error) {
 	to := store.Synced
 	if len(entries) == 0 {
 		to = store.Buffered
 	}
 	if !plaintext.IsName(h.ID) {
-		return Transcript{}, fmt.Errorf("session %.100q: %w", h.ID, ErrID)
+		return Transcript{}, fmt.Errorf("session %.100q: not a valid session id", h.ID) // it could name a file elsewhere
 	}
 	h.Cwd = clean(h.Cwd)
 	t := Transcript{Path: d.Place(h), Header: h}
