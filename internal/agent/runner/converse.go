@@ -163,8 +163,8 @@ func (w *work) compactNow(ctx context.Context, turn *conversation.Turn) error {
 	return turn.Compact(ctx)
 }
 
-// Plan is what a fire would ask its engine for.
-type Plan struct {
+// plan is what a fire would ask its engine for.
+type plan struct {
 	Job      string   `json:"job"`
 	Mode     string   `json:"mode"`
 	Engine   string   `json:"engine,omitempty"` // "" for a plain reminder, whose text is delivered
@@ -181,26 +181,26 @@ type Plan struct {
 }
 
 // Preview returns what Fire would do now. It does and changes nothing.
-func (r *Runner) Preview(ctx context.Context, name string, o Options) (Plan, error) {
+func (r *Runner) Preview(ctx context.Context, name string, o Options) (plan, error) {
 	files, err := r.Jobs.Load()
 	if err != nil {
-		return Plan{}, err
+		return plan{}, err
 	}
 	j, err := files.Find(name)
 	if err != nil {
-		return Plan{}, err
+		return plan{}, err
 	}
 	f := &fire{Runner: r, job: j, options: o, all: files.Jobs, previous: r.lastRun(j.ID), slot: o.Slot}
 	s := r.complete(f.spec())
 	record, err := r.record(ctx, s)
 	if err != nil {
-		return Plan{}, err
+		return plan{}, err
 	}
-	p := Plan{Job: j.ID, Mode: record.Mode, Engine: record.Engine, Model: record.Model, Tools: []string{}, Patterns: record.Tools}
+	p := plan{Job: j.ID, Mode: record.Mode, Engine: record.Engine, Model: record.Model, Tools: []string{}, Patterns: record.Tools}
 	if j.Plain {
 		p.Patterns, p.Prompt = []string{}, j.Body
 	} else if err := f.previewRequest(ctx, s, &runlog.Run{Record: record}, &p); err != nil {
-		return Plan{}, err
+		return plan{}, err
 	}
 	if err := f.permit(); err != nil {
 		p.Refused = err.Error()
@@ -209,7 +209,7 @@ func (r *Runner) Preview(ctx context.Context, name string, o Options) (Plan, err
 }
 
 // previewRequest fills in what the engine would be asked. A request or an engine that cannot be made is why the job would not run.
-func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *Plan) error {
+func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *plan) error {
 	in, err := f.input(s, run.Record)
 	if err != nil {
 		return err
@@ -229,10 +229,10 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *P
 	if request.Session.ID == "" && run.Parent != "" {
 		request.Session.ID, request.Session.Fork = run.Parent, true
 	}
-	var plan engine.Plan
+	var asked engine.Plan
 	made, err := f.engineOf(s)
 	if err == nil {
-		plan, err = made.Plan(request, set)
+		asked, err = made.Plan(request, set)
 	}
 	switch {
 	case errors.Is(err, engine.ErrSessionUnknown):
@@ -243,11 +243,11 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *P
 	if p.Prompt, err = f.conversations().Preview(ctx, s.Conversation, in); err != nil {
 		return err
 	}
-	p.Model, p.Thinking, p.System = cmp.Or(plan.Model, p.Model), request.Model.Thinking, request.Input.System
+	p.Model, p.Thinking, p.System = cmp.Or(asked.Model, p.Model), request.Model.Thinking, request.Input.System
 	p.Session, p.Branch = request.Session.ID, request.Session.Fork
-	p.Tools = append(p.Tools, plan.Tools...)
+	p.Tools = append(p.Tools, asked.Tools...)
 	usable := append(tools.BuiltIns(run.Tools), set.Usable()...)
-	p.Refuses = slices.DeleteFunc(slices.Clone(plan.Tools), func(name string) bool {
+	p.Refuses = slices.DeleteFunc(slices.Clone(asked.Tools), func(name string) bool {
 		return slices.Contains(usable, strings.TrimPrefix(name, "mcp__ollim__"))
 	})
 	return nil
