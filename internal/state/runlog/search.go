@@ -100,7 +100,7 @@ func (s search) in(f found, yield func(found) bool) bool {
 	defer func() { _ = events.Close() }()
 	said := ""
 	in := bufio.NewReaderSize(events, 64<<10)
-	for line, err := store.ReadLine(in, nil); len(line) > 0; line, err = store.ReadLine(in, line[:0]) {
+	for line, _ := store.ReadLine(in, nil); len(line) > 0; line, _ = store.ReadLine(in, line[:0]) { // an error ends them
 		if !s.words.Maybe(line) && !bytes.Contains(line, []byte(`"file":"`)) { // for a large event only the file's name is in this line
 			continue
 		}
@@ -108,7 +108,8 @@ func (s search) in(f found, yield func(found) bool) bool {
 		if json.Unmarshal(line, &e) != nil {
 			continue
 		}
-		if e, err = s.book.unfold(f.Run, e); err != nil {
+		e, err := s.book.unfold(f.Run, e)
+		if err != nil {
 			continue
 		}
 		excerpt, found := s.words.Excerpt(e.visible())
