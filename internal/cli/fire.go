@@ -89,7 +89,9 @@ func runFire(ctx context.Context, d *deps, o fireOptions) error {
 			return err
 		}
 		d.Now = func() time.Time { return now }
-		h.Disk.Now = d.Now
+		if h, err = d.Home(); err != nil { // its stores have the clock
+			return err
+		}
 	}
 	firer := h.Runner(false)
 	return d.each("fire", o.jobs, func(name string) error { return o.one(ctx, d, firer, name, options) })
