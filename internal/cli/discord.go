@@ -15,7 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
-	"github.com/ollim/ollim/internal/server/discord/gateway"
 	"github.com/ollim/ollim/internal/state/config"
 )
 
@@ -108,10 +107,7 @@ func (d *deps) listener(h app.Home) (discord.Options, error) {
 	}
 	socket, _ := d.Lookup("NOTIFY_SOCKET")
 	return discord.Options{
-		Client:  client,
-		Gateway: gateway.Options{Token: token, REST: client, Now: d.Now},
-		Home:    d.discordHome, Warn: d.warn, Notify: process.Notifier(socket), Grace: listenGrace,
-		Interact: d.interact(h, client),
+		Interactions: d.interact(h, client), Token: token, Home: d.discordHome, Notify: process.Notifier(socket), Grace: listenGrace,
 	}, nil
 }
 

@@ -106,7 +106,7 @@ func (l *listener) allowed(ctx context.Context, h Home, m *discordgo.Message) bo
 		return false
 	}
 	if m.GuildID != "" && !slices.Contains(h.Allow, m.ChannelID) {
-		err := l.insist(ctx, func() error { _, err := l.places.find(ctx, l.Client, m.ChannelID); return err })
+		err := l.insist(ctx, func() error { _, err := l.places.find(ctx, l.API, m.ChannelID); return err })
 		return err == nil && ctx.Err() == nil && l.mayBeAllowed(h, m)
 	}
 	return true
@@ -131,7 +131,7 @@ func (l *listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 		}
 	}
 	unshown := false
-	stream := stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(m.ID), Left: func(context.Context, api.Outgoing) error {
+	stream := stream{API: l.API, Now: l.Now, Showing: l.handled.showing(m.ID), Left: func(context.Context, api.Outgoing) error {
 		unshown = true // the outbox is the owner's
 		return nil
 	}}

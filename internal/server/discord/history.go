@@ -44,7 +44,7 @@ func (l *listener) catchUp(ctx context.Context, start bool) {
 func (l *listener) readHistory(ctx context.Context, channel string) error {
 	after := l.handled.upTo(channel)
 	if after == "" { // the first start
-		list, err := l.Client.History(ctx, channel, "", 1)
+		list, err := l.API.History(ctx, channel, "", 1)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (l *listener) readHistory(ctx context.Context, channel string) error {
 	}
 	guild := ""
 	if channel != l.dm { // a message in the history does not say
-		at, err := l.places.find(ctx, l.Client, channel)
+		at, err := l.places.find(ctx, l.API, channel)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (l *listener) readHistory(ctx context.Context, channel string) error {
 	}
 	newest := ""
 	for {
-		list, err := l.Client.History(ctx, channel, after, pageSize)
+		list, err := l.API.History(ctx, channel, after, pageSize)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (l *listener) recover(ctx context.Context, channel, id string) {
 	}
 	h := l.now()
 	for _, emoji := range []string{working, waitingMark} {
-		l.warn(l.insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, channel, id, emoji)) }))
+		l.warn(l.insist(ctx, func() error { return ignoreRefusal(l.API.Unreact(ctx, channel, id, emoji)) }))
 	}
 	text, err := l.unshown(h, channel, id)
 	switch {
@@ -216,7 +216,7 @@ func (l *listener) answering(h Home, id string) (runlog.Record, error) {
 func (l *listener) showMissing(ctx context.Context, channel, after, text string) error {
 	var list []*discordgo.Message
 	err := l.insist(ctx, func() (err error) {
-		list, err = l.Client.History(ctx, channel, after, pageSize)
+		list, err = l.API.History(ctx, channel, after, pageSize)
 		return err
 	})
 	if err != nil {
@@ -238,12 +238,12 @@ func (l *listener) showMissing(ctx context.Context, channel, after, text string)
 		shown, missing = slices.Delete(shown, i, i+1), missing[1:]
 	}
 	for _, part := range missing {
-		if err := l.insist(ctx, func() error { _, err := l.Client.Send(ctx, channel, part); return err }); err != nil {
+		if err := l.insist(ctx, func() error { _, err := l.API.Send(ctx, channel, part); return err }); err != nil {
 			return err
 		}
 	}
 	for _, m := range shown {
-		if err := l.insist(ctx, func() error { return ignoreRefusal(l.Client.Delete(ctx, channel, m.ID)) }); err != nil {
+		if err := l.insist(ctx, func() error { return ignoreRefusal(l.API.Delete(ctx, channel, m.ID)) }); err != nil {
 			return err
 		}
 	}

@@ -114,7 +114,7 @@ func (l *listener) download(ctx context.Context, a *discordgo.MessageAttachment)
 		return nil, fmt.Errorf("it has %d MiB, and the limit is %d MiB", a.Size>>20, maxAttachment>>20)
 	}
 	for range 3 {
-		data, err = l.Client.Download(ctx, a.URL, maxAttachment)
+		data, err = l.API.Download(ctx, a.URL, maxAttachment)
 		if err == nil || api.Permanent(err) || process.Sleep(ctx, firstPause) != nil {
 			break
 		}

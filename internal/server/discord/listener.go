@@ -47,13 +47,12 @@ type Home struct {
 
 // Options are what a listener works with.
 type Options struct {
-	Client   *api.Client
-	Gateway  gateway.Options        // Token and Now; the rest is the listener's
-	Home     func() (Home, error)   // the settings as they are now
-	Interact *Interactions          // Owns and Say are set here
-	Warn     func(message string)   // one line
-	Notify   func(states ...string) // to the service manager, see Notifier
-	Grace    time.Duration          // for turns in progress when the listener is ended; 0 ends them at once
+	*Interactions // Owns and Say are set here
+
+	Token  string
+	Home   func() (Home, error)   // the settings as they are now
+	Notify func(states ...string) // to the service manager, see Notifier
+	Grace  time.Duration          // for turns in progress when the listener is ended; 0 ends them at once
 }
 
 // listener is one bot that listens.
@@ -139,8 +138,8 @@ func (l *listener) run(ctx context.Context, h Home) error {
 	turns, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	l.turns = turns
-	l.Interact.Owns, l.Interact.Say = l.ownsNow, l.say
-	if _, err := SyncCommands(ctx, l.Client, h.Dir, h.Disk, l.app.ID, false); err != nil && ctx.Err() == nil {
+	l.Owns, l.Say = l.ownsNow, l.say
+	if _, err := SyncCommands(ctx, l.API, h.Dir, h.Disk, l.app.ID, false); err != nil && ctx.Err() == nil {
 		l.warn(fmt.Errorf("register the commands: %w", err))
 	}
 	var beside sync.WaitGroup
@@ -149,11 +148,8 @@ func (l *listener) run(ctx context.Context, h Home) error {
 	l.handled.earlier = l.earlier(h)
 	l.catchUp(ctx, true)
 
-	options := l.Gateway
-	options.REST = l.Client
-	options.Intents = intents
+	options := gateway.Options{Token: l.Token, Intents: intents, REST: l.API, Now: l.Now, Beat: func() { l.Notify("WATCHDOG=1") }}
 	options.Log = func(err error) { l.Warn("discord: " + err.Error()); l.Notify("STATUS=" + err.Error()) }
-	options.Beat = func() { l.Notify("WATCHDOG=1") }
 	options.Save = func(s gateway.Saved) { l.warn(store.WriteJSON(h.Dir.State("discord_session.json"), s, store.Buffered)) }
 	options.Saved, _ = store.ReadJSON[gateway.Saved](h.Disk, h.Dir.State("discord_session.json"))
 	err := gateway.Run(ctx, options, func(e gateway.Event) { l.hear(ctx, e) })
@@ -163,7 +159,7 @@ func (l *listener) run(ctx context.Context, h Home) error {
 	overdue := time.AfterFunc(l.Grace, func() { cut(stopping{}) })
 	defer overdue.Stop()
 	l.talks.stop()
-	l.Interact.Wait()
+	l.Interactions.Wait()
 	l.lanes.wait()
 	l.talks.wait()
 	cut(stopping{})
@@ -179,10 +175,10 @@ const intents = 1<<12 | 1<<13 | 1<<9 | 1<<0
 // for good, or ctx ends.
 func (l *listener) introduce(ctx context.Context, h Home) error {
 	return l.insist(ctx, func() (err error) {
-		if l.app, err = l.Client.Application(ctx); err != nil {
+		if l.app, err = l.API.Application(ctx); err != nil {
 			return err
 		}
-		me, err := l.Client.Me(ctx)
+		me, err := l.API.Me(ctx)
 		if err != nil {
 			return err
 		}
@@ -191,10 +187,10 @@ func (l *listener) introduce(ctx context.Context, h Home) error {
 		if len(owners) == 0 {
 			return fmt.Errorf("%w: the application has no owner: set discord.owner", api.ErrRefused)
 		}
-		if l.dm, err = l.Client.OpenDM(ctx, owners[0]); err != nil {
+		if l.dm, err = l.API.OpenDM(ctx, owners[0]); err != nil {
 			return err
 		}
-		if err := l.Client.Typing(ctx, l.dm); errors.Is(err, api.ErrClosed) { // opening the channel does not tell
+		if err := l.API.Typing(ctx, l.dm); errors.Is(err, api.ErrClosed) { // opening the channel does not tell
 			return err
 		}
 		if l.handled.upTo(l.dm) == "" {

@@ -78,11 +78,11 @@ func (l *listener) hear(ctx context.Context, e gateway.Event) {
 		l.message(ctx, &m)
 	case "INTERACTION_CREATE":
 		if i, err := api.Decode[discordgo.InteractionCreate](e.Data); err == nil && i.Interaction != nil {
-			l.Interact.Interact(ctx, i.Interaction)
+			l.Interact(ctx, i.Interaction)
 		}
 	case "MESSAGE_REACTION_ADD":
 		if r, err := api.Decode[discordgo.MessageReactionAdd](e.Data); err == nil && r.MessageReaction != nil {
-			l.Interact.React(r.MessageReaction)
+			l.React(r.MessageReaction)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (l *listener) address(ctx context.Context, h Home, m *discordgo.Message, s 
 		if paused, _, err := h.Runner.Spend.Paused(); paused {
 			return true, err // the run goes on after ollim resume
 		}
-		return true, l.Interact.Launch("answer", "--continue", "--", run)
+		return true, l.Launch("answer", "--continue", "--", run)
 	}
 	if done, err := l.answeredBefore(ctx, h, to.MessageID, s.Text); done || err != nil {
 		return done, err
@@ -131,7 +131,7 @@ func (l *listener) address(ctx context.Context, h Home, m *discordgo.Message, s 
 	if unknown := (*plaintext.Unknown)(nil); errors.As(err, &unknown) && unknown.What == "message" {
 		quoted := m.ReferencedMessage
 		if quoted == nil { // Discord may leave it out
-			quoted, err = l.Client.Message(ctx, m.ChannelID, to.MessageID)
+			quoted, err = l.API.Message(ctx, m.ChannelID, to.MessageID)
 		}
 		if text := quoteOf(quoted); err == nil || text != "" {
 			s.Text = prompt.Reply(prompt.Quote(text), 0, s.Text)
@@ -176,11 +176,11 @@ func quoteOf(m *discordgo.Message) string {
 }
 
 func (l *listener) agree(ctx context.Context, m *discordgo.Message) {
-	go func() { _ = l.Client.React(ctx, m.ChannelID, m.ID, "✅") }()
+	go func() { _ = l.API.React(ctx, m.ChannelID, m.ID, "✅") }()
 }
 
 func (l *listener) tell(ctx context.Context, m *discordgo.Message, text string) {
-	_, err := l.Client.Send(ctx, m.ChannelID, api.Outgoing{Text: text, ReplyTo: m.ID, Nonce: "tell-" + m.ID})
+	_, err := l.API.Send(ctx, m.ChannelID, api.Outgoing{Text: text, ReplyTo: m.ID, Nonce: "tell-" + m.ID})
 	l.warn(err)
 }
 
@@ -208,7 +208,7 @@ func (t *talks) add(l *listener, channel string, s spoken) {
 		c.marked = append(c.marked, m)
 		t.running.Go(func() {
 			defer close(m.done)
-			_ = l.Client.React(l.turns, channel, m.id, waitingMark) // without it the answer is only late
+			_ = l.API.React(l.turns, channel, m.id, waitingMark) // without it the answer is only late
 		})
 	}
 	c.waiting = append(c.waiting, s)
@@ -248,14 +248,14 @@ func (c *conversation) unmark(marked []mark) {
 	defer cancel()
 	for _, m := range marked {
 		<-m.done
-		l.warn(insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, c.channel, m.id, waitingMark)) }))
+		l.warn(insist(ctx, func() error { return ignoreRefusal(l.API.Unreact(ctx, c.channel, m.id, waitingMark)) }))
 	}
 }
 
 // turn takes the turn of the first of own, and returns the messages that it has not answered.
 func (c *conversation) turn(own []spoken) (left []spoken) {
 	l, h, first, run := c.listener, c.listener.now(), own[0], ""
-	stream := stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(first.id), Left: func(ctx context.Context, o api.Outgoing) error {
+	stream := stream{API: l.API, Now: l.Now, Showing: l.handled.showing(first.id), Left: func(ctx context.Context, o api.Outgoing) error {
 		id := "discord-" + cmp.Or(run, first.id, rand.Text()) // no run has begun, and a button has no message
 		_, err := h.Runner.Outbox.Send(ctx, outbox.Message{ID: id, Run: run, Kind: outbox.Text, Text: o.Text})
 		return err
@@ -292,7 +292,7 @@ func (c *conversation) converse(h Home, own []spoken, a *answer) (record runlog.
 		a.queued(first)
 	}
 	observe := a.observer()
-	observe.Permit = l.Interact.Permit(c.channel)
+	observe.Permit = l.Permit(c.channel)
 	record, rest, err := h.Runner.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
 	if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {
 		a.setButtons(api.Buttons(forkButtons(f)...))
