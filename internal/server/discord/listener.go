@@ -159,7 +159,7 @@ func (l *listener) run(ctx context.Context, h Home) error {
 	overdue := time.AfterFunc(l.Grace, func() { cut(stopping{}) })
 	defer overdue.Stop()
 	l.talks.stop()
-	l.Interactions.Wait()
+	l.Wait() // for the answers to commands and buttons
 	l.lanes.wait()
 	l.talks.wait()
 	cut(stopping{})
