@@ -77,18 +77,15 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 		modes = w.modes()
 		return errors.Join(w.makePrivate(temporary, cache), makeCanary(w.Home.Canary()), list.MakeFolders(), socket.Listen())
 	})
-	w.tools.Seal = seal.New(seal.Options{
-		Broken: func(err error) { end(&refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) },
-		Rules: func() (seal.Rules, error) {
-			if err := made(); err != nil {
-				end(fmt.Errorf("seal: %w", err))
-				return seal.Rules{}, err
-			}
-			rules, err := list.Rules()
-			rules.Sockets = append(rules.Sockets, w.socket)
-			return rules, err
-		},
-	})
+	w.tools.Seal = seal.New(func() (seal.Rules, error) {
+		if err := made(); err != nil {
+			end(fmt.Errorf("seal: %w", err))
+			return seal.Rules{}, err
+		}
+		rules, err := list.Rules()
+		rules.Sockets = append(rules.Sockets, w.socket)
+		return rules, err
+	}, func(err error) { end(&refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) })
 	socket = w.serve()
 	return ctx, func() {
 		end(nil)

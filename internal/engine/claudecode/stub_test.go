@@ -192,7 +192,7 @@ func (w *world) sealed() {
 		return
 	}
 	canary := w.place(w.engine.Home.State(), "canary", "SECRET")
-	made := seal.New(seal.Options{Rules: func() (seal.Rules, error) {
+	made := seal.New(func() (seal.Rules, error) {
 		rules := seal.Rules{
 			Read:    []string{"/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/proc", "/sys/fs/cgroup"},
 			Write:   []string{"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty", w.root, w.dir, w.engine.variable("TMPDIR")},
@@ -202,7 +202,7 @@ func (w *world) sealed() {
 			rules.Write = append(rules.Write, dir.Dir)
 		}
 		return rules, nil
-	}})
+	}, nil)
 	w.seal = made
 	w.t.Cleanup(func() {
 		if err := made.Close(); err != nil {

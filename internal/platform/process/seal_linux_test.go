@@ -39,7 +39,7 @@ func sealed(t *testing.T, body string) Call {
 		}
 	}
 	c.Env = append(c.Env, "canary="+canary)
-	c.Seal = seal.New(seal.Options{Rules: func() (seal.Rules, error) { return rules, nil }})
+	c.Seal = seal.New(func() (seal.Rules, error) { return rules, nil }, nil)
 	t.Cleanup(func() {
 		if err := c.Seal.Close(); err != nil {
 			t.Error(err)

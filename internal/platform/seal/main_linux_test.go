@@ -73,7 +73,7 @@ func newPlace(t testing.TB) place {
 
 func (p place) seal(t testing.TB) *Seal {
 	t.Helper()
-	s := New(Options{Rules: func() (Rules, error) { return p.Rules, nil }})
+	s := New(func() (Rules, error) { return p.Rules, nil }, nil)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

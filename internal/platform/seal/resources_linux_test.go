@@ -25,7 +25,7 @@ func TestResourcesOfUser(t *testing.T) {
 func testResources(t *testing.T) {
 	p := newPlace(t)
 	fds, goroutines := descriptors(t), runtime.NumGoroutine()
-	s := New(Options{Rules: func() (Rules, error) { return p.Rules, nil }})
+	s := New(func() (Rules, error) { return p.Rules, nil }, nil)
 	ways := []func() error{
 		func() error { return finish(s, p.shell("exit 3")) },
 		func() error { return finish(s, p.shell("sleep 1000 >/dev/null 2>&1 & exit")) },

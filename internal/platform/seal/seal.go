@@ -49,13 +49,3 @@ func (r Rules) add(others Rules) Rules {
 	}
 	return r
 }
-
-// Options is what a Seal is made of.
-type Options struct {
-	// Rules returns the rules of the next start. It is called for each one, from any goroutine, because a file that was replaced
-	// or made since the last start would be closed otherwise.
-	Rules func() (Rules, error)
-
-	// Broken is called with the error of a start that wraps ErrNotSealed. It may be nil.
-	Broken func(error)
-}

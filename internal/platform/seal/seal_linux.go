@@ -16,8 +16,9 @@ import (
 
 // Seal is the seal of one run. Its methods may be called from several goroutines.
 type Seal struct {
-	run *run
-	o   Options
+	run    *run
+	rules  func() (Rules, error)
+	broken func(error)
 }
 
 // run is what all programs of a run share.
@@ -46,8 +47,12 @@ func Check() (abi int, err error) {
 	return abi, nil
 }
 
-// New returns the seal of a run. The caller calls Close when the run ends.
-func New(o Options) *Seal { return &Seal{run: &run{network: newNetwork()}, o: o} }
+// New returns the seal of a run. The caller calls Close when the run ends. rules is called for each start, from any goroutine,
+// because a file that was replaced or made since the last start would be closed otherwise. broken, which may be nil, is called with the
+// error of a start that wraps ErrNotSealed.
+func New(rules func() (Rules, error), broken func(error)) *Seal {
+	return &Seal{&run{network: newNetwork()}, rules, broken}
+}
 
 // open makes what the first program needs.
 //
@@ -82,10 +87,10 @@ func (r *run) open() error {
 // With returns a seal of the same run that allows more. It is not closed by itself.
 func (s *Seal) With(extra Rules) *Seal {
 	rules := func() (Rules, error) {
-		r, err := s.o.Rules()
+		r, err := s.rules()
 		return r.add(extra), err
 	}
-	return &Seal{run: s.run, o: Options{Rules: rules, Broken: s.o.Broken}}
+	return &Seal{s.run, rules, s.broken}
 }
 
 // Start starts a program as cmd.Start does, sealed; the caller calls cmd.Wait. The program is killed when this process ends, and
@@ -97,7 +102,7 @@ func (s *Seal) Start(cmd *exec.Cmd) error {
 	if err := s.run.open(); err != nil {
 		return err
 	}
-	rules, err := s.o.Rules()
+	rules, err := s.rules()
 	if err != nil {
 		return err
 	}
@@ -107,8 +112,8 @@ func (s *Seal) Start(cmd *exec.Cmd) error {
 	} else if err = s.run.give(w, rules); err == nil {
 		err = <-w.started
 	}
-	if errors.Is(err, ErrNotSealed) && s.o.Broken != nil {
-		s.o.Broken(err)
+	if errors.Is(err, ErrNotSealed) && s.broken != nil {
+		s.broken(err)
 	}
 	return err
 }

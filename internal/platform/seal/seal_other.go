@@ -17,7 +17,7 @@ func Check() (abi int, err error) {
 }
 
 // New returns a seal whose Start fails.
-func New(Options) *Seal { return &Seal{} }
+func New(func() (Rules, error), func(error)) *Seal { return &Seal{} }
 
 // With returns the seal.
 func (s *Seal) With(Rules) *Seal { return s }

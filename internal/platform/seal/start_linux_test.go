@@ -209,7 +209,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 	missing := errors.New("missing")
-	s = New(Options{Rules: func() (Rules, error) { return Rules{}, missing }})
+	s = New(func() (Rules, error) { return Rules{}, missing }, nil)
 	if err := errors.Join(s.Start(p.shell("touch made")), s.Close()); !errors.Is(err, missing) {
 		t.Errorf("without rules: %v", err)
 	}
@@ -258,7 +258,7 @@ func startWithout(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
 		return err
 	}
-	s := New(Options{Rules: func() (Rules, error) { return p.Rules, nil }})
+	s := New(func() (Rules, error) { return p.Rules, nil }, nil)
 	if _, err := Check(); err != nil {
 		fmt.Printf("check: %v\n", err)
 		if again := s.Start(p.shell("touch made")); !errors.Is(again, ErrUnsupported) {
@@ -305,7 +305,7 @@ func tie(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
 		return err
 	}
-	s := New(Options{Rules: func() (Rules, error) { return p.Rules, nil }})
+	s := New(func() (Rules, error) { return p.Rules, nil }, nil)
 	cmd := p.shell("echo ready >&3; exec sleep 1000")
 	cmd.ExtraFiles = []*os.File{os.NewFile(3, "pipe")}
 	if err := s.Start(cmd); err != nil {
