@@ -43,7 +43,8 @@ func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event
 		if x.permissions.isAllowed(use.Text) {
 			return true
 		}
-		id, answer := strconv.FormatUint(rand.Uint64(), 16), make(chan verdict, 1) // no earlier process, of which buttons may be left, has used the id
+		// No earlier process, of which buttons may be left, has used the id.
+		id, answer := strconv.FormatUint(rand.Uint64(), 16), make(chan verdict, 1)
 		x.permissions.await(id, answer)
 		defer x.permissions.end(answer)
 		asks := "The agent wants to use " + inSpan(use.Text) + ". Allow it?"
