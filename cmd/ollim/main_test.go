@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // program is the path of the ollim that the tests start. TestMain sets it.
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("OLLIM_TEST_RUN_MAIN") != "" {
 		main()
 	}
+	testkit.InMemory()
 	dir, err := os.MkdirTemp("", "ollim-test-")
 	if program = os.Getenv("OLLIM_TEST_PROGRAM"); err == nil && program == "" {
 		err = build(dir)
@@ -58,7 +60,9 @@ func build(dir string) error {
 		return err
 	}
 	defer held.Release()
-	if out, err := exec.Command("go", "build", "-race=false", "-o", kept, ".").CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-race=false", "-ldflags=-s -w", "-o", kept, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // or each start would load the C library
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	data, err := os.ReadFile(kept)

@@ -4,13 +4,17 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// TestMain lets more tests run at once than there are processors: most of their time they wait for the disk. The command line may say
-// another number.
+// TestMain lets more tests run at once than there are processors: some only wait. The command line may say another number.
 func TestMain(m *testing.M) {
+	testkit.InMemory()
+	debug.SetGCPercent(400) // there is memory enough
 	_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+6))
 	os.Exit(m.Run())
 }

@@ -2,8 +2,27 @@ package testkit
 
 import (
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 )
+
+// InMemory is for TestMain: as root, where TMPDIR is not set, it executes the test program again with a TMPDIR in memory, which ends with
+// it. The tests sync thousands of files, and what a kill leaves is the same there. Elsewhere they use the disk. ollim takes what is below
+// /dev, so /dev/shm too, for devices.
+func InMemory() {
+	self, err := os.Executable()
+	unshare, missing := exec.LookPath("unshare")
+	if err != nil || missing != nil || os.Getuid() != 0 || os.Getenv("TMPDIR") != "" {
+		return
+	}
+	const dir = "/tmp/ci" // that of .ci/run, as short because it begins the paths of sockets; each process has its own there
+	if err := os.MkdirAll(dir, 0o755); err != nil || exec.Command(unshare, "--mount", "mount", "-t", "tmpfs", "tmpfs", dir).Run() != nil {
+		return
+	}
+	again := append([]string{unshare, "--mount", "sh", "-c", `mount -t tmpfs -o mode=1777 tmpfs "$TMPDIR" && exec "$0" "$@"`, self}, os.Args[1:]...)
+	_ = syscall.Exec(unshare, again, append(os.Environ(), "TMPDIR="+dir))
+}
 
 // MemoryDir returns a new directory in memory, if available, for a test with thousands of fsyncs that does not depend
 // on the disk. It may be mounted noexec.
