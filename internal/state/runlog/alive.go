@@ -92,7 +92,7 @@ func (b Book) Leftover(path string) *Leftover {
 
 func (b Book) leftover(path, id string) *Leftover {
 	pids := lock.Inherited(path)
-	if len(pids) == 0 || len(process.Carrying(mark(id))) > 0 {
+	if len(pids) == 0 || id != "" && len(process.Carrying(mark(id))) > 0 { // an empty OLLIM_RUN, as env sets it, is no run's
 		return nil
 	}
 	return &Leftover{process.ID{PID: pids[0]}, id}
