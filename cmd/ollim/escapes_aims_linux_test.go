@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -99,7 +100,18 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// listen counts what arrives, and returns the port or the name. A socket called fds hands out an open secret.
+// listenOther listens on 127.0.0.2 at a port that a program can bind on 127.0.0.1: Linux gives it to no connection that asks for any.
+func (a *trial) listenOther() string {
+	a.t.Helper()
+	for {
+		port := strconv.Itoa(20000 + rand.IntN(10000))
+		if l, err := net.Listen("tcp4", "0.0.0.0:"+port); err == nil {
+			_ = l.Close()
+			return a.listen("tcp4", "127.0.0.2:"+port)
+		}
+	}
+}
+
 func (a *trial) listen(network, address string) string {
 	a.t.Helper()
 	l, err := net.Listen(network, address)

@@ -224,7 +224,7 @@ func (a *trial) prepare() {
 		" OUT=" + a.out + " SECRET=" + a.out + "/secret VICTIM=" + a.out + "/victim\n"
 	for name, make := range map[string]func() string{
 		"TCP": func() string { return a.listen("tcp4", "127.0.0.1:0") }, "TCP6": func() string { return a.listen("tcp6", "[::1]:0") },
-		"OTHER": func() string { return a.listen("tcp4", "127.0.0.2:0") }, "UDP": a.listenUDP,
+		"OTHER": a.listenOther, "UDP": a.listenUDP,
 		"UNIX": func() string { return a.listen("unix", filepath.Join(a.out, "sock")) }, "FDS": func() string { return a.listen("unix", filepath.Join(a.out, "fds")) },
 		"ABSTRACT": func() string { return a.listen("unix", "@escape-"+filepath.Base(a.base)+a.row)[1:] },
 		"PID":      a.startVictim, "KEY": a.addKey, "SHM": a.shareMemory, "MSG": a.queueMessage,
