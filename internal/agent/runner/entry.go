@@ -179,9 +179,10 @@ func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, run
 			if !waits || !tell {
 				continue
 			}
-			left := r.Runs.Leftover(r.Home.JobLock(j.ID))
-			if last := r.lastRun(j.ID); left != nil && last.Done() { // it keeps the lock of a job whose latest run has ended
-				r.reportLeftover(ctx, last, left)
+			if last := r.lastRun(j.ID); last.Done() { // else its run is in progress, and nothing need be sought in all processes
+				if left := r.Runs.Leftover(r.Home.JobLock(j.ID)); left != nil {
+					r.reportLeftover(ctx, last, left)
+				}
 			}
 			continue
 		}

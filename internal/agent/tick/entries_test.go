@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/inbox"
+	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 // accept puts an event into the inbox, and returns its run.
@@ -89,4 +92,26 @@ func TestEntriesOfAGoneHook(t *testing.T) {
 	if _, err := os.Stat(c.home.State("inbox", "gone")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
+}
+
+// TestOwnerBeforeEntries: the owner's messages and the fork are seen to before the events of webhooks.
+func TestOwnerBeforeEntries(t *testing.T) {
+	c := newClock(t)
+	c.hook("a")
+	c.accept("a", "1")
+	c.minute.Entry = func(string) (process.ID, error) { return process.ID{}, c.start("entry") }
+	c.minute.Nudge = func() error { return c.start("fork") }
+	c.minute.Converse = func() error { return c.start("message") }
+	r := c.minute.Runner
+	r.Queue.Runs = func(string) queue.Fate { return queue.Fate{} }
+	message, _, err := r.Enqueue(t.Context(), runner.Message{Text: "Hello"}, runner.Options{Owner: true})
+	if err == nil {
+		message.Leave()
+		err = r.Sessions.OpenFork(t.Context(), session.Fork{ID: "f", Last: c.now})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.wait(runner.ForkIdle)
+	c.starts("message", "fork", "entry")
 }

@@ -134,8 +134,9 @@ func (m Minute) Pass(ctx context.Context) error {
 		m.Runner.ReportBadFiles(ctx, files.Faults)
 		err = errors.Join(m.reminders(ctx, files), m.routines(ctx, files))
 	}
+	err = errors.Join(err, m.messages(ctx), m.fork(ctx)) // the owner goes first, and the lock of the inbox may be held
 	_, entriesErr := m.Runner.StartEntries(ctx, m.Entry)
-	err = errors.Join(err, m.messages(ctx), m.fork(ctx), entriesErr)
+	err = errors.Join(err, entriesErr)
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
