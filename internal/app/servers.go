@@ -92,7 +92,7 @@ func (h Home) expand(into *mcpclient.Server, s config.Server) error {
 // that is not there.
 func (h Home) ServerFault(name string) error {
 	c := h.server(name, nil, engine.Run{})
-	if c.Server.Wrong != nil || c.Server.URL != "" {
+	if c.Server.Wrong != nil || c.Server.URL != "" || len(c.Server.Command) == 0 { // one with neither is a fault of the file
 		return c.Server.Wrong
 	}
 	return process.Find(c.Server.Command[0], c.Server.Dir, c.Server.Env)

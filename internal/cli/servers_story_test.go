@@ -135,6 +135,16 @@ func TestDeadServer(t *testing.T) {
 	}
 }
 
+// TestCheckServerWithoutCommand: a server that has neither command nor url is reported as a fault of the file, once.
+func TestCheckServerWithoutCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("config.yaml", "mcp-servers:\n  notes: {command: []}\n")
+	if r := w.run("check"); r.status != 65 || strings.Count(r.out+r.errOut, "notes") != 1 || !strings.Contains(r.out+r.errOut, "want a command or a url") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestServerSecretMissing: the server is not started without it.
 func TestServerSecretMissing(t *testing.T) {
 	t.Parallel()
