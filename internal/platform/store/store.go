@@ -137,6 +137,10 @@ func resolve(path string) (target string, mode fs.FileMode, err error) {
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return path, info.Mode().Perm(), nil
 		}
+		if real, err := filepath.EvalSymlinks(path); err == nil { // a .. in a link counts from where the names before it lead
+			path = real
+			continue
+		}
 		link, err := os.Readlink(path)
 		if err != nil {
 			return "", 0, err

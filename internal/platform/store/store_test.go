@@ -58,14 +58,16 @@ func TestReplaceFollowsLinks(t *testing.T) {
 		"relative":             {true, map[string]string{"f": "real/f"}, "real/f"},
 		"twice":                {true, map[string]string{"f": "real/g", "real/g": "../other/h"}, "other/h"},
 		"folder":               {true, map[string]string{"link": "real"}, "real/f"},
+		"up from a link":       {true, map[string]string{"f": "real/to/../h", "real/to": "../other/deep"}, "other/h"},
+		"absolute, up":         {true, map[string]string{"f": "DIR/real/to/../h", "real/to": "../other/deep"}, "other/h"},
 		"to nothing yet":       {false, map[string]string{"f": "real/f"}, "real/f"},
 		"twice to nothing yet": {false, map[string]string{"f": "real/g", "real/g": "../other/h"}, "other/h"},
 		"to no folder yet":     {false, map[string]string{"f": "DIR/real/deep/f"}, "real/deep/f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			for _, folder := range []string{"real", "other"} {
-				if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
+			for _, folder := range []string{"real", "other/deep"} {
+				if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}
