@@ -14,7 +14,7 @@ const (
 // tailBytes is how many bytes of the end of standard error are kept.
 const tailBytes = 2 << 10
 
-// stderrLog writes an engine's standard error to a file. It keeps the beginning, up to Most bytes, and the end.
+// stderrLog writes the command's standard error to a file. It keeps the beginning, up to most bytes, and the end.
 type stderrLog struct {
 	file *os.File
 	most int64 // bytes, including what the file holds already

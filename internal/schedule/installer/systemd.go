@@ -18,11 +18,11 @@ const (
 	tickName     = "ollim-tick"
 )
 
-// UnitsVariable is set to "user" for the tick that a timer of the user's own manager starts, which can start Instance for it. The
+// UnitsVariable is set to "user" for the tick that a timer of the user's own manager starts, which can start an instance for it. The
 // machine's manager would refuse that to whom it is not root.
 const UnitsVariable = "OLLIM_UNITS"
 
-// Systemd is the units of a host, each marked, see Marked: a service and a timer for each routine, a service to be
+// Systemd is the units of a host, each marked, see isMarked: a service and a timer for each routine, a service to be
 // instantiated by the tick, the tick with its timer, and the service that reports failures. The error, if any, is ErrUnfit.
 func Systemd(h Host, jobs []job.Job) ([]File, error) {
 	routines, err := h.routines(jobs, unprintable)

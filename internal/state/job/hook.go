@@ -15,7 +15,7 @@ import (
 
 // Hook is how a webhook is called.
 type Hook struct {
-	Secret    string // a NAME of the lines webhook.NAME=… of the secrets file; "" is DefaultSecret
+	Secret    string // a NAME of the lines webhook.NAME=… of the secrets file; "" is defaultSecret
 	Signature Signature
 	RateLimit Rate // of starts
 	Fields    *payload.Fields

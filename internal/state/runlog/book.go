@@ -286,7 +286,7 @@ func (b Book) close(id string, still func(Record) bool) (changed bool, err error
 	return changed, err
 }
 
-// Reopen opens the record of a waiting run again, which goes on as change says. The error is ErrNotWaiting if it does not wait.
+// Reopen opens the record of a waiting run again, which goes on as change says. It is an error if it does not wait.
 func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (r *Run, err error) {
 	err = b.locked(ctx, id, func() error {
 		if r, err = b.At(id); err != nil {

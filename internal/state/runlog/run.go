@@ -50,7 +50,7 @@ type Record struct {
 	Finished *time.Time `json:"finished,omitempty"`
 	Outcome  Outcome    `json:"outcome,omitempty"` // "" while it runs
 	Error    string     `json:"error,omitempty"`
-	Verify   string     `json:"verify,omitempty"` // VerifyOK or verifyFailed; "" if the run was not verified
+	Verify   string     `json:"verify,omitempty"` // verifyOK or verifyFailed; "" if the run was not verified
 
 	PID      int    `json:"pid"`
 	PIDStart uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat

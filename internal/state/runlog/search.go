@@ -31,7 +31,7 @@ type found struct {
 // results of tools, errors. A word may be a phrase. The run with the latest activity comes first, so that a caller can
 // stop early; within each the oldest text comes first. The final text of a turn is omitted if it was found before.
 // Unreadable files are skipped. The sequence ends with the first error of the whole, which is yielded with the zero
-// Found.
+// value.
 func (b Book) Search(ctx context.Context, words []string, said func(prompt string) string) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
 		s := search{b, said, plaintext.NewQuery(words)}
@@ -52,7 +52,7 @@ func (b Book) Search(ctx context.Context, words []string, said func(prompt strin
 	}
 }
 
-// latest lists runs by their latest activity, as Found values with only these fields.
+// latest lists runs by their latest activity, with only these fields.
 func (b Book) latest() ([]found, error) {
 	entries, err := os.ReadDir(b.Home.Runs())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -29,7 +29,7 @@ type line struct {
 	Name string `json:"name"`
 	Event
 
-	Record *Record `json:"record,omitempty"` // of RunEnded
+	Record *Record `json:"record,omitempty"` // of runEnded
 }
 
 // stream is a reader's position in what all runs have done since an instant. It is not for several goroutines.

@@ -39,7 +39,7 @@ var (
 type Renderer struct {
 	Dir  string        // where commands run: the data directory
 	Env  []string      // their whole environment, KEY=value
-	Each time.Duration // for one command; 0 is EachLimit
+	Each time.Duration // for one command; 0 is eachLimit
 	All  time.Duration // for those of one skill; 0 is allLimit
 	Seal *seal.Seal    // of commands; nil: they are not sealed
 
@@ -47,7 +47,7 @@ type Renderer struct {
 }
 
 // Render is the skill's body with each command replaced by what it printed: without control characters and white space at
-// the end, at most OutputLimit characters. What went wrong stands in its place, in brackets: a skill is always rendered.
+// the end, at most outputLimit characters. What went wrong stands in its place, in brackets: a skill is always rendered.
 // Commands run one after the other, each once. When ctx ends, the rest is not run.
 func (r Renderer) Render(ctx context.Context, s skillFile) string {
 	r.Each, r.All = cmp.Or(r.Each, eachLimit), cmp.Or(r.All, allLimit)

@@ -13,9 +13,9 @@ import (
 
 // The fates of an update.
 const (
-	becamePopped  = "popped"  // used: by the run Fate.To, or by a person
+	becamePopped  = "popped"  // used: by the run fate.To, or by a person
 	becameDropped = "dropped" // left out by the cap, and counted by a sentinel
-	becameCleared = "cleared" // thrown away unread, by Fate.To
+	becameCleared = "cleared" // thrown away unread, by fate.To
 
 	becameAdded = "added" // nothing yet: the line notes who reported it
 )
@@ -57,7 +57,7 @@ func (b Box) newest() iter.Seq2[line, error] { return store.Newest[line](b.Home.
 
 // Archive yields the fate of every update that has left the queue, oldest fate first, each update once: after a crash
 // the later of two lines counts. Torn or malformed lines are skipped and counted in *bad, which may be nil. Reading
-// stops at the first I/O error, which is yielded with the zero Fate.
+// stops at the first I/O error, which is yielded with a zero fate.
 func (b Box) Archive(bad *int) iter.Seq2[fate, error] {
 	return func(yield func(fate, error) bool) {
 		var fates []fate
