@@ -45,7 +45,7 @@ func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event
 		}
 		// No earlier process, of which buttons may be left, has used the id.
 		id, answer := strconv.FormatUint(rand.Uint64(), 16), make(chan verdict, 1)
-		x.permissions.await(id, answer)
+		x.permissions.begin(id, answer)
 		defer x.permissions.end(answer)
 		asks := "The agent wants to use " + inSpan(use.Text) + ". Allow it?"
 		sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime) // else it could be sent and stay as it is
@@ -62,7 +62,7 @@ func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event
 			x.Warn("discord: the owner cannot be asked: " + err.Error())
 			return false
 		}
-		x.permissions.await(m.ID, answer)
+		x.permissions.sent(id, m.ID)
 		var outcome verdict
 		select {
 		case outcome = <-answer:
@@ -128,8 +128,17 @@ func (p *permissions) allow(pattern string) { p.do(func() { p.always[pattern] = 
 // forget forgets what was allowed for the session.
 func (p *permissions) forget() { p.do(func() { clear(p.always) }) }
 
-// await makes a question one that can be answered by an id.
-func (p *permissions) await(id string, answer chan verdict) { p.do(func() { p.waiting[id] = answer }) }
+func (p *permissions) begin(id string, answer chan verdict) { p.do(func() { p.waiting[id] = answer }) }
+
+// sent lets a question also be answered by the id of its message, unless a button has answered it already: a second answer would
+// wait for a reader while it holds the lock.
+func (p *permissions) sent(id, message string) {
+	p.do(func() {
+		if answer, open := p.waiting[id]; open {
+			p.waiting[message] = answer
+		}
+	})
+}
 
 func (p *permissions) end(answer chan verdict) { p.do(func() { p.drop(answer) }) }
 
