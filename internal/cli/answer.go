@@ -17,7 +17,6 @@ func newAnswer(d *deps) *cobra.Command {
 	var wait, goOn bool
 	cmd := command(agentNever(refused), "answer RUN TEXT...|N|-", "Answer the question of a run that waits",
 		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-
 			switch {
 			case goOn && len(args) > 1:
 				return usage("--continue takes no answer")
@@ -27,7 +26,6 @@ func newAnswer(d *deps) *cobra.Command {
 				return usage("no answer: give TEXT, the number of a choice, or -")
 			}
 			return runAnswer(ctx, d, h, args[0], args[1:], wait)
-
 		}))
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "continue the run in this process, and exit with the status of its outcome")

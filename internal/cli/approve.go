@@ -141,7 +141,7 @@ func (a *approver) addSkill(name string) error {
 	return a.add(s.Key, s, true, err, again)
 }
 
-// add takes a subject, unless it needs no approval, is named twice or has the error err.
+// add adds a subject to those found, unless it needs no approval or was added before. err is the error with which it was read.
 func (a *approver) add(name string, s approval.Subject, asks bool, err error, again func() (approval.Subject, error)) error {
 	if err != nil {
 		return &withStatus{err, statusData}

@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/payload"
 )
 
-// agentOptions limit the agent of a question and its answer. Their flags are those of the claude command.
+// agentOptions are what the agent of a question reads, may use and cost, and must answer. Their flags are those of the claude command.
 type agentOptions struct {
 	system  string
 	more    string // of the system prompt

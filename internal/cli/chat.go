@@ -95,7 +95,8 @@ func runChat(ctx context.Context, d *deps, o chatOptions) error {
 	})
 }
 
-// said returns a message, or what is piped in if there is none, and what is piped in beside it. plan is that for the answer.
+// said returns a message, or what is piped in if there is none, and what is piped in beside it. plan
+// returns the plan for the answer.
 func (d *deps) said(h app.Home, words string, plan func(*runner.Runner) engine.Plan) (text, input string, err error) {
 	if !isTerminal(d.In) {
 		if input, err = d.readPiped(h, plan(h.Runner(d.atShell()))); err != nil {

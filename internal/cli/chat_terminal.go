@@ -56,7 +56,7 @@ func (d *deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 	return l.run(ctx)
 }
 
-// newChatLoop reads keys and writes to a terminal in raw mode. What d writes to a terminal goes to the screen.
+// newChatLoop returns a loop on a terminal in raw mode. What d writes to a terminal goes to the screen.
 func newChatLoop(d *deps, h app.Home, o chatOptions, in io.Reader, out io.Writer) (*chatLoop, *screen) {
 	k := &keys{in: in, interrupts: make(chan struct{}, 1)}
 	l := &chatLoop{

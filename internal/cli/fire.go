@@ -164,7 +164,8 @@ func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name s
 	return o.verdict(d, r, err)
 }
 
-// needless reports whether there was nothing to do. Its file may be among those that cannot be read.
+// needless reports whether there was nothing to do: another process answers the slot, or the entry is stale. It is not stale if its
+// file may be among those that cannot be read.
 func (o *fireOptions) needless(err error) bool {
 	if unknown := (*plaintext.Unknown)(nil); errors.As(err, &unknown) && unknown.What == "job" {
 		return o.scheduled && unknown.Bad == 0

@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 )
 
-// program returns the path of this program as it was called: a link may lead to another version tomorrow.
+// program returns the path of this program as it was called. It does not resolve a link, which may lead to another version tomorrow.
 func program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package mcp gives an engine that is another process access to the agent's tools: the Model Context Protocol over two
-// streams, one JSON message per line. It translates and decides nothing: [Tools] determines what a run may use and do, and is
-// asked at every list and every call.
+// streams, one JSON message per line. It translates and decides nothing: the tools of the run determine what it may use
+// and do, and are asked at every list and every call.
 //
 // What a client may rely on:
 //

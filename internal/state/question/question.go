@@ -10,7 +10,7 @@
 //
 //	{"<id>": {"prompt": "Prepare the meeting", "ts": "2026-02-24T14:30:00Z", "used": "2026-02-24T15:00:00Z"}}
 //
-// A prompt is used once, and forgotten seven days after it was kept.
+// A prompt is used once, and forgotten seven days after it was kept. A file that cannot be parsed is set aside.
 package question
 
 import (

@@ -1,4 +1,5 @@
-// Package api is Discord's REST API as ollim uses it: one bot, its owner, and the channels that the owner allows.
+// Package api is Discord's REST API as ollim uses it: one bot, its owner, and the channels that the owner allows. Carrier sends the
+// messages of the outbox by it.
 //
 // The types are discordgo's; the requests are made here, because discordgo's own wait for a rate limit while they hold a lock,
 // ignore the context meanwhile, and repeat what may have been carried out already. A request waits for the rate limit of its
