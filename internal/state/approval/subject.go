@@ -18,7 +18,7 @@ type Subject struct {
 	Label  string // for display; not part of the approval
 	Fields fields
 	Body   string            // of the job
-	Files  map[string]string // path in the data directory: SHA-256 in hex, or Missing
+	Files  map[string]string // path in the data directory: SHA-256 in hex, or missingFile
 }
 
 // missingFile stands for the digest of a file or skill directory that does not exist. The job cannot run then and

@@ -59,7 +59,7 @@ func (a *Answer) read(v yamldoc.Value) (err error) {
 func (a *Answer) Source() string { return a.source }
 
 // Value returns the JSON value that an answer is, in one line. Models often write it as a block of code, so one around it is removed.
-// The error is an *Invalid.
+// The error is an *invalid.
 func (a *Answer) Value(text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if _, rest, more := strings.Cut(text, "\n"); more && strings.HasPrefix(text, "```") {

@@ -100,7 +100,7 @@ func (f *Fields) Lines() (lines []string) {
 // Source returns the schema as it was written.
 func (f *Fields) Source() yamldoc.Value { return f.source }
 
-// Select returns the values that the schema names, in its order. The error is an *Invalid.
+// Select returns the values that the schema names, in its order. The error is an *invalid.
 func (f *Fields) Select(payload []byte) ([]Datum, error) {
 	found, err := pick(f, payload)
 	if err != nil {

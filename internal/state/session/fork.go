@@ -31,7 +31,7 @@ type Fork struct {
 	Heard   int       `json:"owner_turns"`               // that the owner has begun
 	Prompts int       `json:"timeout_prompts,omitempty"` // sent since the owner's latest turn
 	Shown   time.Time `json:"updates_shown,omitzero"`    // updates up to here were shown in it
-	MainRun string    `json:"main_run,omitempty"`        // the latest run of main that it holds; BusyMain if a run was in progress
+	MainRun string    `json:"main_run,omitempty"`        // the latest run of main that it holds; busyMain if a run was in progress
 
 	Run     string    `json:"resumed_run,omitempty"` // the run that sent Message, if Parent is its session
 	Message string    `json:"message,omitempty"`     // that the owner replied to
