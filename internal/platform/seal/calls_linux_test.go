@@ -163,7 +163,8 @@ func socketReaches() map[string]reach {
 			defer unix.Close(fd)
 			return unix.Sendmsg(fd, []byte("x"), nil, addressOf(o.TCP), unix.MSG_FASTOPEN)
 		}, fastOpen, fastOpen},
-		"a long message by sendmsg": {longMessage, "", ""},
+		"a long message by sendmsg":      {longMessage, "", ""},
+		"a message that is not readable": {unreadableMessage, "bad address", "bad address"},
 	}
 }
 
@@ -215,6 +216,19 @@ func longMessage(outside) error {
 		return fmt.Errorf("%d bytes sent, %d received: %w", n, len(all), err)
 	}
 	return nil
+}
+
+// unreadableMessage sends memory that cannot be read; zeros must not arrive in its place.
+func unreadableMessage(outside) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return err
+	}
+	return unix.Sendmsg(pair[0], page, nil, nil, 0)
 }
 
 func callReaches() map[string]reach {
