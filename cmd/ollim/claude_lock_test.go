@@ -40,6 +40,7 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 			api.WaitRequests(asked+1, patience)
+			eventually(t, "the session is known", func() bool { return c.cmd("session", "id", "main").Run() == nil })
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 			close(hold)
