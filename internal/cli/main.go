@@ -53,8 +53,10 @@ func execute(ctx context.Context, d *deps, args []string) int {
 		err = &ran{flushErr}
 	}
 	end := d.conclude(verbOf(cmd), err)
-	if by, ok := errors.AsType[signalled](context.Cause(ctx)); ok && end == int(statusInterrupted) {
-		end = 128 + int(by) // as a shell has it
+	if end == int(statusInterrupted) { // only then: to ask ctx why it ended begins to handle signals, which takes two threads
+		if by, ok := errors.AsType[signalled](context.Cause(ctx)); ok {
+			end = 128 + int(by) // as a shell has it
+		}
 	}
 	return end
 }
