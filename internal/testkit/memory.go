@@ -1,19 +1,25 @@
 package testkit
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
 	"testing"
 )
 
-// InMemory is for TestMain: as root, where TMPDIR is not set, it executes the test program again with a TMPDIR in memory, which ends with
-// it. The tests sync thousands of files, and what a kill leaves is the same there. Elsewhere they use the disk. ollim takes what is below
-// /dev, so /dev/shm too, for devices.
+// InMemory is for TestMain: as root, where TMPDIR is not set and the machine has 8 GB, it executes the test program again with a TMPDIR
+// in memory, which ends with it. The tests sync thousands of files, and what a kill leaves is the same there. Elsewhere they use the disk.
+// ollim takes what is below /dev, so /dev/shm too, for devices.
 func InMemory() {
 	self, err := os.Executable()
 	unshare, missing := exec.LookPath("unshare")
 	if err != nil || missing != nil || os.Getuid() != 0 || os.Getenv("TMPDIR") != "" {
+		return
+	}
+	meminfo, _ := os.ReadFile("/proc/meminfo")
+	var total int // in kB; the file system may grow to half of it
+	if _, err := fmt.Sscanf(string(meminfo), "MemTotal: %d kB", &total); err != nil || total < 7_500_000 {
 		return
 	}
 	const dir = "/tmp/ci" // that of .ci/run, as short because it begins the paths of sockets; each process has its own there
