@@ -16,6 +16,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -181,7 +182,7 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 			return err
 		}
 		if head, text := demoLine(r, e); head != "" {
-			s.say("  %-10s %s\n", head, wrap(text))
+			s.say("  %-10s %s\n", head, wrap(text, 100, 13))
 		}
 	}
 	return s.after(ctx, h, r)
@@ -221,7 +222,7 @@ func (s *demo) reported(h app.Home, r runlog.Record) error {
 	}
 	updates, _, _ = strings.Cut(updates, "\n\n")
 	_, updates, _ = strings.Cut(updates, "\n")
-	s.say("  updates    %s\n", wrap(updates))
+	s.say("  updates    %s\n", wrap(updates, 100, 13))
 	return nil
 }
 
@@ -233,12 +234,12 @@ func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 		}
 		if number++; number > s.seen {
 			s.seen = number
-			s.say("  delivered  %s\n", wrap(text))
+			s.say("  delivered  %s\n", wrap(text, 100, 13))
 		}
 	}
 	pending, err := h.Updates.Peek(ctx)
 	if err == nil {
-		s.say("  record     %s: %s, %d pending updates afterwards\n", r.ID, r.Outcome, len(pending))
+		s.say("  record     %s: %s, %s afterwards\n", r.ID, r.Outcome, plaintext.Count(len(pending), "pending update"))
 	}
 	return err
 }
@@ -246,9 +247,8 @@ func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 // say writes to standard output; a failed write shows when it is flushed.
 func (s *demo) say(format string, args ...any) { _, _ = fmt.Fprintf(s.d.Out, format, args...) }
 
-// wrap breaks a text at 100 columns; later lines are indented.
-func wrap(text string) string {
-	const width, indent = 100, 13
+// wrap breaks a text into lines of at most so many columns; later lines are indented.
+func wrap(text string, width, indent int) string {
 	var b strings.Builder
 	column := indent
 	for i, word := range strings.Fields(text) {

@@ -85,3 +85,18 @@ func TestHelpInsideRun(t *testing.T) {
 		t.Errorf("in a run that is not there:\n%s", got)
 	}
 }
+
+// The description of a command is broken into lines, and the examples in cobra's texts stay as they are.
+func TestHelpIsBrokenIntoLines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	description, _, _ := strings.Cut(w.must("chat", "--help"), "\n\nUsage:")
+	for line := range strings.Lines(description) {
+		if len(line) > helpWidth+1 {
+			t.Errorf("%d characters: %s", len(line), line)
+		}
+	}
+	if bash := w.must("completion", "bash", "--help"); !strings.Contains(bash, "\n\tsource <(ollim completion bash)\n") {
+		t.Error(bash)
+	}
+}

@@ -69,11 +69,21 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 			hideRest(root)
 		}
 		describe(cmd)
+		paragraphs := strings.Split(cmd.Long, "\n\n")
+		for i, p := range paragraphs {
+			if !strings.HasPrefix(p, "\t") { // an example in cobra's own texts
+				paragraphs[i] = wrap(p, helpWidth, 0)
+			}
+		}
+		cmd.Long = strings.Join(paragraphs, "\n\n")
 		d.page()
 		help(cmd, args)
 	})
 	return root
 }
+
+// helpWidth is how many columns the description of a command takes.
+const helpWidth = 80
 
 // describe gives a command the texts of its manual page. Those of cobra's own commands are in the program.
 func describe(cmd *cobra.Command) {
