@@ -95,7 +95,7 @@ func forkLine(e runlog.Event) string {
 		runlog.ForkOpened:    join("fork", "opened", e.Text),
 		runlog.ForkContinued: join("fork", "this turn is in the interactive fork", e.Text),
 		runlog.ForkSaved:     "fork: saved; it is the main conversation now",
-		runlog.ForkReported:  "fork: ended; its summary is a pending update",
+		runlog.ForkReported:  "fork: ended; a pending update reports it",
 		runlog.ForkDropped:   "fork: ended and dropped",
 		runlog.ForkKept:      join("fork", "not saved", e.Text),
 	}[e.Tool], e.Text)

@@ -184,7 +184,7 @@ func TestForkReport(t *testing.T) {
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n  - - tool: report_updates\n      input: {message: go by train}\n    - text: told\n")
 	w.must("fork", "start", "the trip")
-	if r := w.try("fork", "report"); r.status != 0 || r.out != "told\n" || !strings.Contains(r.errOut, "fork: ended; its summary is a pending update") {
+	if r := w.try("fork", "report"); r.status != 0 || r.out != "told\n" || !strings.Contains(r.errOut, "fork: ended; a pending update reports it") {
 		t.Errorf("%+v", r)
 	}
 	w.wants(w.prompt(), "[system] [2026", "Call `report_updates` now")
@@ -220,7 +220,7 @@ func TestAgentEndsTheFork(t *testing.T) {
 	}{
 		"exit_fork":      {"{}", "fork: ended and dropped", false, ""},
 		"save_context":   {"{}", "fork: saved; it is the main conversation now", true, ""},
-		"report_updates": {"{message: decided}", "fork: ended; its summary is a pending update", false, "decided"},
+		"report_updates": {"{message: decided}", "fork: ended; a pending update reports it", false, "decided"},
 	} {
 		t.Run(tool, func(t *testing.T) {
 			w := newWorld(t)

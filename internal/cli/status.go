@@ -186,6 +186,9 @@ func shortStatus(s overview.Status, now time.Time) string {
 		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"},
 		{s.Updates, "updates"}, {s.Undelivered, "undelivered"}, {s.Invalid, "invalid"},
 	} {
+		if c.n == 1 {
+			c.what = strings.TrimSuffix(c.what, "s")
+		}
 		if c.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", c.n, c.what))
 		}

@@ -112,7 +112,7 @@ func TestStatusSaysWhatWaits(t *testing.T) {
 	w.wants(w.must("status"),
 		"tick\tnot running\tMon 2026-03-02 10:00 UTC\tsee: ollim doctor\n", "paused\tuntil Mon 2026-03-02 12:00 UTC\n",
 		"approve\tg\tsee: ollim approve g\n", "updates\t1\n", "undelivered\t1\n", "invalid\t1 job files\tsee: ollim check\n")
-	if short := w.must("status", "--short"); short != "no tick, paused, 1 to approve, 1 updates, 1 undelivered, 1 invalid, next Tue 09:00\n" {
+	if short := w.must("status", "--short"); short != "no tick, paused, 1 to approve, 1 update, 1 undelivered, 1 invalid, next Tue 09:00\n" {
 		t.Errorf("short: %q", short)
 	}
 	s := w.status()

@@ -120,7 +120,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) err
 		switch {
 		case stop != nil:
 		case use.Name == compactTool && compact >= 0:
-			result.Text = "once is enough"
+			result.Text = "compact_session was already called in this answer"
 		default:
 			result, stop = t.use(ctx, use)
 			if use.Name == compactTool && !result.IsError {

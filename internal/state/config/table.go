@@ -30,10 +30,10 @@ func (c *Config) general() []key {
 		{"engine", &c.Engine, "Engine: claude-code runs the claude command; native needs no other program and calls a model\n" +
 			"service itself; script:FILE plays a file of turns, without a model.", "engine: claude-code", "", CheckEngine},
 		{"seal", &c.Seal,
-			"The seal: the kernel keeps the programs that agents start from reading secrets and state, and from changing files\n" +
+			"The seal: the kernel prevents programs that agents start from reading secrets and state, and from changing files\n" +
 				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +
 				"See ollim(7).", "", sealAuto, oneOf(sealAuto, SealOn, SealOff)},
-		{"heartbeat", &c.Heartbeat, "URL of an outside monitor, called by every `ollim tick` that worked, so that the monitor notices silence.",
+		{"heartbeat", &c.Heartbeat, "URL of an outside monitor, called by every `ollim tick` that succeeded. The monitor notifies you when the calls stop.",
 			"heartbeat: https://hc-ping.com/ID", "", heartbeat.CheckURL},
 		{"env", &c.Env, "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited unless set here.",
 			"env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]", "", func(s string) error {
@@ -141,7 +141,7 @@ func (c *Config) servers() []key {
 
 func (c *Config) limits() []key {
 	return []key{
-		parsed("spend.per-run", &c.Spend.PerRun, "Maximum cost of one automatic run in USD; none means no limit.", "1.00", amount),
+		parsed("spend.per-run", &c.Spend.PerRun, "Maximum cost of one run in USD; none means no limit.", "1.00", amount),
 		parsed("spend.per-day", &c.Spend.PerDay, "Maximum cost per day; at the limit no automatic run starts until the next day.", "5.00", amount),
 		parsed("spend.per-month", &c.Spend.PerMonth, "Maximum cost per month.", "50.00", amount),
 		parsed("spend.runs-per-day", &c.Spend.RunsPerDay, "Maximum number of automatic runs per day that reach an engine.", "500", amount),
