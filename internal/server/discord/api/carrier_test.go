@@ -198,68 +198,6 @@ func (k counted) Carry(ctx context.Context, m outbox.Message, done []string, del
 	})
 }
 
-// TestOrder keeps messages in order through an outage: what is new waits for what is old, and goes with it.
-func TestOrder(t *testing.T) {
-	o, s := newOffice(t, discordapi.Options{})
-	s.Cut()
-	for i := range 3 {
-		r := o.send(t, message(i, fmt.Sprintf("m%d", i)), outbox.Queued)
-		if r.Reason == nil {
-			t.Error("no reason")
-		}
-	}
-	o.flush(t, outbox.Report{Queued: 3}) // none is due
-	s.Restore()
-	o.send(t, message(3, "m3"), outbox.Sent)
-	if got := labels(s); got != "m0,m1,m2,m3" {
-		t.Errorf("%s", got)
-	}
-	o.flush(t, outbox.Report{})
-}
-
-// TestOrderOfFlush has a message that is due take with it the older one that is not.
-func TestOrderOfFlush(t *testing.T) {
-	o, s := newOffice(t, discordapi.Options{})
-	s.Cut()
-	for i := range 4 {
-		o.send(t, message(i, fmt.Sprintf("m%d", i)), outbox.Queued)
-		o.now = o.now.Add(time.Minute)
-	}
-	o.flush(t, outbox.Report{Queued: 4})
-	s.Restore()
-	o.now = o.now.Add(2 * time.Hour)
-	o.flush(t, outbox.Report{Sent: 4})
-	if got := labels(s); got != "m0,m1,m2,m3" {
-		t.Errorf("%s", got)
-	}
-}
-
-// TestOneThatAlwaysFails holds up the others for some attempts only.
-func TestOneThatAlwaysFails(t *testing.T) {
-	o, s := newOffice(t, discordapi.Options{})
-	o.send(t, message(0, "m0"), outbox.Sent)
-	bad := failing{o.Carriers[0]}
-	o.Carriers[0] = bad
-	o.send(t, message(1, "bad"), outbox.Queued)
-	for i := 2; i < 6; i++ {
-		o.send(t, message(i, fmt.Sprintf("m%d", i)), outbox.Queued)
-	}
-	o.send(t, message(6, "m6"), outbox.Sent)
-	if got := labels(s); !strings.HasPrefix(got, "m0,m2,m3,m4,m5,m6") {
-		t.Errorf("%s", got)
-	}
-}
-
-// failing never gets one message through.
-type failing struct{ outbox.Carrier }
-
-func (f failing) Carry(ctx context.Context, m outbox.Message, done []string, delivered func(string)) (outbox.Fate, error) {
-	if m.Text == "bad" {
-		return outbox.Queued, context.DeadlineExceeded
-	}
-	return f.Carrier.Carry(ctx, m, done, delivered)
-}
-
 // TestFates tells what is refused from what waits.
 func TestFates(t *testing.T) {
 	for name, tc := range map[string]struct {
