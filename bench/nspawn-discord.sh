@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The listener for Discord as the unit of contrib/systemd, under a real systemd in a container, with a Discord that can be silent:
-# started is connected, one that is deaf is restarted, one that is killed answers what it was asked, one that is stopped ends its
-# turn, and a bad token is not tried again. Not part of .ci/run: it takes a minute, and needs what bench/container.sh says.
+# The listener for Discord as the unit of contrib/systemd, under a real systemd in a container, with a Discord that can be silent.
+# The unit counts as started once it is connected. It is restarted when Discord is silent. When it was killed, it answers what it was
+# asked; when it is stopped, its turn ends first. A bad token is not tried again. Not part of .ci/run: it takes a minute, and needs
+# what bench/container.sh says.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/container.sh
@@ -51,7 +52,7 @@ check 'its memory is less than 25 MiB' yes "$([ "$resident" -lt $((25 << 10)) ] 
 
 discord silence >/dev/null
 until_is NRestarts 1
-check 'a deaf one is restarted' 1 "$(show NRestarts)"
+check 'it is restarted when Discord is silent' 1 "$(show NRestarts)"
 check 'because of the watchdog' yes "$(grep -q 'Watchdog timeout' <<<"$(inside journalctl -u ollim-discord@ada.service --no-pager)" && echo yes || echo no)"
 discord say two >/dev/null
 discord sound >/dev/null
