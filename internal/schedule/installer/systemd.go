@@ -132,17 +132,17 @@ func (h Host) fireService(about, exec string) string {
 	return "[Unit]\nDescription=" + about + "\n" + jobPages + onFail +
 		when(h.System, "Wants=network-online.target\nAfter=network-online.target\n") +
 		h.oneshot() + "ExecStart=" + exec + `
-# Skipped, paused and refused are no failures. The job's own timeout holds.
+# Skipped, paused and refused fires are not failures. The job has a timeout of its own.
 SuccessExitStatus=75 77
 TimeoutStartSec=infinity
-# With these, setuid programs do not work, sudo and some mail programs among them; see the example of a drop-in.
+# These stop setuid programs from working, such as sudo and some mail programs; ollim(7), SCHEDULES, has a drop-in that allows them.
 ` + hardened
 }
 
 func routineTimer(about string, times []string) string {
 	return "[Unit]\nDescription=" + about + "\n" + jobPages + "\n[Timer]\nOnCalendar=" + strings.Join(times, "\nOnCalendar=") + `
 AccuracySec=1s
-# Whether a missed time is made up for is up to the routine's catch-up.
+# systemd starts a missed job later; catch-up in the routine's file decides whether it runs.
 Persistent=true
 ` + wanted
 }
@@ -151,9 +151,9 @@ func (h Host) tickService(about, exec string) string {
 	return "[Unit]\nDescription=" + about + "\nDocumentation=man:ollim-tick(1)\n" + onFail +
 		h.oneshot() + when(!h.System, "Environment="+UnitsVariable+"=user\n") + "ExecStart=" + exec + `
 TimeoutStartSec=10min
-# What it starts by itself, where it may not start a unit, goes on without it.
+# Where it may not start units it starts jobs as processes, which continue when it has ended.
 KillMode=process
-# The two lines that systemd writes at every start would fill the journal; what it says itself stays.
+# Without this the two lines that systemd writes at every start would fill the journal. Messages of ollim are kept.
 LogLevelMax=notice
 SyslogLevel=notice
 ` + hardened
@@ -164,7 +164,7 @@ Description=ollim: each minute
 Documentation=man:ollim-tick(1)
 
 [Timer]
-# In UTC, because in a zone systemd leaves out an hour when clocks are set back.
+# In UTC: in other zones systemd skips an hour when clocks are set back.
 OnCalendar=*-*-* *:*:00 UTC
 AccuracySec=1s
 ` + wanted
