@@ -196,7 +196,7 @@ func faults() map[string]fault {
 		"broken lines":          {write("state/session_history.jsonl", "{}\n{\n\x00\n"), w, "state", "2 lines cannot be read", "remove those lines"},
 		"monitor of ticks":      {func(w *world) { w.must("config", "set", "heartbeat", "http://"+freeAddress(w.t)); w.run("tick") }, w, "heartbeats", "the monitor of tick has not answered since", "heartbeat in config.yaml"},
 		"session gone":          {write("state/sessions.json", "s-gone"), w, "sessions", "the session main, s-gone, is unknown", "ollim session clear main"},
-		"session of nobody":     {write("state/sessions.json", "20260102T030405.678Z-0a1b2c"), f, "sessions", "one that no engine gives", "ollim session clear main"},
+		"session of nobody":     {write("state/sessions.json", "20260102T030405.678Z-0a1b2c"), f, "sessions", "belongs to no engine", "ollim session clear main"},
 		"broken state":          {write("state/ping_budget.json", "{"), f, "state", "not valid JSON", "restore it"},
 		"set aside":             {write("state/spend.json.corrupt-20260101T000000.000000Z", "{"), w, "state", "was set aside", "read it"},
 		"bad routine":           {write("routines/bad.md", "---\nid: bad\ncron: \"61 * * * *\"\n---\nx\n"), f, "jobs", "routines/bad.md:3: cron", "ollim check"},

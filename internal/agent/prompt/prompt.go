@@ -241,7 +241,7 @@ func Ago(d time.Duration) string {
 func NotVerified(reason string, n, of int) string {
 	parts := []string{"[system] This run is not finished: a check by the owner's program found that it did not do what it was for."}
 	parts = append(parts, data("VERIFY OUTPUT", reason)...)
-	return strings.Join(append(parts, fmt.Sprintf("Put that right now, in this session. The check is then repeated (retry %d of %d).", n, of)), "\n\n")
+	return strings.Join(append(parts, fmt.Sprintf("Correct that now, in this session. The check is then repeated (retry %d of %d).", n, of)), "\n\n")
 }
 
 // Nudge reminds an agent of the report that it owes before its run may end.

@@ -184,7 +184,7 @@ func (e *examination) sessions(context.Context) string {
 		want, _, _ = strings.Cut(want, ":")
 		name := app.NameOf(routine).Text
 		if holder := engine.Holder(id); used && holder == "" {
-			e.fail("start a new session: ollim session clear "+name, "the id of the session %s, %q, is one that no engine gives", name, id)
+			e.fail("start a new session: ollim session clear "+name, "the id of the session %s, %q, belongs to no engine", name, id)
 		} else if used && want != "" && holder != want {
 			e.fail("set the engine to "+holder+"; or start a new session: ollim session clear "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
 		} else if used && e.lost(engines[routine], id) {

@@ -45,7 +45,7 @@ func (e *Engine) Login(ctx context.Context) (method string, err error) {
 		Method   string `json:"authMethod"`
 	}
 	if err == nil && (json.Unmarshal(r.Out, &answer) != nil || answer.LoggedIn == nil) { // the exit status of no login is 1
-		err = fmt.Errorf("no answer that is understood: %s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
+		err = fmt.Errorf("its answer cannot be parsed: %s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
 	}
 	switch {
 	case err != nil:

@@ -73,7 +73,7 @@ func (x *Interactions) show(ctx context.Context, key string) (reply, error) {
 
 func (*Interactions) thinkings(context.Context) []completion {
 	return []completion{
-		{"off", "no thinking"}, {"adaptive", "as the model decides"}, {"true", "always"}, {"4096", "up to so many tokens"},
+		{"off", "no thinking"}, {"adaptive", "as the model decides"}, {"true", "always"}, {"4096", "at most 4096 tokens"},
 	}
 }
 

@@ -54,7 +54,7 @@ func commands() []command {
 		},
 		{
 			name: "ping-budget", about: "Show or change the ping budget of background runs", run: (*Interactions).pingBudget,
-			options: options(number("capacity", "The most pings that can be saved up", 0, 1000), number("rate", "Minutes until one more ping", 1, 10080)),
+			options: options(number("capacity", "Maximum number of pings that are left", 0, 1000), number("rate", "Minutes until one ping is added", 1, 10080)),
 		},
 		{
 			name: "config", about: "Show settings, or change one", run: (*Interactions).config,
