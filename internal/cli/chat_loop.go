@@ -19,8 +19,8 @@ import (
 
 // chatLoop is a prompt at which the owner talks to the agent. Lines typed during a turn are queued as one group.
 type chatLoop struct {
-	d        *deps // its streams are the screen
-	h        app.Home
+	d        *deps       // its streams are the screen
+	h        app.Home    // which a turn in progress uses
 	o        chatOptions // of the next turn
 	group    string
 	editor   editor
@@ -69,6 +69,7 @@ func (l *chatLoop) run(ctx context.Context) error {
 				l.interrupt()
 			default:
 			}
+			l.refresh()
 			l.report(l.hear(ctx, e))
 		case q := <-l.asked:
 			l.question = &q
@@ -80,10 +81,23 @@ func (l *chatLoop) run(ctx context.Context) error {
 			l.stop(nil)
 			l.stop, l.waiting = nil, append(e.left, l.waiting...)
 			l.report(e.err)
+			l.refresh()
 			l.next(ctx)
 		}
 	}
 	return nil
+}
+
+// refresh reads the settings again, if their file has changed; a turn in progress goes on with those before.
+func (l *chatLoop) refresh() {
+	if l.stop != nil {
+		return
+	}
+	h, err := l.d.Home()
+	if err == nil {
+		l.h = h
+	}
+	l.report(err)
 }
 
 func (l *chatLoop) interrupt() {

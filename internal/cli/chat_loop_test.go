@@ -157,6 +157,28 @@ func TestPromptLoop(t *testing.T) {
 	}
 }
 
+// TestPromptLoopReadsTheSettingsAgain: what another command sets holds from the next message on; settings that are not valid change nothing.
+func TestPromptLoopReadsTheSettingsAgain(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
+		return anthropicapi.Reply{Text: "by " + r.Model + "."}
+	})
+	w.must("config", "set", "chat.model", "claude-opus-4-5")
+	p := w.promptLoop()
+	p.typeIn("one\r")
+	p.await("by claude-opus-4-5.", 1)
+	w.must("config", "set", "chat.model", "claude-haiku-4-5")
+	p.typeIn("two\r")
+	p.await("by claude-haiku-4-5.", 1)
+	w.write("config.yaml", "no: settings\n")
+	p.typeIn("three\r")
+	p.await("stay in force", 1)
+	p.await("by claude-haiku-4-5.", 2)
+	p.typeIn("exit\r")
+	p.leave()
+}
+
 // TestPromptLoopJoinsWhatWaits: what is typed during a turn is one message of the next; a message of another chat keeps them apart.
 func TestPromptLoopJoinsWhatWaits(t *testing.T) {
 	t.Parallel()
