@@ -24,7 +24,7 @@ func newApprove(d *deps) *cobra.Command {
 		func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, args, all, list) })
 	cmd.Flags().BoolVar(&all, "all", false, "ask about everything that waits for approval")
 	cmd.Flags().BoolVar(&list, "list", false, "list what is already approved as well")
-	return withJSON(d, cmd, "list as one JSON object per line")
+	return withJSON(d, cmd, jsonLines)
 }
 
 func runApprove(ctx context.Context, d *deps, names []string, all, list bool) error {

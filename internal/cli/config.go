@@ -55,7 +55,7 @@ func newNames(d *deps) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&user, "user", "", "name of the owner")
 	cmd.Flags().StringVar(&bot, "bot", "", "name of the agent")
-	return withJSON(d, cmd, "print the names as one JSON object")
+	return withJSON(d, cmd, "print one JSON object")
 }
 
 func runNames(ctx context.Context, d *deps, h app.Home, user, bot string) error {
@@ -77,7 +77,7 @@ func runNames(ctx context.Context, d *deps, h app.Home, user, bot string) error 
 }
 
 func newModel(d *deps) *cobra.Command {
-	return group("model", "The table of models",
+	return group("model", "Show the table of models",
 		newList(d, agentAll(), "list", "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, "+
 			"cache write", "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells),
 	)

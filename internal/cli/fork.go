@@ -23,7 +23,7 @@ func newFork(d *deps) *cobra.Command {
 	return group("fork", "Branch the main conversation for one topic",
 		newForkStart(d),
 		withJSON(d, command(agentAll(), "status", "Show the open fork, one key and value per line",
-			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h) })), "print the fork as one JSON object"),
+			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h) })), "print one JSON object"),
 		command(agentOwn(runlog.SaveContext), "save", "Make the fork the main conversation",
 			inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) })),
 		command(agentNever(nested), "report", "Drop the fork, and keep its agent's summary as a pending update",

@@ -83,7 +83,7 @@ func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
 			on := f.Bool(field.Key, field.Default == "true", field.Help)
 			o.values[field.Key] = func() any { return *on }
 		case field.Kind == job.List:
-			list := f.StringArray(field.Key, nil, field.Help+" (repeat the flag)")
+			list := f.StringArray(field.Key, nil, field.Help+" (repeatable)")
 			o.values[field.Key] = func() any { return *list }
 		default:
 			text := f.String(field.Key, "", field.Help)

@@ -216,7 +216,7 @@ func newBudget(d *deps) *cobra.Command {
 		return nil
 	}
 	cmd.AddCommand(newBudgetSet(d))
-	return withJSON(d, cmd, "as one JSON object")
+	return withJSON(d, cmd, "print one JSON object")
 }
 
 func runBudget(d *deps, h app.Home) error {

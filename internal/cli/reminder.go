@@ -36,7 +36,7 @@ func newReminder(d *deps) *cobra.Command {
 					return cancelReminder(h, name)
 				})
 			})),
-		command(agentOwn("follow_up_chain"), "follow-up DELAY", "Inside the run of a chained reminder: run it again after DELAY, such as 30m",
+		command(agentOwn("follow_up_chain"), "follow-up DELAY", "Run a chained reminder again after DELAY, such as 30m; only inside its run",
 			inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 				if !d.inside() {
 					return hint(fmt.Errorf("%w: not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])

@@ -23,7 +23,7 @@ func newSchedule(d *deps) *cobra.Command {
 		newScheduleUnits(d, "print", "Print the entries that install would install",
 			[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, programs, runSchedulePrint),
 		newScheduleUnits(d, "install", "Install entries for all routines in cron or systemd", []string{forCrontab, forSystemd}, refused, runScheduleInstall),
-		newScheduleUnits(d, "diff", "Show what install would change; exits 1 if anything", []string{forCrontab, forSystemd}, programs, runScheduleDiff),
+		newScheduleUnits(d, "diff", "Show what install would change; exits 1 if there is anything", []string{forCrontab, forSystemd}, programs, runScheduleDiff),
 		newScheduleUnits(d, "remove", "Remove the entries that install has installed", []string{forCrontab, forSystemd}, refused, runScheduleRemove),
 		// OnFailure= of systemd starts it.
 		hidden(command(agentNever(programs), "failed UNIT", "Report the failure of a unit, unless its run has reported it",

@@ -19,7 +19,7 @@ import (
 
 func newSessionCompact(d *deps) *cobra.Command {
 	var engine string
-	cmd := command(agentOwn("compact_session"), "compact SESSION INSTRUCTIONS...", "Replace a session by a summary made by your instructions",
+	cmd := command(agentOwn("compact_session"), "compact SESSION INSTRUCTIONS...", "Replace a session by a summary that follows your instructions",
 		func(cmd *cobra.Command, args []string) error {
 			return runSessionCompact(cmd.Context(), d, args[0], strings.Join(args[1:], " "), engine)
 		})

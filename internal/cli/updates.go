@@ -40,7 +40,7 @@ func newUpdates(d *deps) *cobra.Command {
 				}
 				return h.Updates.Add(ctx, message, "owner")
 			})),
-		withJSON(d, pop, "one JSON object a line"),
+		withJSON(d, pop, jsonLines),
 		command(agentNever(nested), "clear", "Clear all pending updates; the archive keeps them",
 			inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 				n, err := h.Updates.Clear(ctx, "owner")

@@ -61,7 +61,7 @@ func newWebhookAdd(d *deps) *cobra.Command {
 			return runWebhookAdd(cmd.Context(), d, o)
 		})
 	o.fields.flags(cmd.Flags(), job.Webhook)
-	cmd.Flags().StringArrayVar(&o.some, "field", nil, "a value that the agent gets, as NAME or NAME=JSON_POINTER (repeat the flag)")
+	cmd.Flags().StringArrayVar(&o.some, "field", nil, "a value that the agent gets, as NAME or NAME=JSON_POINTER (repeatable)")
 	return withJSON(d, cmd, "print one JSON object")
 }
 

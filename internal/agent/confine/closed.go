@@ -85,7 +85,7 @@ func (l *List) closed(g policy.Ground, rules seal.Rules, path string, denied boo
 	case socket:
 		return name, fmt.Sprintf("%s is closed: dirs: %s opens it", path, name)
 	case statErr == nil && !covers(rules.Read):
-		return name, fmt.Sprintf("%s is closed: dirs: %s opens it, dirs: rw:%s also to change it", path, name, name)
+		return name, fmt.Sprintf("%s is closed: dirs: %s opens it for reading, dirs: rw:%s for writing", path, name, name)
 	}
 	return "", ""
 }

@@ -21,12 +21,12 @@ func TestClosed(t *testing.T) {
 	s.run.Network = true
 	list := New(s.run)
 	for text, want := range map[string]string{
-		"cat: H/docs/a.txt: Permission denied":                             "H/docs/a.txt is closed: dirs: H/docs opens it, dirs: rw:H/docs also to change it",
-		"cat ~/docs/a.txt H/docs/none\nno":                                 "H/docs/a.txt is closed: dirs: H/docs opens it, dirs: rw:H/docs also to change it",
-		"git -C H/repo push\nfatal: not a git repository":                  "H/repo is closed: dirs: H/repo opens it, dirs: rw:H/repo also to change it",
+		"cat: H/docs/a.txt: Permission denied":                             "H/docs/a.txt is closed: dirs: H/docs opens it for reading, dirs: rw:H/docs for writing",
+		"cat ~/docs/a.txt H/docs/none\nno":                                 "H/docs/a.txt is closed: dirs: H/docs opens it for reading, dirs: rw:H/docs for writing",
+		"git -C H/repo push\nfatal: not a git repository":                  "H/repo is closed: dirs: H/repo opens it for reading, dirs: rw:H/repo for writing",
 		"npm --prefix H/web run build\ncannot create o: Permission denied": "H/web cannot be changed: dirs: rw:H/web opens it",
 		"npm --prefix H/web test\n1 failed":                                "",
-		"sqlite3.connect(\"H/my.db\")\nunable to open database file":       "H/my.db is closed: dirs: H/my.db opens it, dirs: rw:H/my.db also to change it",
+		"sqlite3.connect(\"H/my.db\")\nunable to open database file":       "H/my.db is closed: dirs: H/my.db opens it for reading, dirs: rw:H/my.db for writing",
 		"cp /etc/hostname 'H/docs/new'":                                    "H/docs/new cannot be made: dirs: rw:H/docs opens it",
 		"python3 -m venv H/venv":                                           "H/venv cannot be made: make it yourself, then dirs: rw:H/venv opens it",
 		"daemon at unix://H/d.sock. Is the docker daemon running?":         "H/d.sock is closed: dirs: H/d.sock opens it",

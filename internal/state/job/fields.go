@@ -62,7 +62,7 @@ func fields(kind Kind) []field {
 
 func table() []field {
 	return []field{
-		text("id", "its id (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
+		text("id", "id of the job (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
 		only(Routine, cronLine()),
 		only(Routine, timezone()),
 		only(Reminder, runAt()),
@@ -90,7 +90,7 @@ func table() []field {
 		agent(text("verify", "an executable in gates/ that decides at the end whether the run did what it was for", func(j *Job) *string { return &j.Verify }, checkName)),
 		agent(count("retry", "how many times the agent may continue after verify refused the run", func(j *Job) *int { return &j.Retry })),
 		text("heartbeat", "URL that is called after a run that ended ok", func(j *Job) *string { return &j.Heartbeat }, heartbeat.CheckURL),
-		timed(agent(list("dirs", "directories outside the data directory that it may read; rw:DIR allows writing", func(j *Job) *[]string { return &j.Dirs }, checkDir))),
+		timed(agent(list("dirs", "directories outside the data directory that the agent may read; rw:DIR allows writing", func(j *Job) *[]string { return &j.Dirs }, checkDir))),
 		agent(text("seal", "on: refuse to run where the agent's commands cannot be sealed", func(j *Job) *string { return &j.Seal }, oneOf(SealOn))),
 		agent(text("network", "any, none: where the agent's commands may connect", func(j *Job) *string { return &j.Network }, oneOf(NetworkAny, NetworkNone))),
 		only(Reminder, agent(count("max-chain", "maximum number of follow-ups, one after the other", func(j *Job) *int { return &j.MaxChain }))),
