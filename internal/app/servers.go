@@ -56,6 +56,7 @@ func (h Home) server(name string, patterns []string, run engine.Run) *mcpclient.
 		},
 		Patterns: slices.DeleteFunc(slices.Clone(patterns), func(text string) bool { return !slices.Contains(policy.Servers([]string{text}), name) }),
 		Cache:    h.Dir.State("cache", "mcp", s.Name+"-"+hex.EncodeToString(sum[:8])+".json"), Secrets: h.secrets(), Now: h.app.Now, Run: run.ID,
+		Version: Version(),
 	}
 	if !found {
 		c.Server.Wrong = &config.Wrong{Reason: "the server is not in mcp-servers of config.yaml"}

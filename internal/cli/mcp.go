@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/server/mcp"
@@ -48,7 +49,7 @@ func runMCPServe(ctx context.Context, d *deps) error {
 }
 
 func serveTools(ctx context.Context, d *deps, s mcp.Server) error {
-	s.Version, s.Warn = version(), d.warn
+	s.Version, s.Warn = app.Version(), d.warn
 	return s.Serve(ctx, d.In, d.Stdout)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -69,13 +68,7 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 			hideRest(root)
 		}
 		describe(cmd)
-		paragraphs := strings.Split(cmd.Long, "\n\n")
-		for i, p := range paragraphs {
-			if !strings.HasPrefix(p, "\t") { // an example in cobra's own texts
-				paragraphs[i] = wrap(p, helpWidth, 0)
-			}
-		}
-		cmd.Long = strings.Join(paragraphs, "\n\n")
+		cmd.Long = wrapped(cmd.Long)
 		d.page()
 		help(cmd, args)
 	})
@@ -84,6 +77,17 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 
 // helpWidth is how many columns the description of a command takes.
 const helpWidth = 80
+
+// wrapped breaks the paragraphs of a description into lines.
+func wrapped(text string) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.HasPrefix(p, "\t") { // an example in cobra's own texts
+			paragraphs[i] = wrap(p, helpWidth, 0)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
 
 // describe gives a command the texts of its manual page. Those of cobra's own commands are in the program.
 func describe(cmd *cobra.Command) {
@@ -237,18 +241,9 @@ func runVersion(d *deps) error {
 		Go      string `json:"go"`
 		OS      string `json:"os"`
 		Arch    string `json:"arch"`
-	}{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	}{app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 	if d.json {
 		return d.emit(v)
 	}
 	return d.answer(fmt.Sprintf("ollim %s %s %s/%s", v.Version, v.Go, v.OS, v.Arch), nil)
-}
-
-// version is the module's, as the go command stamped it; a build from a work tree is a development one.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "development"
-	}
-	return info.Main.Version
 }

@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,7 +53,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	err = live.client.Start(context.WithoutCancel(ctx))
 	if err == nil {
 		var hello mcp.InitializeRequest
-		hello.Params.ClientInfo = mcp.Implementation{Name: "ollim", Version: cmp.Or(c.Version, "0")}
+		hello.Params.ClientInfo = mcp.Implementation{Name: "ollim", Version: c.Version}
 		hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
 		_, err = live.client.Initialize(ctx, hello)
 	}
