@@ -85,7 +85,7 @@ func (x *Interactions) command(ctx context.Context, i *discordgo.Interaction, da
 	r := reply{text: "This version of ollim does not know this command: run `ollim discord sync`."}
 	if c, known := commandOf(data.Name); known {
 		var err error
-		if r, err = c.run(x, ctx, call{channel: i.ChannelID, args: arguments(data.Options)}); err != nil {
+		if r, err = c.run(x, ctx, arguments(data.Options)); err != nil {
 			r = reply{text: "⚠️ " + escapeMarkdown(err.Error())}
 		}
 	}
@@ -115,14 +115,11 @@ func (x *Interactions) answer(ctx context.Context, i *discordgo.Interaction, beg
 	}
 }
 
-// call is one use of a command.
-type call struct {
-	channel string
-	args    map[string]string // that were given
-}
+// call is the arguments that were given to a command.
+type call map[string]string
 
-func arguments(options []*discordgo.ApplicationCommandInteractionDataOption) map[string]string {
-	args := map[string]string{}
+func arguments(options []*discordgo.ApplicationCommandInteractionDataOption) call {
+	args := call{}
 	for _, o := range options {
 		args[o.Name] = fmt.Sprint(o.Value)
 	}

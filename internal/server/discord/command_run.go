@@ -45,13 +45,13 @@ func block(text string) string {
 }
 
 func (x *Interactions) cost(ctx context.Context, c call) (reply, error) {
-	return output("cost", "--by", cmp.Or(c.args["by"], "job"))(x, ctx, c)
+	return output("cost", "--by", cmp.Or(c["by"], "job"))(x, ctx, c)
 }
 
 // setting returns the function of a command that shows or changes the setting of the conversation.
 func setting(key string) func(*Interactions, context.Context, call) (reply, error) {
 	return func(x *Interactions, ctx context.Context, c call) (reply, error) {
-		if value, given := c.args["value"]; given {
+		if value, given := c["value"]; given {
 			if value == standard {
 				value = ""
 			}
@@ -108,7 +108,7 @@ func (*Interactions) settingKeys(context.Context) (list []completion) {
 }
 
 func (x *Interactions) config(ctx context.Context, c call) (reply, error) {
-	key, value := c.args["key"], c.args["value"]
+	key, value := c["key"], c["value"]
 	switch {
 	case key == "" && value == "":
 		return x.allSettings(ctx)
@@ -143,7 +143,7 @@ func (x *Interactions) allSettings(ctx context.Context) (reply, error) {
 func (x *Interactions) pingBudget(ctx context.Context, c call) (reply, error) {
 	set := []string{"budget", "set"}
 	for _, name := range []string{"capacity", "rate"} {
-		if value, given := c.args[name]; given {
+		if value, given := c[name]; given {
 			set = append(set, "--"+name, value)
 		}
 	}
@@ -176,7 +176,7 @@ func (x *Interactions) fire(_ context.Context, r *runner.Runner, c call) (reply,
 	if err != nil {
 		return reply{}, err
 	}
-	j, err := files.Find(c.args["job"])
+	j, err := files.Find(c["job"])
 	if err != nil {
 		return reply{}, err
 	}
@@ -192,7 +192,7 @@ func (x *Interactions) interrupt(_ context.Context, r *runner.Runner, _ call) (r
 }
 
 func (x *Interactions) compact(ctx context.Context, r *runner.Runner, c call) (reply, error) {
-	record, err := r.CompactSession(ctx, "", cmp.Or(c.args["instructions"], prompt.StandardSummary), runner.Options{Owner: true})
+	record, err := r.CompactSession(ctx, "", cmp.Or(c["instructions"], prompt.StandardSummary), runner.Options{Owner: true})
 	if err := failed(record, err); err != nil {
 		return reply{}, err
 	}
@@ -234,19 +234,19 @@ func (x *Interactions) fork(ctx context.Context, r *runner.Runner, c call) (repl
 	switch {
 	case err != nil:
 		return reply{}, err
-	case c.args["end"] != "" && !open:
+	case c["end"] != "" && !open:
 		return reply{}, session.ErrNoFork
-	case c.args["end"] == "exit":
+	case c["end"] == "exit":
 		return x.askToConfirm("Drop the fork? The main conversation does not hear of it.", "Drop it", buttonForkExit, f.ID), nil
-	case c.args["end"] != "":
-		said, err := x.endFork(ctx, r, press{verb: "fork_" + c.args["end"], arg: f.ID})
+	case c["end"] != "":
+		said, err := x.endFork(ctx, r, press{verb: "fork_" + c["end"], arg: f.ID})
 		return reply{text: said}, err
-	case open && c.args["topic"] == "":
+	case open && c["topic"] == "":
 		shown, err := output("fork", "status")(x, ctx, c)
 		shown.buttons = forkButtons(f)
 		return shown, err
 	}
-	if f, err = r.OpenFork(ctx, c.args["topic"]); err != nil {
+	if f, err = r.OpenFork(ctx, c["topic"]); err != nil {
 		return reply{}, err
 	}
 	return reply{"A fork is open: your next message is its first turn.", forkButtons(f)}, nil

@@ -125,7 +125,7 @@ func (c *content) hear(e runlog.Event, now time.Time) {
 	case runlog.Compacted:
 		c.note(compacted(e))
 	case runlog.CompactFailed:
-		c.note("the conversation could not be compacted: " + brief(e.Text))
+		c.note("the conversation could not be compacted: " + inShort(e.Text))
 	case runlog.Fork:
 		if line := forkNote(e); line != "" {
 			c.note(line)
@@ -149,7 +149,7 @@ func compacted(e runlog.Event) string {
 func forkNote(e runlog.Event) string {
 	about := ""
 	if e.Text != "" {
-		about = ": " + brief(e.Text)
+		about = ": " + inShort(e.Text)
 	}
 	switch e.Tool {
 	case runlog.ForkOpened:
@@ -248,12 +248,12 @@ func earlier(a, b time.Time) time.Time {
 func (c *content) conclude(r runlog.Record, failed error) {
 	c.opened = true
 	c.flush()
-	reason := brief(r.Error)
+	reason := inShort(r.Error)
 	switch {
 	case r.ID == "" && errors.Is(failed, context.Canceled):
 		c.note("The turn was interrupted before it began.")
 	case r.ID == "" && failed != nil: // there was no run, or it ended in a panic
-		c.note("The turn failed: " + brief(failed.Error()))
+		c.note("The turn failed: " + inShort(failed.Error()))
 	case r.Outcome == runlog.Waiting:
 		c.note("The turn waits for your answer.")
 	case r.Outcome == runlog.Interrupted:

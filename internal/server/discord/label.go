@@ -67,7 +67,7 @@ func program(command string) string {
 	return ""
 }
 
-func brief(reason string) string { return plaintext.Short(plaintext.Line(reason), maxReason) }
+func inShort(reason string) string { return plaintext.Short(plaintext.Line(reason), maxReason) }
 
 // escapeMarkdown makes Discord show a line as it is: without format, mention or link.
 func escapeMarkdown(line string) string {

@@ -1,7 +1,6 @@
 package discord
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -41,8 +40,6 @@ type stream struct {
 	// Showing is called with the ids of the messages that show the answer, whenever there is another one; may be nil. What it
 	// returns is passed on by show.
 	Showing func(messages []string) error
-
-	Patience time.Duration // how long showing the end of an answer is tried; 0 is five minutes
 }
 
 // Times of a stream.
@@ -189,7 +186,7 @@ func (a *answer) end(ctx context.Context, record runlog.Record, failed error) (s
 	impatient.Stop()
 	a.cancel()
 
-	last, cancel := patient(ctx, cmp.Or(a.stream.Patience, patience))
+	last, cancel := patient(ctx, patience)
 	defer cancel()
 	a.mu.Lock()
 	a.content.conclude(record, failed)

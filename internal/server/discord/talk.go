@@ -185,7 +185,7 @@ func (l *listener) tell(ctx context.Context, m *discordgo.Message, text string) 
 }
 
 // plain returns an error in one line that Discord does not format.
-func plain(err error) string { return escapeMarkdown(brief(err.Error())) }
+func plain(err error) string { return escapeMarkdown(inShort(err.Error())) }
 
 // add adds a message to the conversation of its channel, and begins a turn if none is in progress.
 func (t *talks) add(l *listener, channel string, s spoken) {

@@ -22,7 +22,7 @@ func TestVersionsOfTheProtocol(t *testing.T) {
 	} {
 		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`, asked))
 		p.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":%q,"capabilities":{"tools":{}},`+
-			`"serverInfo":{"name":"ollim","version":"1.2.3"},"instructions":"Be brief."}}`, want))
+			`"serverInfo":{"name":"ollim","version":"1.2.3"}}}`, want))
 	}
 }
 

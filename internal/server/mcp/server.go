@@ -32,10 +32,9 @@ import (
 
 // Server is the agent's tools as a server.
 type Server struct {
-	Tools        toolSet              // called concurrently
-	Version      string               // of this program, as clients show it
-	Instructions string               // for the model, about the tools as a whole; may be empty
-	Warn         func(message string) // one line, no newline; called concurrently; never nil
+	Tools   toolSet              // called concurrently
+	Version string               // of this program, as clients show it
+	Warn    func(message string) // one line, no newline; called concurrently; never nil
 }
 
 // toolSet is the part of engine.Tools that the server needs.
@@ -49,8 +48,7 @@ const name = "ollim" // tools appear to the model as mcp__ollim__…
 // Serve answers a client until in or ctx ends, and returns nil at the end of in. It may leave operations running that
 // cannot be ended: a pending Read of in or Write of out, and a tool that ignores its context.
 func (s Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	mcpServer := server.NewMCPServer(name, s.Version,
-		server.WithToolCapabilities(false), server.WithInstructions(s.Instructions))
+	mcpServer := server.NewMCPServer(name, s.Version, server.WithToolCapabilities(false))
 	c := &conn{handle: mcpServer.HandleMessage, warn: s.Warn, answers: make(chan []byte), quit: make(chan struct{})}
 	return c.serve(mcpServer.WithContext(ctx, &session{server: s}), in, out)
 }

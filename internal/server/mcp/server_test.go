@@ -40,7 +40,7 @@ func serveToys() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	warn := func(text string) { fmt.Fprintln(os.Stderr, "WARN "+text) }
-	return Server{Tools: toys{}, Version: "1.2.3", Instructions: "Be brief.", Warn: warn}.Serve(ctx, os.Stdin, os.Stdout)
+	return Server{Tools: toys{}, Version: "1.2.3", Warn: warn}.Serve(ctx, os.Stdin, os.Stdout)
 }
 
 const echoSchema = `{"type":"object","properties":{"z":{"type":"string","minLength":1},"a":{"oneOf":[{"type":"integer"},{"type":"null"}]}},` +
@@ -109,7 +109,7 @@ func connect(t *testing.T, tools toolSet) *peer {
 	p := &peer{t: t, in: inW, out: outR, lines: bufio.NewScanner(outR), stop: stop, ended: make(chan error, 1)}
 	p.lines.Buffer(nil, maxLine)
 	go func() {
-		p.ended <- Server{Tools: tools, Version: "1.2.3", Instructions: "Be brief.", Warn: p.warn}.Serve(ctx, inR, outW)
+		p.ended <- Server{Tools: tools, Version: "1.2.3", Warn: p.warn}.Serve(ctx, inR, outW)
 		outW.Close()
 	}()
 	t.Cleanup(func() {
@@ -228,7 +228,7 @@ func TestARealClientOverPipes(t *testing.T) {
 	p := connect(t, toys{})
 	c := client.NewClient(transport.NewIO(p.out, p.in, io.NopCloser(strings.NewReader(""))))
 	info := start(t, c)
-	if info.ServerInfo.Name != "ollim" || info.ServerInfo.Version != "1.2.3" || info.Instructions != "Be brief." || info.ProtocolVersion != "2025-11-25" {
+	if info.ServerInfo.Name != "ollim" || info.ServerInfo.Version != "1.2.3" || info.ProtocolVersion != "2025-11-25" {
 		t.Errorf("%+v", info)
 	}
 	everything(t, c)

@@ -120,9 +120,6 @@ func checkOffer(t *testing.T, q anthropicapi.Request) {
 			if tool.Description != "Says its input." || !sameJSON(t, string(tool.InputSchema), echoSchema) {
 				t.Errorf("echo is offered to the model as %+v, %s", tool, tool.InputSchema)
 			}
-			if !q.Has("Be brief.") && !strings.Contains(q.System, "Be brief.") {
-				t.Error("the model is not told the instructions")
-			}
 			return
 		}
 	}

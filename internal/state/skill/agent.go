@@ -20,7 +20,6 @@ type subagent struct {
 	Tools       []string // names and patterns of which only the form was checked; nil: not given, which is not the same as none
 	Model       string   // "" is the run's
 	Prompt      string   // the system prompt
-	Path        string
 }
 
 // LoadAgent reads one subagent. Errors: *plaintext.Unknown, or the yamldoc.Faults of its file.
@@ -38,9 +37,7 @@ func LoadAgent(dir paths.Dir, name string) (subagent, error) {
 	if err != nil {
 		return subagent{}, yamldoc.Faults{{File: file, Reason: "cannot be read: " + store.Cause(err)}}
 	}
-	a, err := parseAgent(name, file, data)
-	a.Path = dir.Agent(name)
-	return a, err
+	return parseAgent(name, file, data)
 }
 
 // AgentNames lists the subagents that have a file, sorted.

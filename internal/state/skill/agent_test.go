@@ -23,7 +23,6 @@ func TestLoadAgent(t *testing.T) {
 		"link":   {Name: "link", Description: "Plain", Prompt: "You are plain."},
 		"mute":   {Name: "mute", Description: "Mute", Tools: []string{}, Prompt: "You say nothing."},
 	} {
-		want.Path = dir.Agent(name)
 		if got, err := LoadAgent(dir, name); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
