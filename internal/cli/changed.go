@@ -26,8 +26,7 @@ func newChanged(d *deps) *cobra.Command {
 }
 
 func runChanged(ctx context.Context, d *deps, h app.Home, key string, allowEmpty bool) error {
-	book := changed.Book{Home: h.Dir, Disk: h.Disk}
-	keep, err := d.keeper(h, book)
+	keep, err := d.keeper(h)
 	if err != nil {
 		return err
 	}
@@ -35,7 +34,7 @@ func runChanged(ctx context.Context, d *deps, h app.Home, key string, allowEmpty
 	if err != nil {
 		return err
 	}
-	diff, changed, err := book.Compare(key, value)
+	diff, changed, err := h.Changes.Compare(key, value)
 	if err != nil {
 		return err
 	}
@@ -50,15 +49,17 @@ func runChanged(ctx context.Context, d *deps, h app.Home, key string, allowEmpty
 }
 
 // keeper is what becomes of a new value: inside a run it waits for the run's end.
-func (d *deps) keeper(h app.Home, book changed.Book) (func(ctx context.Context, key string, value []byte) error, error) {
+func (d *deps) keeper(h app.Home) (func(ctx context.Context, key string, value []byte) error, error) {
 	id := d.RunID()
 	if id == "" {
-		return book.Commit, nil
+		return h.Changes.Commit, nil
 	}
 	if _, err := h.InProgress(id); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, key string, value []byte) error { return book.Propose(ctx, id, key, value) }, nil
+	return func(ctx context.Context, key string, value []byte) error {
+		return h.Changes.Propose(ctx, id, key, value)
+	}, nil
 }
 
 // readValue is standard input. An empty one most often means that the command before it has failed, which a shell does not

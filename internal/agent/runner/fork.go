@@ -126,7 +126,7 @@ func (r *Runner) inFork(ctx context.Context, f session.Fork, t forkTurn, o Optio
 	s.Duties = []duty{endFork{fork: f, report: t.report}.enforce}
 	fill(&s)
 	s.Origin = &forkOrigin{
-		turnOrigin: turnOrigin{runner: r, identity: s.Identity, owner: s.Policy.Owner, wrong: wrong},
+		turnOrigin: turnOrigin{runner: r, owner: s.Policy.Owner, wrong: wrong},
 		fork:       f, heard: t.owner, observe: o.Observe.Event,
 	}
 	return r.Run(ctx, s)

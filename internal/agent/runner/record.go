@@ -69,7 +69,7 @@ func (r *Runner) complete(s Spec) Spec {
 		s.Sender = r.Outbox
 	}
 	if s.Origin == nil {
-		s.Origin = &turnOrigin{runner: r, identity: s.Identity, owner: s.Policy.Owner}
+		s.Origin = &turnOrigin{runner: r, owner: s.Policy.Owner}
 	}
 	return s
 }

@@ -135,16 +135,15 @@ const turnLimit = 24 * time.Hour
 
 // runTurn runs a Spec of the owner's; wrong is why it may not run, if the settings are not right.
 func (r *Runner) runTurn(ctx context.Context, s Spec, wrong error) (runlog.Record, error) {
-	s.Origin = &turnOrigin{runner: r, identity: s.Identity, owner: s.Policy.Owner, wrong: wrong}
+	s.Origin = &turnOrigin{runner: r, owner: s.Policy.Owner, wrong: wrong}
 	return r.Run(ctx, s)
 }
 
 // turnOrigin is the origin of a run that is no job's.
 type turnOrigin struct {
-	runner   *Runner
-	identity identity
-	owner    bool
-	wrong    error
+	runner *Runner
+	owner  bool
+	wrong  error
 }
 
 // Begin ends the record of the conversation's last turn, if its process died.
@@ -154,7 +153,7 @@ func (o *turnOrigin) Begin(record *runlog.Record) error {
 	}
 	r := o.runner
 	last, err := r.Runs.Load(strings.TrimSpace(lock.ReadNote(r.Home.ConversationLock(record.Key))))
-	if err == nil && slices.Contains([]string{kindChat, kindSession, kindFork, o.identity.Kind}, last.Kind) && !last.Done() && !r.Runs.Alive(last) {
+	if err == nil && slices.Contains([]string{kindChat, kindSession, kindFork, record.Kind}, last.Kind) && !last.Done() && !r.Runs.Alive(last) {
 		_, err := r.Runs.Close(last.ID)
 		r.warn(err)
 	}
