@@ -18,7 +18,9 @@ while read -r line; do
 	id=$(printf %s "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
 	reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 	case $line in
-	*'"initialize"'*) reply '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"notes","version":"1"}}' ;;
+	*'"initialize"'*)
+		printf '%s\n' "$line" >>log/hello
+		reply '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"notes","version":"1"}}' ;;
 	*'"tools/list"'*) reply '{"tools":[{"name":"add","description":"Adds a note.","inputSchema":{"type":"object"}},{"name":"crash","inputSchema":{"type":"object"}},{"name":"wipe","inputSchema":{"type":"object"}}]}' ;;
 	*'"name":"crash"'*) echo "bad luck with $TOKEN" >&2; exit 4 ;;
 	*'"tools/call"'*) reply '{"content":[{"type":"text","text":"noted with '"$TOKEN"'"}]}' ;;
@@ -56,6 +58,9 @@ func TestServerTools(t *testing.T) {
 	w, api := newServersWorld(t)
 	api.Reply(anthropicapi.Use("mcp__notes__add", map[string]string{"text": "milk"}), anthropicapi.Use("mcp__notes__wipe", nil), anthropicapi.Reply{Text: "done"})
 	w.must("fire", "write")
+	if hello, err := os.ReadFile(filepath.Join(w.dir, "log/hello")); err != nil || !strings.Contains(string(hello), `"clientInfo":{"name":"ollim","version":"development"}`) {
+		t.Errorf("the server was told %s, %v", hello, err)
+	}
 	requests := api.Requests()
 	offered := strings.Join(requests[0].ToolNames(), " ")
 	if !strings.Contains(offered, "mcp__notes__add mcp__notes__crash") || strings.Contains(offered, "wipe") {
