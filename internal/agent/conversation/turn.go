@@ -53,9 +53,14 @@ type Turn struct {
 	keeper  keeper  // nil until it has heard the message
 	spent   float64 // USD, in this turn
 	answer  string  // the agent's last one
-	claim   *update.Claim
-	peeked  []update.Update // that the turn is shown and that stay pending
+	updates updates
 	meter   meter
+}
+
+// updates are what the turn is shown.
+type updates struct {
+	claim  *update.Claim   // of those that are popped; nil: they stay pending
+	peeked []update.Update // that stay pending
 }
 
 // current is the session as it is now.
@@ -123,11 +128,11 @@ func (t *Turn) Close() {
 // Say sends the agent a message and lets it answer. It adds the pending updates to the prompt and stores the prompt in the record.
 // Updates that were popped are pending again if the agent never began to answer.
 func (t *Turn) Say(ctx context.Context, in prompt.Input) error {
-	updates, err := t.takeUpdates(ctx)
+	shown, err := t.takeUpdates(ctx)
 	if err != nil {
 		return err
 	}
-	in.Updates = prompt.Updates{List: updates, Kept: t.claim == nil}
+	in.Updates = prompt.Updates{List: shown, Kept: t.updates.claim == nil}
 	in.Task.Tag = cmp.Or(in.Task.Tag, t.history.Tag)
 	if t.history.Preface != "" {
 		in.Task.Body = strings.TrimSpace(t.history.Preface + "\n\n" + in.Task.Body)
@@ -219,7 +224,7 @@ func (t *Turn) takeUpdates(ctx context.Context) ([]update.Update, error) {
 	policy := t.conv.Updates()
 	if policy.Show != pop {
 		list, err := t.book.peek(ctx, policy)
-		t.peeked = list
+		t.updates.peeked = list
 		return list, err
 	}
 	owner := update.Owner{Run: t.Run.ID, Lock: t.book.Home.ConversationLock(t.conv.Key())}
@@ -227,7 +232,7 @@ func (t *Turn) takeUpdates(ctx context.Context) ([]update.Update, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.claim = claim
+	t.updates.claim = claim
 	if len(claim.Updates) == 0 {
 		return nil, nil
 	}
@@ -267,7 +272,7 @@ func (b Book) peek(ctx context.Context, policy UpdatePolicy) ([]update.Update, e
 // settleUpdates decides what became of popped updates: once the agent began to answer it has read them.
 func (t *Turn) settleUpdates(ctx context.Context) error {
 	shown := t.conv.Updates().Shown
-	if t.claim == nil && (shown == nil || len(t.peeked) == 0) {
+	if t.updates.claim == nil && (shown == nil || len(t.updates.peeked) == 0) {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // also after a stop
@@ -275,15 +280,15 @@ func (t *Turn) settleUpdates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.claim == nil {
+	if t.updates.claim == nil {
 		if !standing.Started {
 			return nil
 		}
-		newest := slices.MaxFunc(t.peeked, func(a, b update.Update) int { return a.TS.Compare(b.TS) })
+		newest := slices.MaxFunc(t.updates.peeked, func(a, b update.Update) int { return a.TS.Compare(b.TS) })
 		return shown(ctx, newest.TS)
 	}
 	if standing.Started {
-		return t.claim.Deliver(ctx)
+		return t.updates.claim.Deliver(ctx)
 	}
-	return t.claim.Return(ctx)
+	return t.updates.claim.Return(ctx)
 }
