@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 type asker struct {
@@ -140,7 +141,7 @@ func (o *initOptions) tryDelivery(ctx context.Context, d *deps) error {
 	if len(post.Command) == 0 {
 		return usage("no command is configured")
 	}
-	return post.Try(ctx, outbox.Message{ID: id + ".1", Label: "ollim", Kind: outbox.Ping, Created: d.Now(), Text: "This is a test message of ollim init."})
+	return post.Try(ctx, outbox.Message{ID: session.MessageID(id, 1), Label: "ollim", Kind: outbox.Ping, Created: d.Now(), Text: "This is a test message of ollim init."})
 }
 
 // prove asks the engine a question and installs the schedule, if that is wanted. The settings exist.

@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -87,7 +88,7 @@ func runPing(ctx context.Context, d *deps, h app.Home, o pingOptions) error {
 			return err
 		}
 	}
-	m.ID, m.Label, m.Kind, m.Created = id+".1", "ollim", outbox.Ping, d.Now()
+	m.ID, m.Label, m.Kind, m.Created = session.MessageID(id, 1), "ollim", outbox.Ping, d.Now()
 	receipt, err := post.Send(ctx, m)
 	switch receipt.Fate {
 	case outbox.Queued:

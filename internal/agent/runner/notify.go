@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -31,7 +32,7 @@ func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run
 		return "", err
 	}
 	m := outbox.Message{
-		ID: fmt.Sprintf("%s.%d", run.ID, number), Run: run.ID, Job: run.Job, Label: run.Label(),
+		ID: session.MessageID(run.ID, number), Run: run.ID, Job: run.Job, Label: run.Label(),
 		Kind: kind, Text: text, Created: r.Disk.Now(),
 	}
 	if kind == outbox.Text {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
@@ -142,7 +140,7 @@ func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
 	if s.run, err = r.Runs.Load(s.Run()); err != nil {
 		return s, &plaintext.Unknown{What: "message", Name: id}
 	}
-	e, found, err := r.sending(s.run.ID, s.MessageID)
+	e, found, err := r.sending(s.run.ID, s.Number())
 	if err != nil {
 		return s, err
 	}
@@ -159,12 +157,8 @@ func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
 	return s, nil
 }
 
-// sending returns the event that records a message of a run.
-func (r *Runner) sending(run, message string) (e runlog.Event, found bool, err error) {
-	n, err := strconv.Atoi(message[strings.LastIndexByte(message, '.')+1:])
-	if err != nil {
-		return e, false, nil
-	}
+// sending returns the event that records the n-th message of a run.
+func (r *Runner) sending(run string, n int) (e runlog.Event, found bool, err error) {
 	for e, err := range r.Runs.Events(run, nil) {
 		if err != nil {
 			return e, false, err

@@ -46,7 +46,7 @@ func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, k
 	r := b.Run.Record
 	paid := false
 	err := b.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
-		m.ID = fmt.Sprintf("%s.%d", r.ID, s.Messages+1)
+		m.ID = session.MessageID(r.ID, s.Messages+1)
 		var err error
 		if paid, err = b.pay(ctx, s, m.Critical); err == nil && keep != nil {
 			err = keep(m.ID)

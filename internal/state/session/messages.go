@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,8 +19,17 @@ type Message struct {
 	TS              time.Time `json:"ts"`
 }
 
-// Run returns the id of the run that sent the message, the prefix of its MessageID.
+// MessageID returns the id of the n-th message of a run, from 1.
+func MessageID(run string, n int) string { return run + "." + strconv.Itoa(n) }
+
+// Run returns the id of the run that sent the message.
 func (m Message) Run() string { return m.MessageID[:max(0, strings.LastIndexByte(m.MessageID, '.'))] }
+
+// Number returns which message of its run it is; 0 is none.
+func (m Message) Number() int {
+	n, _ := strconv.Atoi(m.MessageID[strings.LastIndexByte(m.MessageID, '.')+1:]) // what is no number numbers none
+	return n
+}
 
 // ReplyLimit is how long a reply to a message reaches its session.
 const ReplyLimit = 7 * 24 * time.Hour

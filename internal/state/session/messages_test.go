@@ -73,3 +73,15 @@ func TestSentPrunes(t *testing.T) {
 		}
 	}
 }
+
+// TestMessageID: the id of a message says which of its run it is.
+func TestMessageID(t *testing.T) {
+	if m := (Message{MessageID: MessageID("20260302T090000.000Z-aaaaaa", 12)}); m.Run() != "20260302T090000.000Z-aaaaaa" || m.Number() != 12 {
+		t.Errorf("%+v: %q, %d", m, m.Run(), m.Number())
+	}
+	for _, id := range []string{"", "r", "r.", "r.x"} {
+		if n := (Message{MessageID: id}).Number(); n != 0 {
+			t.Errorf("%q: %d", id, n)
+		}
+	}
+}
