@@ -157,7 +157,7 @@ func TestPromptLoop(t *testing.T) {
 	}
 }
 
-// TestPromptLoopReadsTheSettingsAgain: what another command sets holds from the next message on; settings that are not valid change nothing.
+// TestPromptLoopReadsTheSettingsAgain: what another command sets holds from the next message on; invalid settings change nothing.
 func TestPromptLoopReadsTheSettingsAgain(t *testing.T) {
 	t.Parallel()
 	w, api := newNativeWorld(t)

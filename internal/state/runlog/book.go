@@ -133,6 +133,7 @@ func (b Book) Find(name string) (Record, error) {
 	}
 	var known []string
 	var latest, idle *Record
+	newest := back == 0
 	for r, err := range b.List() {
 		if err != nil && r.ID == "" {
 			return Record{}, err
@@ -162,7 +163,7 @@ func (b Book) Find(name string) (Record, error) {
 			latest = &r
 		}
 	}
-	if latest == nil && back == 0 {
+	if latest == nil && newest {
 		latest = idle
 	}
 	if latest == nil {

@@ -309,8 +309,10 @@ func TestFindPrefersWhatRan(t *testing.T) {
 			t.Errorf("Find(%q) = %s, %v, want %s", name, r.ID, err, want)
 		}
 	}
-	if r, err := d.Find("never~1"); err == nil {
-		t.Errorf("Find(never~1) = %s", r.ID)
+	for _, name := range []string{"never~1", "idle~2"} {
+		if r, err := d.Find(name); err == nil {
+			t.Errorf("Find(%q) = %s", name, r.ID)
+		}
 	}
 }
 
