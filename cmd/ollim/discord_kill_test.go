@@ -107,6 +107,28 @@ func TestKilledAnswer(t *testing.T) {
 	}
 }
 
+// TestStopOfATurnAtDiscord: ollim stop ends the turn, and the listener that takes it goes on.
+func TestStopOfATurnAtDiscord(t *testing.T) {
+	t.Parallel()
+	s := discordapi.New(t, discordapi.Options{})
+	c := newCommand(t)
+	c.write("play.yaml", "turns:\n  - - text: It begins\n    - delay: 1h\n  - - text: Once more.\n")
+	c.ok("config", "set", "engine", "script:play.yaml")
+	c.ok("config", "set", "discord.api", s.URL())
+	defer c.listen(s)()
+	says := func(text string) {
+		s.Wait(text, func() bool { return strings.Contains(strings.Join(s.Said(discordapi.DM), "\n"), text) })
+	}
+	s.Say(discordapi.Post{Text: "Hello!"})
+	says("It begins")
+	c.ok("stop", "--all")
+	if got := c.ok("run", "show", "last"); !strings.Contains(got, "stopped by ollim stop") {
+		t.Error(got)
+	}
+	s.Say(discordapi.Post{Text: "Are you there?"})
+	says("Once more.")
+}
+
 // listen starts a listener, waits until it is connected, and returns what kills it.
 func (c *command) listen(s *discordapi.Server) (kill func()) {
 	c.t.Helper()

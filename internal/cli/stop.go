@@ -86,18 +86,28 @@ func (d *deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 	if err := h.Runs.AskStop(r.ID, "stopped by ollim stop"); err != nil {
 		return err
 	}
-	err := r.Process().Signal(syscall.SIGTERM) // it would find the request as well, within a second
-	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
+	listened := len(r.Answers) > 0 // its process may be a listener, which goes on after the run
+	if !listened {
+		err := r.Process().Signal(syscall.SIGTERM) // it would find the request as well, within a second
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
 	}
-	if err := d.waitWhile(ctx, func() bool { return h.Runs.Attended(r) }); err != nil {
+	attended := func() bool {
+		if now, err := h.Runs.Load(r.ID); listened && err == nil {
+			r = now
+		}
+		return !r.Done() && h.Runs.Attended(r)
+	}
+	if err := d.waitWhile(ctx, attended); err != nil {
 		return fmt.Errorf("process %d%s does not end: %w", r.PID, elsewhere(r), err)
 	}
 	runlog.KillEngine(r.ID)
 	if err := d.waitWhile(ctx, func() bool { return h.Runs.Alive(r) }); err != nil {
 		return fmt.Errorf("its engine%s does not end: %w", elsewhere(r), err)
 	}
-	if _, err = h.Runs.Close(r.ID); err == nil { // of an engine whose ollim was killed; else it is closed already
+	_, err := h.Runs.Close(r.ID)
+	if err == nil { // of an engine whose ollim was killed; else it is closed already
 		err = h.Runs.ForgetStop(r.ID)
 	}
 	if left := h.Runs.Leftover(h.Dir.RunLock(r.ID)); err == nil && left != nil {
