@@ -177,10 +177,7 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 
 // lastRun is the latest run of a job, as its lock file notes it; the zero Record when there is none.
 func (r *Runner) lastRun(id string) runlog.Record {
-	record, err := r.Runs.Load(strings.TrimSpace(lock.ReadNote(r.Home.JobLock(id))))
-	if err != nil {
-		return runlog.Record{}
-	}
+	record, _ := r.Runs.Noted(r.Home.JobLock(id))
 	return record
 }
 

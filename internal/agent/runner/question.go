@@ -29,10 +29,7 @@ var errWaiting = errors.New("the run waits for an answer")
 // Answer keeps the owner's answer to the question of a run, which Continue then goes on with. The error is a *question.Closed if the
 // run does not wait for one.
 func (r *Runner) Answer(ctx context.Context, run, text string) (question.Question, error) {
-	record, err := r.Runs.Load(run)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = &plaintext.Unknown{What: "run", Name: run}
-	}
+	record, err := r.known(run)
 	if err != nil {
 		return question.Question{}, err
 	}
@@ -50,6 +47,15 @@ func (r *Runner) Answer(ctx context.Context, run, text string) (question.Questio
 	return r.Questions.Answer(ctx, run, update.Clean(text))
 }
 
+// known loads the record of a run that the owner has named.
+func (r *Runner) known(run string) (runlog.Record, error) {
+	record, err := r.Runs.Load(run)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &plaintext.Unknown{What: "run", Name: run}
+	}
+	return record, err
+}
+
 // continueWait is how long a run waits for a fire of its job before it continues.
 const continueWait = 24 * time.Hour
 
@@ -57,10 +63,7 @@ const continueWait = 24 * time.Hour
 // everything is paused, a spending limit is reached or the job is not approved, the run keeps waiting with its answer, and the error
 // gives the reason. The error is a *question.Closed if the run does not wait.
 func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Record, error) {
-	record, err := r.Runs.Load(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = &plaintext.Unknown{What: "run", Name: id}
-	}
+	record, err := r.known(id)
 	if err != nil {
 		return record, err
 	}

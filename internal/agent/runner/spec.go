@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -152,7 +151,7 @@ func (o *turnOrigin) Begin(record *runlog.Record) error {
 		return nil
 	}
 	r := o.runner
-	last, err := r.Runs.Load(strings.TrimSpace(lock.ReadNote(r.Home.ConversationLock(record.Key))))
+	last, err := r.Runs.Noted(r.Home.ConversationLock(record.Key))
 	if err == nil && slices.Contains([]string{kindChat, kindSession, kindFork, record.Kind}, last.Kind) && !last.Done() && !r.Runs.Alive(last) {
 		_, err := r.Runs.Close(last.ID)
 		r.warn(err)

@@ -76,7 +76,7 @@ func (e *Leftover) Error() string {
 // Unwrap makes it a lock.ErrBusy.
 func (e *Leftover) Unwrap() error { return lock.ErrBusy }
 
-// Noted loads the record of the run that last held the lock at path, as noted in the lock file.
+// Noted loads the record of the run that last held the lock at path, as noted in the lock file; the zero Record with an error.
 func (b Book) Noted(path string) (Record, error) {
 	return b.Load(strings.TrimSpace(lock.ReadNote(path)))
 }
