@@ -55,6 +55,9 @@ func (h Home) Tools() (*tools.Set, error) {
 
 // InProgress returns a run that has begun and not ended.
 func (h Home) InProgress(id string) (*runlog.Run, error) {
+	if id == "" {
+		return nil, fmt.Errorf("%w: OLLIM_RUN is not set: only the engine of a run starts this command", ErrNotAllowed)
+	}
 	r, err := h.Runs.At(id)
 	if err != nil || r.Done() {
 		return nil, fmt.Errorf("%w: OLLIM_RUN=%s is not a run in progress", ErrNotAllowed, id)

@@ -187,7 +187,7 @@ func newReminderAdd(d *deps) *cobra.Command {
 
 func runReminderAdd(ctx context.Context, d *deps, o reminderAddOptions) error {
 	if (o.in == "") == (o.at == "") {
-		return usage("no time: give either --in or --at")
+		return usage("want one time: give either --in or --at")
 	}
 	s, h, err := d.jobSet()
 	if err != nil {
