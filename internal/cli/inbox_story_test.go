@@ -120,7 +120,7 @@ func TestEventsOfADeletedWebhook(t *testing.T) {
 	if out := w.must("status"); !strings.Contains(out, "\tbuild\t2\n") {
 		t.Errorf("status: %q", out)
 	}
-	if r := w.run("webhook", "rm", "build"); r.status != 0 || !strings.Contains(r.errOut, "ci: accepted events that wait: 2:") {
+	if r := w.run("webhook", "rm", "build"); r.status != 0 || !strings.Contains(r.errOut, "ci: the inbox still has 2 accepted events,") {
 		t.Errorf("webhook rm: %+v", r)
 	}
 	w.must("tick")

@@ -125,7 +125,7 @@ func TestAnswerWithoutAJob(t *testing.T) {
 	w := newWorld(t)
 	run := w.question(asks)
 	w.must("routine", "rm", "paint")
-	if r := w.run("answer", "-w", run, "2"); r.status != 77 || !strings.Contains(r.errOut, "its job is gone") || w.outcomeOf(run) != "refused" {
+	if r := w.run("answer", "-w", run, "2"); r.status != 77 || !strings.Contains(r.errOut, "its job no longer exists") || w.outcomeOf(run) != "refused" {
 		t.Errorf("exit status %d, %s: %s", r.status, w.outcomeOf(run), r.errOut)
 	}
 }

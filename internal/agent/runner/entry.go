@@ -230,8 +230,8 @@ func (r *Runner) reportGone(ctx context.Context, files job.Set, waiting map[stri
 	for _, hook := range slices.Sorted(maps.Keys(waiting)) {
 		if _, known := files.Only(job.Webhook).ByID(hook); !known {
 			r.reportRefusal(ctx, runlog.Record{}, &refusal{key: notice.Refusal(hook, "gone"), text: fmt.Sprintf(
-				"Accepted events of the webhook %s wait, but its file is gone. They run if a file with this id is there again; "+
-					"otherwise they are deleted when run records of their age are. To see them: `ollim status`", hook)})
+				"Accepted events of the webhook %s wait, but its file no longer exists. They run if a file with this id is added; "+
+					"otherwise they are deleted when they are older than keep.runs. To see them: `ollim status`", hook)})
 		}
 	}
 }

@@ -450,7 +450,7 @@ func TestGoneHook(t *testing.T) {
 		pending, err := h.Updates.Peek(t.Context())
 		must(t, err)
 		for _, u := range pending {
-			if strings.Contains(u.Message, "webhook ci wait, but its file is gone") {
+			if strings.Contains(u.Message, "webhook ci wait, but its file no longer exists") {
 				n++
 			}
 		}

@@ -98,7 +98,7 @@ func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Re
 	case q.Answer == "":
 		return record, &question.Closed{Run: id, Reason: "its question has no answer yet"}
 	case !known:
-		return f.giveUpOn(ctx, runlog.Refused, "its job is gone", record.Label()+" asked a question and cannot continue: its job is gone")
+		return f.giveUpOn(ctx, runlog.Refused, "its job no longer exists", record.Label()+" asked a question and cannot continue: its job no longer exists")
 	}
 	return f.goOn(ctx, record, q)
 }
