@@ -56,8 +56,8 @@ func (h Home) script(path string) (engine.Engine, error) {
 	return &script.Engine{Home: h.Dir, Script: s, Now: h.app.Now, Sleep: h.app.Sleep}, nil
 }
 
-// Grace is how long the claude command has for each step of its stop, from a request to the kill.
-const Grace = 5 * time.Second
+// grace is how long the claude command has for each step of its stop, from a request to the kill.
+const grace = 5 * time.Second
 
 func (h Home) claude(atShell bool) (engine.Engine, error) {
 	command := h.Config.Claude.Command
@@ -90,7 +90,7 @@ func (h Home) claude(atShell bool) (engine.Engine, error) {
 		Args: []string{"--data-dir", string(h.Dir), "--config", h.app.ConfigFile(h.Dir)},
 		Env:  append(env, h.location()...),
 		Home: h.Dir, AskServers: h.askServers, Located: h.app.located(),
-		Grace: Grace, Models: table, Now: h.app.Now, Sought: c.sought(h.app, keyName(config.Anthropic)),
+		Grace: grace, Models: table, Now: h.app.Now, Sought: c.sought(h.app, keyName(config.Anthropic)),
 	}, nil
 }
 

@@ -98,8 +98,8 @@ func (b Book) leftover(path, id string) *Leftover {
 	return &Leftover{process.ID{PID: pids[0]}, id}
 }
 
-// KillEngine kills the engine of a run and all processes that it started, as far as they are visible to this process.
-func KillEngine(id string) { process.KillAll(mark(id)) }
+// killEngine kills the engine of a run and all processes that it started, as far as they are visible to this process.
+func killEngine(id string) { process.KillAll(mark(id)) }
 
 // AskStop requests that a run ends, in whichever process it runs, and says why in the words of its record.
 func (b Book) AskStop(id, why string) error {

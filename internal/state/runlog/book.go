@@ -276,7 +276,7 @@ func (b Book) close(id string, still func(Record) bool) (changed bool, err error
 		if err != nil || r.Done() || !still(r.Record) {
 			return err
 		}
-		KillEngine(id)
+		killEngine(id)
 		at := r.Started // or the time of the last known activity, which is closer to its end than now
 		_ = b.each(id, func(e Event) { at = e.At })
 		outcome, reason := b.cutOff(r.Record)

@@ -1,0 +1,77 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	stopPatience = 20 * time.Second // four steps of the stop of an engine
+	stopEvery    = 200 * time.Millisecond
+)
+
+// Stop ends a run in progress, in whichever process it runs, and waits until its process and its engine have ended. sleep returns
+// early, with its error, when the context ends.
+func (b Book) Stop(ctx context.Context, r Record, sleep func(context.Context, time.Duration) error) error {
+	if r.Outcome == Waiting {
+		return errors.New("is not in progress: it waits for an answer")
+	}
+	if r.Done() {
+		return errors.New("has already ended")
+	}
+	if err := b.AskStop(r.ID, "stopped by ollim stop"); err != nil {
+		return err
+	}
+	listened := len(r.Answers) > 0 // its process may be a listener, which goes on after the run
+	if !listened {
+		err := r.Process().Signal(syscall.SIGTERM) // it would find the request as well, within a second
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+	}
+	attended := func() bool {
+		if now, err := b.Load(r.ID); listened && err == nil {
+			r = now
+		}
+		return !r.Done() && b.Attended(r)
+	}
+	if err := waitWhile(ctx, sleep, attended); err != nil {
+		return fmt.Errorf("process %d%s does not end: %w", r.PID, elsewhere(r), err)
+	}
+	killEngine(r.ID)
+	if err := waitWhile(ctx, sleep, func() bool { return b.Alive(r) }); err != nil {
+		return fmt.Errorf("its engine%s does not end: %w", elsewhere(r), err)
+	}
+	_, err := b.Close(r.ID)
+	if err == nil { // of an engine whose ollim was killed; else it is closed already
+		err = b.ForgetStop(r.ID)
+	}
+	if left := b.Leftover(b.Home.RunLock(r.ID)); err == nil && left != nil {
+		return left
+	}
+	return err
+}
+
+func waitWhile(ctx context.Context, sleep func(context.Context, time.Duration) error, so func() bool) error {
+	for waited := time.Duration(0); so(); waited += stopEvery {
+		if waited > stopPatience {
+			return fmt.Errorf("still running after %s", stopPatience)
+		}
+		if err := sleep(ctx, stopEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elsewhere describes a process that cannot be signalled from here; "" for one that can.
+func elsewhere(r Record) string {
+	if r.Process().Foreign() {
+		return ", in another PID namespace or of another boot,"
+	}
+	return ""
+}
