@@ -3,17 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/session"
 )
 
 func newSessionRm(d *deps) *cobra.Command {
@@ -83,7 +79,7 @@ func (d *deps) removeSession(ctx context.Context, h app.Home, text string) error
 	case !app.IsPath(text) && text != c.ID:
 		return hint(usage("rm wants the full id"), "ollim session rm %s", c.ID)
 	}
-	return d.deleteTranscript(ctx, h, c)
+	return deleteTranscript(ctx, h, c)
 }
 
 // lies reports whether a file, and not only a link to it, lies somewhere in a directory.
@@ -99,69 +95,20 @@ func lies(path, folder string) bool {
 	return errors.Join(dirErr, absErr, folderErr, relErr) == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// deleteTranscript deletes a file that nobody uses, and the images and documents to which nothing else refers.
-func (d *deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversation) error {
-	guard, err := lock.TryGuard(c.File.Path)
-	if err != nil {
-		return err
+// deleteTranscript deletes a transcript; the hint says how to end its use.
+func deleteTranscript(ctx context.Context, h app.Home, c app.Conversation) error {
+	err := h.DeleteTranscript(ctx, c)
+	if used, ok := errors.AsType[*app.InUse](err); ok {
+		return hint(err, "ollim session clear %s", used.Name.Text)
 	}
-	defer guard.Release()
-	held, err := h.CurrentNames() // asked again, now that nobody begins with it
-	if err != nil {
-		return err
-	}
-	if n, ok := held[c.ID]; ok {
-		return hint(fmt.Errorf("%w: it is the session of %s", app.ErrNotAllowed, n.Text), "ollim session clear %s", n.Text)
-	}
-	shown, err := c.File.Objects()
-	if err != nil {
-		return err
-	}
-	if err := store.Remove(c.File.Path); err != nil || len(shown) == 0 {
-		return err
-	}
-	others, err := h.Transcripts().Objects()
-	if err != nil {
-		return err
-	}
-	runs, err := h.Runs.After(time.Time{}) // all
-	if err != nil {
-		return err
-	}
-	sent, err := h.Requests.Named(runs)
-	if err != nil {
-		return err
-	}
-	return h.Objects.Sweep(ctx, d.Now().Add(-writeTime), func(hash string) bool { return others[hash] || sent[hash] || !shown[hash] })
+	return err
 }
 
-// writeTime is how long it may take from the content of a file to the line that names it. Tick removes what is left then.
-const writeTime = time.Minute
-
-// forget removes a session's id, under its lock; the transcript stays. Main is cleared even if a turn holds the lock.
+// forget forgets a session; the hint says what to do while it is in use.
 func forget(ctx context.Context, h app.Home, n app.SessionName) error {
-	guard, err := lock.TryGuard(h.Dir.SessionLock(n.Routine))
-	if errors.Is(err, lock.ErrBusy) && n.Routine == "" {
-		return h.Runner(true).Clear(ctx)
-	}
-	if errors.Is(err, lock.ErrBusy) {
+	err := h.Forget(ctx, n)
+	if n.Routine != "" && errors.Is(err, lock.ErrBusy) {
 		return hint(&withStatus{errors.New("the routine is running"), statusTempFail}, "try again when its run has ended, or: ollim stop %s", n.Routine)
 	}
-	if err != nil {
-		return err
-	}
-	defer guard.Release()
-	id, err := n.ID(h.Sessions)
-	if err != nil {
-		return err
-	}
-	if n.Routine == "" {
-		err = h.Sessions.ClearMain()
-	} else {
-		err = h.Sessions.RemoveRoutine(n.Routine)
-	}
-	if err != nil {
-		return err
-	}
-	return h.Sessions.Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
+	return err
 }
