@@ -1,4 +1,5 @@
-// Package prompt writes what is said to an agent. It is pure text: facts go in, a prompt comes out. Section 3 of the behaviour document fixes the facts; the wording is decided here.
+// Package prompt writes what is said to an agent: facts go in, text comes out. Section 3 of the behaviour document fixes the facts;
+// the wording is decided here.
 //
 // A prompt names no tool that its run does not have. Foreign text (updates, piped input, a gate's output, a payload) is
 // indented or quoted, so that none of its lines begins at the margin and could be taken for one of ollim's.

@@ -28,7 +28,8 @@ func (f *fire) claim() error {
 	return err
 }
 
-// concluded reports whether there is nothing to run. It ends a reminder whose run went well and was killed before it put the file away: the work is not done again.
+// concluded reports whether there is nothing to run. It ends a reminder whose run went well and was killed before it put the file
+// away: the work is not done again.
 func (f *fire) concluded(ctx context.Context) bool {
 	last := f.previous
 	if f.job.Kind != job.Reminder || f.job.Attempt() == job.Waiting || last.Scheduled == nil || !last.Scheduled.Equal(f.job.RunAt) {

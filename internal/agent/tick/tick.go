@@ -1,6 +1,7 @@
 // Package tick does the work of one minute: it starts routines and reminders that are due, and webhooks whose events wait in the
-// inbox, reports long overdue reminders in one update, completes the records of runs whose process died, goes on with runs whose question the owner has answered,
-// retries undelivered messages, calls the owner's monitors and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
+// inbox, reports long overdue reminders in one update, completes the records of runs whose process died, continues runs whose
+// question the owner has answered, retries undelivered messages, calls the owner's monitors and, once a day, removes old data. It
+// waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
 package tick
 
 import (
