@@ -34,7 +34,7 @@ func (r *Runner) FireEntry(ctx context.Context, run string, o Options) (runlog.R
 	if err != nil {
 		return none, err
 	}
-	f.run, f.entry = e.Run, &e
+	f.run, f.entry = e.Run, &answered{Entry: e}
 	if f.guard, err = f.Disk.Locks.WaitGuard(ctx, f.Home.JobLock(f.job.ID)); err != nil {
 		if ctx.Err() != nil {
 			return none, ctx.Err()
@@ -76,11 +76,11 @@ func (f *fire) begun(ctx context.Context) (runlog.Record, error) {
 
 // takeEntry moves the entry out of the inbox into the directory of the run. From then on the run is never started again.
 func (f *fire) takeEntry() error {
-	if f.entry == nil || f.taken {
+	if f.entry == nil || f.entry.taken {
 		return nil
 	}
-	f.taken = true
-	return f.Inbox.Claim(*f.entry)
+	f.entry.taken = true
+	return f.Inbox.Claim(f.entry.Entry)
 }
 
 // returnEntry moves the entry of a run that did not take place back into the inbox. The owner is notified of a limit that only the
@@ -94,11 +94,11 @@ func (f *fire) returnEntry(ctx context.Context, run *runlog.Run, later *Later) e
 		record.Error = later.Error() + "; its events wait"
 		f.reportRefusal(ctx, record, atLimit(later.limit))
 	}
-	if !f.taken {
+	if !f.entry.taken {
 		return nil
 	}
-	f.taken = false
-	return f.Inbox.GiveBack(*f.entry)
+	f.entry.taken = false
+	return f.Inbox.GiveBack(f.entry.Entry)
 }
 
 // recheck is how long an entry that cannot be started now waits at most until it is looked at again.

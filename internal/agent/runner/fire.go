@@ -61,8 +61,13 @@ type fire struct {
 	permitted map[string]string // the executables that may start at the end, with their fingerprints; nil: the run is not permitted
 	retried   int               // retries of an earlier attempt of the reminder, which was cut off
 
-	entry *inbox.Entry // of the inbox, that the fire answers; nil: none
-	taken bool         // the run has the entry
+	entry *answered // of the inbox, that the fire answers; nil: none
+}
+
+// answered is an entry of the inbox.
+type answered struct {
+	inbox.Entry
+	taken bool // the run has it
 }
 
 // Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a record, why
