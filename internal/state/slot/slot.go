@@ -141,9 +141,10 @@ const most = 1 << 10
 
 // read is os.ReadFile for small files, with half the system calls: an audit reads tens of thousands of files.
 func read(path string) ([]byte, error) {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	const how = syscall.O_RDONLY | syscall.O_CLOEXEC | syscall.O_NONBLOCK // does not wait for the other end of a named pipe
+	fd, err := syscall.Open(path, how, 0)
 	for err == syscall.EINTR {
-		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		fd, err = syscall.Open(path, how, 0)
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
