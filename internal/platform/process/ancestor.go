@@ -19,11 +19,7 @@ func ancestors(yield func(pid int) bool) {
 // unset the variable. Without /proc it finds nothing.
 func Inside(name string) (value string, inside bool) {
 	for pid := range ancestors {
-		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err != nil {
-			continue // of another user, or ended
-		}
-		for _, entry := range variables(environ) {
+		for _, entry := range variables(environment(fmt.Sprintf("/proc/%d", pid))) {
 			if value, found := strings.CutPrefix(entry, name+"="); found && value != "" {
 				return value, true
 			}

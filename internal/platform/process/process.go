@@ -109,11 +109,34 @@ func Carrying(entry string) (found []ID) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if environ, err := os.ReadFile("/proc/" + p.Name() + "/environ"); err == nil && slices.Contains(variables(environ), entry) {
+		if slices.Contains(variables(environment("/proc/"+p.Name())), entry) {
 			found = append(found, local(pid))
 		}
 	}
 	return found
+}
+
+// environment reads the environment of a process; nil if it has none or has ended. While a process executes another program, both its
+// environment and its arguments are empty, for as long as it takes to read that program from the disk, and a reading that has begun
+// ends early. Of a kernel thread and of a process that is ending, the program is unknown too.
+func environment(dir string) []byte {
+	const enough = 10 // looks at a program with arguments: it has no environment, or has written over it
+	for looks, wait := 0, time.Microsecond; ; wait *= 2 {
+		environ, err := os.ReadFile(dir + "/environ")
+		if err != nil || bytes.HasSuffix(environ, []byte{0}) || looks == enough {
+			return environ
+		}
+		args, err := os.ReadFile(dir + "/cmdline")
+		_, unknown := os.Readlink(dir + "/exe")
+		if err != nil || unknown != nil || wait > 100*time.Millisecond {
+			return nil
+		}
+		if len(args) > 0 {
+			looks++
+		} else {
+			time.Sleep(wait)
+		}
+	}
 }
 
 // Limited returns the processes of this user that filter their system calls and cannot gain privileges, as sealed ones do.
@@ -141,10 +164,17 @@ func Of(pid int) ID { return ID{pid, stat(pid).start, boot(), namespace()} }
 // local returns the ID of the process that has that number here and now.
 func local(pid int) ID { return ID{PID: pid, Start: stat(pid).start} }
 
-// KillAll kills every process that carries the entry.
+// KillAll kills every process that carries the entry, also those that are started meanwhile. It does not wait for their end.
 func KillAll(entry string) {
-	for _, p := range Carrying(entry) {
-		_ = p.Signal(syscall.SIGKILL) // it may have ended by itself
+	killed := map[ID]bool{}
+	for more := true; more; {
+		more = false
+		for _, p := range Carrying(entry) {
+			if !killed[p] {
+				killed[p], more = true, true
+				_ = p.Signal(syscall.SIGKILL) // it may have ended by itself
+			}
+		}
 	}
 }
 

@@ -2,10 +2,13 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func sleeper(t *testing.T, env ...string) *exec.Cmd {
@@ -56,5 +59,49 @@ func TestCarrying(t *testing.T) {
 	}
 	if !(ID{PID: other.Process.Pid}).Alive() {
 		t.Error("a process without the entry was killed")
+	}
+}
+
+// TestCarryingDuringExec: a process that executes one program after another, and has no environment meanwhile, is found each time.
+func TestCarryingDuringExec(t *testing.T) {
+	const entry = "OLLIM_RUN=process-exec-test"
+	self := filepath.Join(t.TempDir(), "again.sh")
+	if err := os.WriteFile(self, []byte("exec sh \"$0\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", self)
+	cmd.Env = append(os.Environ(), entry)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for i := range 500 {
+		if found := Carrying(entry); len(found) != 1 {
+			t.Fatalf("at look %d: %v", i, found)
+		}
+	}
+}
+
+// TestKillAllOfMany: processes that a process starts while the list of all is read are killed too.
+func TestKillAllOfMany(t *testing.T) {
+	for i := range 20 {
+		entry := fmt.Sprintf("OLLIM_RUN=process-fork-test-%d", i)
+		cmd := exec.Command("sh", "-c", "for n in $(seq 200); do sleep 300 & done; wait")
+		cmd.Env = append(os.Environ(), entry)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for len(Carrying(entry)) < 10 {
+		}
+		KillAll(entry)
+		_ = cmd.Wait()
+		deadline := time.Now().Add(30 * time.Second) // one that was missed sleeps for longer
+		left := Carrying(entry)
+		for ; len(left) > 0 && time.Now().Before(deadline); left = Carrying(entry) {
+		}
+		if len(left) > 0 {
+			KillAll(entry)
+			t.Fatalf("round %d: %d processes are alive", i, len(left))
+		}
 	}
 }
