@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -60,6 +61,11 @@ func (c *command) killInARequest(t *testing.T, api *anthropicapi.Server, job, to
 	if n := len(api.WaitRequests(asked, patience)); n != asked {
 		t.Fatalf("%d requests", n)
 	}
+	events := filepath.Join(c.last(), "events.jsonl")
+	eventually(t, "the cost of the first answer is recorded", func() bool {
+		text, err := os.ReadFile(events)
+		return err == nil && (strings.Contains(string(text), `"type":"usage"`) || strings.Contains(string(text), `"reported":`))
+	})
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	_ = cmd.Wait()
 	ofRun := "OLLIM_RUN=" + filepath.Base(c.last())
