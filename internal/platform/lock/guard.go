@@ -22,7 +22,10 @@ func (g *Guard) Release() {
 }
 
 // TryGuard takes the guard at path without waiting; the error wraps ErrBusy if it is taken.
-func TryGuard(path string) (*Guard, error) { return guard(key{path, true}.take(try)) }
+func TryGuard(path string) (*Guard, error) {
+	k := key{path, true}
+	return guard(k.take(k.try))
+}
 
 func guard(l locker, err error) (*Guard, error) {
 	if err != nil {

@@ -45,7 +45,10 @@ func (h *Held) Release() {
 
 // Try takes the lock at path without waiting; the error wraps ErrBusy if it is taken. A missing file is created with
 // its directory.
-func Try(path string) (*Held, error) { return held(key{path: path}.take(try)) }
+func Try(path string) (*Held, error) {
+	k := key{path: path}
+	return held(k.take(k.try))
+}
 
 // Free reports whether the lock at path is free. A missing file is free; one that cannot be opened is not. Free tests
 // with a shared lock, so that concurrent callers do not take each other for a holder.
@@ -147,15 +150,23 @@ func (k key) failed(err error) error {
 	return &Failed{k.path, err}
 }
 
-// try tests a taken lock three times, 2 ms apart: a process that calls Free holds it for some microseconds, and a job
-// must not be skipped for that.
-func try(l locker) error {
-	err := tryOnce(l)
-	for looks := 1; looks < 3 && errors.Is(err, ErrBusy); looks++ {
-		time.Sleep(2 * time.Millisecond)
-		err = tryOnce(l)
+// try tests a taken lock three times, 2 ms apart. It does not count those at which only callers of Free have the lock: a job must not be
+// skipped for them, and a busy machine may suspend one for long. A stopped one has it for ever, so that five seconds are the most.
+func (k key) try(l locker) error {
+	const pause = 2 * time.Millisecond
+	for looks, waited := 0, time.Duration(0); ; waited += pause {
+		err := tryOnce(l)
+		if err == nil || !errors.Is(err, ErrBusy) {
+			return err
+		}
+		if !Free(k.path) {
+			looks++
+		}
+		if looks == 3 || waited > 5*time.Second {
+			return err
+		}
+		time.Sleep(pause)
 	}
-	return err
 }
 
 func tryOnce(l locker) error {

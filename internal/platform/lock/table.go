@@ -97,7 +97,7 @@ func (t *Table) now(ctx context.Context, k key) (locker, error) {
 	}
 	l, err := k.take(tryOnce)
 	if errors.Is(err, ErrBusy) && ctx.Err() != nil {
-		return k.take(try)
+		return k.take(k.try)
 	}
 	return l, err
 }
