@@ -56,9 +56,10 @@ func (b *bot) end() {
 	}
 }
 
-// fires runs a job in a process of its own.
+// fires runs a job in a process of its own, once no turn is in progress: an agent asks nothing meanwhile.
 func (b *bot) fires(job string) {
 	b.t.Helper()
+	b.Wait("the end of the turn", func() bool { return !strings.Contains(b.ok("run", "list"), "\trunning\t") })
 	cmd := b.cmd("fire", job)
 	cmd.Env = append(cmd.Env, "OLLIM_DISCORD_TOKEN="+discordapi.Token)
 	if out, err := cmd.CombinedOutput(); err != nil {
