@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -112,7 +113,7 @@ func (s *Server) serve(conn io.ReadWriteCloser) {
 	go func() {
 		defer close(received)
 		dispatch(w, all)
-		gone(errGone)
+		gone(cmp.Or(context.Cause(s.ctx), errGone)) // a server that is closed closes the connection as well
 	}()
 	status := s.execute(ctx, Request{decode(data), all[stdin], all[stdout], all[stderr]})
 	_ = w.send(exit, encodeNumber(status))
