@@ -126,7 +126,11 @@ type placed struct {
 
 func (q Request) turns() (turns []turn, fault string) {
 	for i, m := range q.Messages {
-		if len(m.Content) == 0 && (m.Role != "assistant" || i < len(q.Messages)-1) {
+		if m.effort != "" && (m.Role != "system" || !slices.Contains([]string{"low", "medium", "high", "xhigh", "max"}, m.effort)) {
+			return nil, fmt.Sprintf("messages.%d.output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max' on a `system` message", i)
+		}
+		// A system message may set the effort alone (the vendor's type BetaSystemMessageParam): claude sends one after a compaction.
+		if len(m.Content) == 0 && m.effort == "" && (m.Role != "assistant" || i < len(q.Messages)-1) {
 			return nil, fmt.Sprintf("messages.%d: all messages must have non-empty content except for the optional final assistant message", i)
 		}
 		switch m.Role {

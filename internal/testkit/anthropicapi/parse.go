@@ -19,6 +19,9 @@ type body struct {
 	Messages  *[]struct {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
+		Output  struct {
+			Effort string `json:"effort"`
+		} `json:"output_config"`
 	} `json:"messages"`
 }
 
@@ -71,7 +74,7 @@ func parse(header http.Header, raw []byte) (q Request, fault string) {
 		if !ok || m.Content == nil {
 			return q, fmt.Sprintf("messages.%d.content: Input should be a valid string or a list of blocks", i)
 		}
-		q.Messages = append(q.Messages, Message{m.Role, content})
+		q.Messages = append(q.Messages, Message{Role: m.Role, Content: content, effort: m.Output.Effort})
 	}
 	return q, ""
 }

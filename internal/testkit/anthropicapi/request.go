@@ -32,6 +32,8 @@ type Request struct {
 type Message struct {
 	Role    string // user, assistant; system in the middle of a conversation, as claude sends it
 	Content []Block
+
+	effort string // of a system message: how much the model thinks from here on; "" leaves it
 }
 
 // Block is one part of a message. Content that is a string is one block of text.

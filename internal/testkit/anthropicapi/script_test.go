@@ -85,11 +85,11 @@ func TestRequest(t *testing.T) {
 	post(t, s, "/v1/messages?beta=true", body)
 	q := s.Requests()[0]
 	want := []Message{
-		{"user", []Block{{Type: "text", Text: "reminder"}, {Type: "text", Text: "do it"}}},
-		{"assistant", []Block{{Type: "text", Text: "I call"}, {Type: "tool_use", ID: "a", Name: "T", Input: []byte(`{"k":"v\u003c\u003e"}`)}}},
-		{"user", []Block{{Type: "tool_result", ToolUseID: "a", ResultText: "one\n[image]\ntwo", IsError: true, Files: []Block{{Type: "image", MediaType: "image/png", File: []byte("\x89PNG\r\n\x1a\n")}}}, {Type: "text", Text: "and", Cached: true}}},
-		{"system", []Block{{Type: "text", Text: "be quick"}}},
-		{"user", []Block{{Type: "text", Text: "more"}}},
+		{Role: "user", Content: []Block{{Type: "text", Text: "reminder"}, {Type: "text", Text: "do it"}}},
+		{Role: "assistant", Content: []Block{{Type: "text", Text: "I call"}, {Type: "tool_use", ID: "a", Name: "T", Input: []byte(`{"k":"v\u003c\u003e"}`)}}},
+		{Role: "user", Content: []Block{{Type: "tool_result", ToolUseID: "a", ResultText: "one\n[image]\ntwo", IsError: true, Files: []Block{{Type: "image", MediaType: "image/png", File: []byte("\x89PNG\r\n\x1a\n")}}}, {Type: "text", Text: "and", Cached: true}}},
+		{Role: "system", Content: []Block{{Type: "text", Text: "be quick"}}},
+		{Role: "user", Content: []Block{{Type: "text", Text: "more"}}},
 	}
 	if !reflect.DeepEqual(q.Messages, want) {
 		t.Errorf("%+v", q.Messages)
