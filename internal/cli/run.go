@@ -273,8 +273,12 @@ func eventText(e runlog.Event) string {
 		if e.Usage == nil {
 			return "usage none"
 		}
-		return fmt.Sprintf("usage in=%d out=%d cache_read=%d cache_write=%d cost=$%.4f",
+		text := fmt.Sprintf("usage in=%d out=%d cache_read=%d cache_write=%d cost=$%.4f",
 			e.Usage.In, e.Usage.Out, e.Usage.CacheRead, e.Usage.CacheWrite, e.Cost)
+		if e.ByTable > 0 {
+			text += fmt.Sprintf(" (by the table of models $%.4f)", e.ByTable)
+		}
+		return text
 	case runlog.Verdict:
 		if e.IsError {
 			return "verdict denied " + e.Tool + ": " + plaintext.Lines(e.Text)

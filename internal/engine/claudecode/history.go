@@ -29,6 +29,7 @@ type record struct {
 	Meta      bool      `json:"isMeta"`            // from the command, not from us
 	Summary   bool      `json:"isCompactSummary"`
 	APIError  bool      `json:"isApiErrorMessage"`
+	spent               // of a line of the type cost-state
 	Message   struct {
 		ID         string          `json:"id"`
 		Role       string          `json:"role"`
@@ -109,6 +110,7 @@ type history struct {
 	unanswered bool   // no prompt has an answer
 	file       string // transcript; "" if there is none
 	tokens     int    // of the conversation, as the service has counted them
+	spent      spent  // by its processes so far, or by those of the session that it branched
 }
 
 // history reads a session's transcript. A missing one is no error here: the command reports it.
@@ -127,6 +129,9 @@ func (e *Engine) history(id string) (h history, err error) {
 			clear(records)
 			leaf, summary = step{}, true
 			h.tokens = ownTokens + len(r.Message.Content)/engine.Uncounted
+		}
+		if r.Type == "cost-state" {
+			h.spent = r.spent
 		}
 		if r.UUID == "" || r.Sidechain {
 			continue

@@ -33,7 +33,7 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	case strings.Contains(why, "No conversation found"):
 		return engine.ErrSessionUnknown
 	case e.Subtype == "error_max_budget_usd":
-		return fmt.Errorf("%w: %s USD", engine.ErrMaxCost, engine.USD(e.Cost))
+		return fmt.Errorf("%w: %s USD", engine.ErrMaxCost, engine.USD(t.result.Cost))
 	case e.Subtype == "error_max_turns":
 		return fmt.Errorf("%w: %d answers", engine.ErrMaxTurns, max(1, e.Turns-1)) // what the last one asked for is counted
 	case !e.IsError && exit == nil && e.Subtype == "success":

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,57 @@ import (
 // killed: the price of the answers so far, and the most that one open request is expected to cost. Prices are from the table of
 // models. If it has none for the session's model, the estimate is what was reserved for the run.
 
+// The amounts of a result event are those of the session, not of the process: the command (from about 2.1.277 on) keeps them in its
+// transcript and begins a resumed session, a branch and a compaction with them. What a process added is the difference.
+
+// spent is what the processes of a session have used, as the command reports it and keeps it in the lines cost-state of a transcript.
+type spent struct {
+	Cost   float64             `json:"totalCostUSD"`
+	Models map[string]consumed `json:"modelUsage"`
+}
+
+// consumed is the usage of one model.
+type consumed struct {
+	In         int     `json:"inputTokens"`
+	Out        int     `json:"outputTokens"`
+	CacheRead  int     `json:"cacheReadInputTokens"`
+	CacheWrite int     `json:"cacheCreationInputTokens"`
+	Cost       float64 `json:"costUSD"`
+	Window     int     `json:"contextWindow"`
+	Output     int     `json:"maxOutputTokens"`
+}
+
+func (c consumed) usage() usage { return usage{c.In, c.Out, c.CacheRead, c.CacheWrite} }
+
+// input returns the number of tokens that models have read.
+func (s spent) input() (n int) {
+	for _, m := range s.Models {
+		n += m.usage().input()
+	}
+	return n
+}
+
+// less returns what was used besides what was used before. The models that used nothing are left out. It reports whether all that was used
+// before is contained in s.
+func (s spent) less(before spent) (rest spent, contained bool) {
+	rest = spent{Cost: s.Cost - before.Cost, Models: map[string]consumed{}}
+	contained = rest.Cost > -1e-9
+	for name, m := range s.Models {
+		b := before.Models[name]
+		d := m
+		d.In, d.Out, d.CacheRead, d.CacheWrite, d.Cost = m.In-b.In, m.Out-b.Out, m.CacheRead-b.CacheRead, m.CacheWrite-b.CacheWrite, m.Cost-b.Cost
+		contained = contained && min(d.In, d.Out, d.CacheRead, d.CacheWrite) >= 0
+		if d.usage() != (usage{}) {
+			rest.Models[name] = d
+		}
+	}
+	for name := range before.Models {
+		_, kept := s.Models[name]
+		contained = contained && kept
+	}
+	return rest, contained
+}
+
 // ownTokens is an upper bound of the tokens of the command's own instructions and tools.
 const ownTokens = 40_000
 
@@ -25,7 +77,10 @@ type usage struct {
 	CacheWrite int `json:"cache_creation_input_tokens"`
 }
 
-func (u usage) tokens() int { return u.In + u.Out + u.CacheRead + u.CacheWrite }
+func (u usage) tokens() int { return u.input() + u.Out }
+
+// input returns the number of tokens that the model has read.
+func (u usage) input() int { return u.In + u.CacheRead + u.CacheWrite }
 
 // costs tracks what one process of the command spends.
 type costs struct {
@@ -38,7 +93,11 @@ type costs struct {
 	talks    map[string]talk    // by the tool use that called the subagent; "" for the agent itself
 	answers  map[string]*answer // by id
 	reported float64            // USD, of all answers
+	read     int                // tokens, by all answers
+	heard    map[string]*heard  // by model, of those with a price
 	since    int                // answers since the last request in the record
+
+	past spent // of the session before this process, then before the next result
 }
 
 // talk is the length of one conversation, of the agent or a subagent.
@@ -51,13 +110,69 @@ type talk struct {
 }
 
 type answer struct {
-	cost float64
-	said int // bytes
+	cost, input float64 // USD, the second of what the model read
+	said        int     // bytes
+	read        int     // tokens
 }
 
 func (e *Engine) costs(past history) costs {
 	first := talk{tokens: max(past.tokens, ownTokens)}
-	return costs{models: e.Models, now: e.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}}
+	return costs{models: e.Models, now: e.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}, heard: map[string]*heard{}, past: past.spent}
+}
+
+// added returns what this process has used since its last result. A version that does not report it includes what earlier processes
+// have used or, before 2.1.277, does not: then the tokens of the answers decide.
+func (c *costs) added(e event) spent {
+	all := spent{e.Cost, e.Models}
+	past := c.past
+	c.past = all
+	if e.Added != nil {
+		now := spent{Models: map[string]consumed{}}
+		for name, m := range e.Added {
+			if m.usage() != (usage{}) {
+				now.Models[name], now.Cost = m, now.Cost+m.Cost
+			}
+		}
+		return now
+	}
+	rest, contained := all.less(past)
+	if own, _ := all.less(spent{}); !contained || c.read > 0 && distance(own.input(), c.read) < distance(rest.input(), c.read) {
+		return own
+	}
+	return rest
+}
+
+func distance(a, b int) int { return max(a, b) - min(a, b) }
+
+// doubt returns what the process has added by the table of models, in USD, if the command's amount differs from that by more than a
+// tenth; else 0. The input is that of the answers in the events, the output the command's: in the events it is provisional. A model that
+// answers in no event, such as one that summarizes a web page for a tool, is not doubted.
+func (c *costs) doubt(added spent) float64 {
+	var booked, table float64
+	for name, m := range added.Models {
+		name, _, _ = strings.Cut(name, "[")
+		if heard := c.heard[name]; heard != nil {
+			booked, table = booked+m.Cost, table+heard.input+heard.output(m.Out)
+		}
+	}
+	if math.Abs(booked-table) <= table/10 {
+		return 0
+	}
+	return added.Cost - booked + table
+}
+
+// heard is what one model has answered, as far as events tell.
+type heard struct {
+	model   model.Model
+	input   float64 // USD
+	longest int     // tokens of a request
+}
+
+// output returns the price of so many tokens, at the rate of the longest request.
+func (h *heard) output(tokens int) float64 {
+	without, _ := h.model.Cost(model.Tokens{In: h.longest})
+	with, _ := h.model.Cost(model.Tokens{In: h.longest, Out: tokens})
+	return with - without
 }
 
 // expect prepares for a request and its prompt, of so many bytes.
@@ -81,7 +196,7 @@ func (c *costs) of(name string) {
 // answer counts a part of an answer. It reports whether the request that it answers is missing from the record, as that of a
 // subagent's first answer is.
 func (c *costs) answer(by string, m message) (again bool) {
-	if m.ID == "" || !c.model.Priced {
+	if m.ID == "" {
 		return false
 	}
 	a := c.answers[m.ID]
@@ -91,8 +206,13 @@ func (c *costs) answer(by string, m message) (again bool) {
 		c.since++
 		again = c.since > 1
 	}
-	a.said += len(m.Content)
 	u := m.Usage
+	c.read, a.read = c.read+u.input()-a.read, u.input()
+	c.hear(a, m)
+	if !c.model.Priced {
+		return false
+	}
+	a.said += len(m.Content)
 	u.Out = max(u.Out, a.said/engine.BytesPerToken)
 	priced := c.models.Resolve(m.Model)
 	if !priced.Priced {
@@ -107,6 +227,21 @@ func (c *costs) answer(by string, m message) (again bool) {
 	t.tokens, t.cached, t.at = u.tokens(), u.CacheRead+u.CacheWrite, c.now()
 	c.talks[by] = t
 	return again
+}
+
+// hear counts what a part of an answer has cost besides its output.
+func (c *costs) hear(a *answer, m message) {
+	priced := c.models.Resolve(m.Model)
+	if !priced.Priced {
+		return
+	}
+	h := c.heard[m.Model]
+	if h == nil {
+		h = &heard{model: priced}
+		c.heard[m.Model] = h
+	}
+	input, _ := priced.Cost(model.Tokens{In: m.Usage.In, CacheRead: m.Usage.CacheRead, CacheWrite: m.Usage.CacheWrite})
+	h.input, a.input, h.longest = h.input+input-a.input, input, max(h.longest, m.Usage.input())
 }
 
 // tell counts what the model reads.

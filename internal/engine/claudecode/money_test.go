@@ -34,7 +34,7 @@ func reported(by string) string {
 	return fmt.Sprintf(`{"type":"user","parent_tool_use_id":%q,"message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}`, by)
 }
 
-// TestToldByAnswers: each answer is priced once, by its last usage and its own model's price, and every request is recorded.
+// TestReportedByAnswers: each answer is priced once, by its last usage and its own model's price, and every request is recorded.
 func TestReportedByAnswers(t *testing.T) {
 	const opus, haiku = "claude-opus-4-8", "claude-haiku-4-5" // at 5 and 25, 1 and 5 USD
 	first := said("m1", "", opus, [4]int{1000, 1, 0, 0})
@@ -100,5 +100,78 @@ func TestWithoutPrices(t *testing.T) {
 	}
 	if list := requests(t, "unheard-of", said("m1", "", "unheard-of", [4]int{1000, 200, 0, 0}), reported("")); len(list) != 1 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// TestAdded: what a process has added does not include what the session had used before, in whatever way the version reports it.
+func TestAdded(t *testing.T) {
+	const opus = "claude-opus-4-8" // at 5 and 25 USD
+	line := func(cost string, tokens int, more string) string {
+		return fmt.Sprintf(`{"type":"result","subtype":"success","total_cost_usd":%s,"modelUsage":{%q:{"inputTokens":%d,"costUSD":%s}}%s}`, cost, opus, tokens, cost, more)
+	}
+	past := spent{Cost: 0.05, Models: map[string]consumed{opus: {In: 10_000, Cost: 0.05}}}
+	since := fmt.Sprintf(`,"model_usage_since_last_result":{%q:{"inputTokens":2000,"costUSD":0.01},"claude-haiku-4-5":{}}`, opus)
+	one := said("m1", "", opus, [4]int{2000, 0, 0, 0})
+	for name, c := range map[string]struct {
+		past  spent
+		lines []string
+		want  float64
+	}{
+		"a new session":                   {spent{}, []string{one, line("0.01", 2000, "")}, 0.01},
+		"a resumed one, cumulative":       {past, []string{one, line("0.06", 12_000, "")}, 0.01},
+		"a resumed one, by process":       {past, []string{one, line("0.01", 2000, "")}, 0.01},
+		"as much again, by process":       {past, []string{said("m1", "", opus, [4]int{10_000, 0, 0, 0}), line("0.05", 10_000, "")}, 0.05},
+		"more than before, by process":    {past, []string{said("m1", "", opus, [4]int{30_000, 0, 0, 0}), line("0.15", 30_000, "")}, 0.15},
+		"as the command reports it":       {past, []string{one, line("0.5", 100_000, since)}, 0.01},
+		"a compaction, cumulative":        {past, []string{line("0.06", 12_000, "")}, 0.01},
+		"a model that is no longer named": {past, []string{`{"type":"result","subtype":"success","total_cost_usd":0.06,"modelUsage":{"x":{"inputTokens":2000,"costUSD":0.06}}}`}, 0.06},
+		"two results":                     {past, []string{one, line("0.06", 12_000, ""), one, line("0.07", 14_000, "")}, 0.02},
+		"stopped at once":                 {past, []string{`{"type":"result","subtype":"error_during_execution","total_cost_usd":0.05,"modelUsage":{"claude-opus-4-8":{"inputTokens":10000,"costUSD":0.05}}}`}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			turn, events := resumed(t, c.past, opus, c.lines...)
+			booked := 0.0
+			for _, e := range events {
+				booked += e.Cost
+			}
+			if math.Abs(turn.result.Cost-c.want) > 1e-9 || math.Abs(booked-c.want) > 1e-9 {
+				t.Errorf("the result is %v, the record %v, want %v", turn.result.Cost, booked, c.want)
+			}
+		})
+	}
+}
+
+// resumed plays a turn of a session whose earlier processes have used something.
+func resumed(t *testing.T, past spent, model string, lines ...string) (*turn, []runlog.Event) {
+	t.Helper()
+	begin := fmt.Sprintf(`{"type":"system","subtype":"init","session_id":"U","model":%q,"mcp_servers":[{"name":"ollim","status":"connected"}]}`, model)
+	return playOn(t, history{spent: past}, begin+"\n"+strings.Join(lines, "\n")+"\n")
+}
+
+// TestDoubt: the record has the price by the table of models where the command's differs by more than a tenth.
+func TestDoubt(t *testing.T) {
+	const opus, haiku = "claude-opus-4-8", "claude-haiku-4-5"
+	answer := said("m1", "", opus, [4]int{10_000, 1, 0, 0}) // 0.05 USD and 0.025 for a thousand tokens
+	result := func(cost, model string, more string) string {
+		return fmt.Sprintf(`{"type":"result","subtype":"success","total_cost_usd":%s,"modelUsage":{%q:{"inputTokens":10000,"outputTokens":1000,"costUSD":%s}%s}}`,
+			cost, model, cost, more)
+	}
+	for name, c := range map[string]struct {
+		lines []string
+		want  float64
+	}{
+		"the same":                        {[]string{answer, result("0.075", opus, "")}, 0},
+		"with its window":                 {[]string{answer, result("0.075", opus+"[1m]", "")}, 0},
+		"a tenth less":                    {[]string{answer, result("0.069", opus, "")}, 0},
+		"much more":                       {[]string{answer, result("0.375", opus, "")}, 0.075},
+		"nothing":                         {[]string{answer, result("0", opus, "")}, 0.075},
+		"a model without a price":         {[]string{said("m1", "", "unheard-of", [4]int{10_000, 1, 0, 0}), result("7", "unheard-of", "")}, 0},
+		"a model that no event tells of":  {[]string{answer, strings.Replace(result("0.075", opus, `,"`+haiku+`":{"inputTokens":5,"costUSD":3}`), `_usd":0.075`, `_usd":3.075`, 1)}, 0},
+		"one that has charged for others": {[]string{answer, result("0.375", haiku, "")}, 0},
+	} {
+		_, events := resumed(t, spent{}, opus, c.lines...)
+		if last := events[len(events)-1]; math.Abs(last.ByTable-c.want) > 1e-9 {
+			t.Errorf("%s: %v by the table, want %v", name, last.ByTable, c.want)
+		}
 	}
 }

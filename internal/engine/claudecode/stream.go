@@ -118,16 +118,8 @@ type event struct {
 			Text string `json:"text"`
 		} `json:"delta"`
 	} `json:"event"` // a part of a message, where they were asked for
-	// Models is the usage by model, with that of subagents, which is in the cost but not in the field usage.
-	Models map[string]struct {
-		In         int     `json:"inputTokens"`
-		Out        int     `json:"outputTokens"`
-		CacheRead  int     `json:"cacheReadInputTokens"`
-		CacheWrite int     `json:"cacheCreationInputTokens"`
-		Cost       float64 `json:"costUSD"`
-		Window     int     `json:"contextWindow"`
-		Output     int     `json:"maxOutputTokens"`
-	} `json:"modelUsage"`
+	Models map[string]consumed `json:"modelUsage"`                    // with that of subagents, which is in the cost but not in the field usage
+	Added  map[string]consumed `json:"model_usage_since_last_result"` // of Models; nil in versions that do not report it
 }
 
 // message is one of the conversation.
@@ -361,22 +353,25 @@ func textOf(content json.RawMessage) string {
 
 // end takes usage and cost from the result event, as those of single messages are provisional.
 func (t *turn) end(e event) error {
-	t.result.Text, t.result.Cost = e.Result, e.Cost
-	if t.result.Session != "" && e.Subtype == "error_during_execution" && len(e.Models) == 0 {
+	added := t.cost.added(e)
+	t.result.Text, t.result.Cost = e.Result, t.result.Cost+added.Cost
+	if t.result.Session != "" && e.Subtype == "error_during_execution" && added.input() == 0 {
 		return nil // stopped before the end of an answer, whose cost the command does not report: the request stays open
 	}
+	var all runlog.Usage
 	models := map[string]runlog.ModelUsage{}
-	for name, m := range e.Models {
-		u := runlog.Usage{In: m.In, Out: m.Out, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite}
-		t.result.Usage = t.result.Usage.Add(u)
-		models[name] = runlog.ModelUsage{Usage: u, Cost: m.Cost, Window: m.Window, Output: m.Output}
+	for name, m := range added.Models {
+		used := runlog.Usage(m.usage())
+		all = all.Add(used)
+		models[name] = runlog.ModelUsage{Usage: used, Cost: m.Cost, Window: m.Window, Output: m.Output}
 	}
+	t.result.Usage = t.result.Usage.Add(all)
 	stop := ""
 	if e.Stop != nil {
 		stop = *e.Stop
 	}
 	return t.sink(runlog.Event{
-		Type: runlog.UsageEvent, Usage: &t.result.Usage, Cost: e.Cost, Models: models, Stop: stop, Count: e.Turns, APIMillis: e.API,
-		Context: t.length, Window: e.Models[t.model].Window,
+		Type: runlog.UsageEvent, Usage: &all, Cost: added.Cost, ByTable: t.cost.doubt(added), Models: models, Stop: stop, Count: e.Turns,
+		APIMillis: e.API, Context: t.length, Window: e.Models[t.model].Window,
 	})
 }

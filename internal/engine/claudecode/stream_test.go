@@ -35,9 +35,15 @@ func priced() *Engine {
 
 func play(t testing.TB, text string) (*turn, []runlog.Event) {
 	t.Helper()
+	return playOn(t, history{}, text)
+}
+
+// playOn plays a turn of a session with a history.
+func playOn(t testing.TB, past history, text string) (*turn, []runlog.Event) {
+	t.Helper()
 	var events []runlog.Event
 	turn := &turn{
-		want: wanted{session: "U"}, phase: guarded, stop: func() {}, cost: priced().costs(history{}),
+		want: wanted{session: "U"}, phase: guarded, stop: func() {}, cost: priced().costs(past),
 		sink: func(e runlog.Event) error { events = append(events, e); return nil },
 	}
 	turn.cost.expect(engine.Request{}, 0)

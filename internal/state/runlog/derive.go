@@ -78,6 +78,7 @@ func (r *Run) Unanswered() (asked []Event, err error) {
 type bill struct {
 	Cost    float64 // USD; Assumed is a part of it
 	Assumed float64 // for requests without a reported cost and one that is open: their highest possible cost
+	Doubt   float64 // what the table of models adds to Cost where the two disagree
 	Starts  int     // of the engine, since the run last went on
 
 	silent   bool    // nothing was reported since the last start or request
@@ -109,6 +110,9 @@ func (b *bill) add(e Event, r Record) {
 		b.silent, b.reported, b.open = true, e.Reported, e.Most
 	case UsageEvent:
 		b.silent = false
+		if e.ByTable > 0 {
+			b.Doubt += e.ByTable - e.Cost
+		}
 		if e.Usage == nil {
 			b.Assumed += e.Cost
 		}

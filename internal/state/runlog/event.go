@@ -67,15 +67,16 @@ type Event struct {
 	Reported  float64               `json:"reported,omitempty"` // USD
 	Count     int                   `json:"count,omitempty"`    // of updates, attempts, answers
 	Before    int                   `json:"before,omitempty"`
-	After     int                   `json:"after,omitempty"`       // tokens around a compaction
-	Context   int                   `json:"context,omitempty"`     // tokens of the conversation: of a session before the turn, of usage after the answer
-	Window    int                   `json:"window,omitempty"`      // of usage: tokens that the model can read
-	Model     string                `json:"model,omitempty"`       // of a session that began
-	Models    map[string]ModelUsage `json:"models,omitempty"`      // of usage, where there was more than the session's
-	Unpriced  bool                  `json:"unpriced,omitempty"`    // of usage: the model has no known price, so Cost is not the actual cost
-	Stop      string                `json:"stop_reason,omitempty"` // of usage: why the answer ended, in the words of Anthropic's API
-	APIMillis int64                 `json:"api_ms,omitempty"`      // of usage: the response time of the service
-	File      string                `json:"file,omitempty"`        // in the run's directory: holds Text (or Input) when it is large
+	After     int                   `json:"after,omitempty"`         // tokens around a compaction
+	Context   int                   `json:"context,omitempty"`       // tokens of the conversation: of a session before the turn, of usage after the answer
+	Window    int                   `json:"window,omitempty"`        // of usage: tokens that the model can read
+	Model     string                `json:"model,omitempty"`         // of a session that began
+	Models    map[string]ModelUsage `json:"models,omitempty"`        // of usage, where there was more than the session's
+	ByTable   float64               `json:"cost_by_table,omitempty"` // of usage: what the table of models makes of it, USD, if that differs from Cost by more than a tenth
+	Unpriced  bool                  `json:"unpriced,omitempty"`      // of usage: the model has no known price, so Cost is not the actual cost
+	Stop      string                `json:"stop_reason,omitempty"`   // of usage: why the answer ended, in the words of Anthropic's API
+	APIMillis int64                 `json:"api_ms,omitempty"`        // of usage: the response time of the service
+	File      string                `json:"file,omitempty"`          // in the run's directory: holds Text (or Input) when it is large
 }
 
 // unsaid returns the event without any content of the conversation; the error of a failed run stays.

@@ -113,8 +113,9 @@ type Record struct {
 	Context       int `json:"context,omitempty"`        // at the end
 	Window        int `json:"window,omitempty"`         // tokens that the model can read; 0: not known
 
-	Cost    float64 `json:"cost"`                   // USD
-	Assumed float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price was not reported, the most it can be
+	Cost    float64 `json:"cost"`                    // USD
+	Assumed float64 `json:"cost_assumed,omitempty"`  // of Cost: for answers whose price was not reported, the most it can be
+	ByTable float64 `json:"cost_by_table,omitempty"` // USD by the table of models, if what an engine reported differs from that by more than a tenth
 }
 
 // Sealed is what the kernel held the programs of the agent to.

@@ -176,7 +176,10 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 		bill.add(e, r.Record)
 	}
 	bill.close()
-	r.Cost, r.Assumed = millionths(bill.Cost), millionths(bill.Assumed)
+	r.Cost, r.Assumed, r.ByTable = millionths(bill.Cost), millionths(bill.Assumed), 0
+	if bill.Doubt != 0 {
+		r.ByTable = millionths(bill.Cost + bill.Doubt)
+	}
 	r.Pings, r.Reports, r.Compactions = s.Pings, s.Reports, s.Compactions
 	if r.Question = ""; outcome == Waiting {
 		r.Question = s.Question
