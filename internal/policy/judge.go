@@ -10,6 +10,34 @@ import (
 
 var errUnknown = errors.New("unknown tool; names are case-sensitive, as in Read and WebFetch")
 
+// instead has the tools of the claude command that nothing may allow, by what does the same with ollim: what they schedule, send or start
+// ends with the process, and no record shows it.
+const instead = `
+CronCreate a routine: ollim routine add
+CronDelete a routine: ollim routine rm
+CronList a routine: ollim routine list, or ollim schedule list
+ScheduleWakeup a reminder: ollim reminder add, or the tool add_reminder
+Monitor a routine with a gate, see ollim-routine(5)
+SendMessage a message to the owner: ollim ping, or the tool ping_user
+PushNotification a message to the owner: ollim ping, or the tool ping_user
+AskUserQuestion a question to the owner: ollim ping --ask, or the tool ask_owner
+ListAgents the list of runs: ollim run list
+TaskStop the command that ends runs: ollim stop
+Workflow a subagent: subagent: NAME in the job, or the tool Task
+RemoteTrigger a webhook: ollim webhook add
+EnterWorktree a writable directory: rw:DIR in dirs of the job
+ExitWorktree a writable directory: rw:DIR in dirs of the job`
+
+// unknownTool returns the error for a tool that no pattern may name.
+func unknownTool(name string) error {
+	for line := range strings.Lines(strings.TrimPrefix(instead, "\n")) {
+		if tool, what, _ := strings.Cut(strings.TrimSpace(line), " "); tool == name {
+			return fmt.Errorf("%s cannot be used: use %s", name, what)
+		}
+	}
+	return errUnknown
+}
+
 // Judge says why a pattern may not stand in a job or policy file, nil if it may: everything that Parse refuses, tools that are
 // not known, ollim patterns that match an owner's verb, and paths that reach into the protected names or leave the roots. Roots
 // are the directories outside the working directory that absolute patterns may reach (a job's dirs); Dir must be absolute.
@@ -24,7 +52,7 @@ func Judge(text string, roots ...Root) error {
 	case p.words != nil:
 		err = p.judgeCommand()
 	case kindOf(p.tool) == unknown && p.server == "":
-		err = errUnknown
+		err = unknownTool(p.tool)
 	}
 	if err != nil {
 		return fmt.Errorf("tool pattern %s: %w", quote(text), err)

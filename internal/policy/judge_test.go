@@ -325,7 +325,7 @@ func TestJudgeRefuses(t *testing.T) {
 
 func TestJudgeUnknownTool(t *testing.T) {
 	for text, want := range map[string]string{
-		"Nope": "unknown tool", "Nope(x)": "unknown tool", "read(x.md)": "unknown tool",
+		"Nope": "unknown tool", "CronCreate": "CronCreate cannot be used: use a routine: ollim routine add", "SendMessage(x)": "SendMessage cannot be used: use a message to the owner: ollim ping", "Monitor": "Monitor cannot be used: use a routine with a gate", "Nope(x)": "unknown tool", "read(x.md)": "unknown tool",
 		"WebSearch(x)": "WebSearch takes no scope",
 	} {
 		if err := policy.Judge(text); err == nil || !strings.Contains(err.Error(), ": "+want) {

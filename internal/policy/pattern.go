@@ -128,7 +128,7 @@ func (p *Pattern) readScope(scope string) error {
 			return errors.New("the scope is the name of a subagent")
 		}
 	case kind == unknown:
-		return errUnknown
+		return unknownTool(p.tool)
 	default:
 		return fmt.Errorf("%s takes no scope", p.tool)
 	}
