@@ -11,7 +11,8 @@ import (
 // answer is the response to one request, on its way.
 type answer struct {
 	exchange
-	id string
+	id    string
+	again *refusals
 }
 
 // give sends a reply, faults included.

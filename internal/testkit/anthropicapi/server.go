@@ -34,7 +34,9 @@ type (
 // New starts a server on 127.0.0.1 that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{testkit.New(t, "apitest", serve, func(Request) Reply { return Reply{Text: "ok"} })}
+	again := &refusals{}
+	answer := func(x exchange, r *http.Request) { serve(x, r, again) }
+	s := &Server{testkit.New(t, "apitest", answer, func(Request) Reply { return Reply{Text: "ok"} })}
 	s.On(Request.IsCompaction, summary)
 	return s
 }
@@ -44,8 +46,8 @@ func (s *Server) CompactReply(r Reply) { s.On(Request.IsCompaction, func(Request
 
 const maxBody = 32 << 20 // bytes, the limit of the real API
 
-func serve(x exchange, r *http.Request) {
-	a := answer{x, unique("req", fmt.Sprint(r.Host, x.Number, time.Now().UnixNano()))}
+func serve(x exchange, r *http.Request, again *refusals) {
+	a := answer{x, unique("req", fmt.Sprint(r.Host, x.Number, time.Now().UnixNano())), again}
 	a.Header("Request-Id", a.id)
 	raw, err := a.Body(r, maxBody)
 	switch {
@@ -74,7 +76,11 @@ func (a answer) messages(header http.Header, raw []byte) {
 		a.refuse(fault)
 		return
 	}
-	r := a.Next(q)
+	r, refused := a.again.find(q)
+	if !refused {
+		r = a.Next(q)
+		a.again.keep(q, r)
+	}
 	r.ToolUses = slices.Clone(r.ToolUses)
 	for i, u := range r.ToolUses {
 		if u.ID == "" {
