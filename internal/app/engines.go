@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -33,7 +34,11 @@ func (h Home) engines(atShell bool) func(string) (engine.Engine, error) {
 		}
 		switch name {
 		case engine.ClaudeCode:
-			return h.claude(atShell)
+			c, err := h.claude(atShell)
+			if err != nil {
+				return nil, err // not a nil pointer, which would be an engine
+			}
+			return c, nil
 		case engine.Native:
 			return h.native(atShell)
 		}
@@ -59,7 +64,7 @@ func (h Home) script(path string) (engine.Engine, error) {
 // grace is how long the claude command has for each step of its stop, from a request to the kill.
 const grace = 5 * time.Second
 
-func (h Home) claude(atShell bool) (engine.Engine, error) {
+func (h Home) claude(atShell bool) (*claudecode.Engine, error) {
 	command := h.Config.Claude.Command
 	if command == "" {
 		err := &config.Wrong{Reason: "claude-code.command is not set"}
@@ -90,8 +95,27 @@ func (h Home) claude(atShell bool) (engine.Engine, error) {
 		Args: []string{"--data-dir", string(h.Dir), "--config", h.app.ConfigFile(h.Dir)},
 		Env:  append(env, h.location()...),
 		Home: h.Dir, AskServers: h.askServers, Located: h.app.located(),
+		Effort: h.Config.Claude.Effort, Locks: h.Disk.Locks,
 		Grace: grace, Models: table, Now: h.app.Now, Sought: c.sought(h.app, keyName(config.Anthropic)),
 	}, nil
+}
+
+// UntestedClaude says so if ollim was not tested with the version of the configured claude command. It is "" if it was, or if there is no
+// such command, or it does not say its version.
+func (h Home) UntestedClaude(ctx context.Context) string {
+	if h.Config.Claude.Command == "" {
+		return ""
+	}
+	found, err := h.claude(false)
+	if err != nil {
+		return ""
+	}
+	version, err := found.Installed(ctx)
+	untested := claudecode.Untested(version)
+	if err != nil || untested == "" {
+		return ""
+	}
+	return fmt.Sprintf("claude %s %s; to install one that was tested: %s", version, untested, claudecode.Install)
 }
 
 func (h Home) native(atShell bool) (engine.Engine, error) {

@@ -56,6 +56,9 @@ func runCheck(ctx context.Context, d *deps, files []string) error {
 	approvals.Zone = c.zone
 	c.approvals, c.keys, c.runner = &approvals, h.HookKeys, h.Runner(false)
 	c.seal(job.New(job.Routine), filepath.Base(d.ConfigFile(h.Dir)))
+	if untested := h.UntestedClaude(ctx); untested != "" {
+		c.say(finding{File: filepath.Base(d.ConfigFile(h.Dir)), Key: "claude-code.command", What: "note", Text: untested})
+	}
 	for _, j := range jobs.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}

@@ -29,7 +29,7 @@ esac
 // fakeClaude is a claude command that is logged in; its environment has to have PATH.
 const fakeClaude = `#!/bin/sh
 case $1 in
---version) echo "${FAKE_VERSION:-2.1.197} (Claude Code)" ;;
+--version) echo "${FAKE_VERSION:-2.1.330} (Claude Code)" ;;
 auth) test -n "$FAKE_LOGGED_OUT" && { echo '{"loggedIn": false, "authMethod": "none"}'; exit 1; }
 	echo '{"loggedIn": true, "authMethod": "claude.ai"}' ;;
 esac
@@ -63,11 +63,34 @@ func (w *world) program(name, text string) string {
 	return path
 }
 
-// useClaude makes the engine the claude command at a path.
+// useClaude makes the engine a fake of the claude command, of which it is known that it does what ollim relies on.
 func (w *world) useClaude(env ...string) {
 	w.must("config", "set", "engine", "claude-code")
 	w.must("config", "set", "claude-code.command", w.program("bin/claude", fakeClaude))
 	w.must(append([]string{"config", "set", "env", "HOME=" + w.home, "PATH=/usr/bin:/bin"}, env...)...)
+	w.knowClaude("")
+}
+
+// knowClaude writes what is known of the fake of the claude command: the canary that has failed, if any.
+func (w *world) knowClaude(fault string) {
+	w.t.Helper()
+	path := filepath.Join(w.home, "bin/claude")
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	known := map[string]any{
+		"path": path, "file": file, "size": info.Size(), "modified": info.ModTime().UTC(), "canaries": 1, "version": "2.1.330", "checked": w.clock(), "fault": fault,
+	}
+	text, err := json.Marshal(known)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("state/cache/claude.json", string(text))
 }
 
 func (w *world) chmod(name string, mode os.FileMode) {
@@ -208,21 +231,26 @@ func faults() map[string]fault {
 			w.write("gates/g", "#!/bin/sh\n")
 			w.write("routines/g.md", routineText("g", "0 9 * * *", "after: g\n"))
 		}, f, "jobs", "not executable", "chmod +x"},
-		"bad skill":             {write("skills/x/SKILL.md", "nothing"), f, "skills", "skills/x/SKILL.md", "ollim check"},
-		"no skill":              {write("routines/g.md", routineText("g", "0 9 * * *", "skills: [cook]\n")), f, "skills", `no skill "cook"`, "create it"},
-		"bad subagent":          {write("agents/x.md", "nothing"), f, "skills", "agents/x.md", "ollim check"},
-		"no subagent":           {write("routines/g.md", routineText("g", "0 9 * * *", "subagent: cook\n")), f, "skills", `no agent "cook"`, "create it"},
-		"unapproved job":        {write("routines/g.md", routineText("g", "0 9 * * *", "allowed-tools: [WebFetch]\n")), w, "approvals", "g does not run", "ollim approve g"},
-		"unapproved policy":     {write("tool-policy.yaml", "main:\n  additional-allowed: [\"Bash(df -h)\"]\n"), w, "approvals", "gives no tools", "ollim approve tool-policy.yaml"},
-		"bad policy":            {write("tool-policy.yaml", "main: [\n"), f, "approvals", "tool-policy.yaml", "ollim approve"},
-		"no server program":     {set("mcp-servers.docs.command", "/nowhere/server"), f, "servers", "/nowhere/server", "mcp-servers.docs"},
-		"unknown server":        {write("routines/g.md", routineText("g", "0 9 * * *", "allowed-tools: [mcp__gone__x]\n")), f, "servers", "the MCP server gone", "add it"},
-		"no engine":             {func(w *world) { w.write("config.yaml", "timezone: UTC\n") }, f, "engine", "no engine is configured", "config set engine"},
-		"no script":             {func(w *world) { w.remove("script.yaml") }, f, "engine", "script.yaml", ""},
-		"no key":                {set("engine", "native"), f, "engine", "no key", "engine.ANTHROPIC_API_KEY"},
-		"no claude":             {func(w *world) { w.useClaude(); os.Remove(filepath.Join(w.home, "bin/claude")) }, f, "engine", "bin/claude", "claude-code.command"},
-		"claude for nobody":     {func(w *world) { w.useClaude(); os.Chmod(filepath.Join(w.home, "bin/claude"), 0o600) }, f, "engine", "permission denied", "install it"},
-		"old claude":            {func(w *world) { w.useClaude("FAKE_VERSION=1.0.9") }, w, "engine", "version 1.0.9", "claude update"},
+		"bad skill":         {write("skills/x/SKILL.md", "nothing"), f, "skills", "skills/x/SKILL.md", "ollim check"},
+		"no skill":          {write("routines/g.md", routineText("g", "0 9 * * *", "skills: [cook]\n")), f, "skills", `no skill "cook"`, "create it"},
+		"bad subagent":      {write("agents/x.md", "nothing"), f, "skills", "agents/x.md", "ollim check"},
+		"no subagent":       {write("routines/g.md", routineText("g", "0 9 * * *", "subagent: cook\n")), f, "skills", `no agent "cook"`, "create it"},
+		"unapproved job":    {write("routines/g.md", routineText("g", "0 9 * * *", "allowed-tools: [WebFetch]\n")), w, "approvals", "g does not run", "ollim approve g"},
+		"unapproved policy": {write("tool-policy.yaml", "main:\n  additional-allowed: [\"Bash(df -h)\"]\n"), w, "approvals", "gives no tools", "ollim approve tool-policy.yaml"},
+		"bad policy":        {write("tool-policy.yaml", "main: [\n"), f, "approvals", "tool-policy.yaml", "ollim approve"},
+		"no server program": {set("mcp-servers.docs.command", "/nowhere/server"), f, "servers", "/nowhere/server", "mcp-servers.docs"},
+		"unknown server":    {write("routines/g.md", routineText("g", "0 9 * * *", "allowed-tools: [mcp__gone__x]\n")), f, "servers", "the MCP server gone", "add it"},
+		"no engine":         {func(w *world) { w.write("config.yaml", "timezone: UTC\n") }, f, "engine", "no engine is configured", "config set engine"},
+		"no script":         {func(w *world) { w.remove("script.yaml") }, f, "engine", "script.yaml", ""},
+		"no key":            {set("engine", "native"), f, "engine", "no key", "engine.ANTHROPIC_API_KEY"},
+		"no claude":         {func(w *world) { w.useClaude(); os.Remove(filepath.Join(w.home, "bin/claude")) }, f, "engine", "bin/claude", "claude-code.command"},
+		"claude for nobody": {func(w *world) { w.useClaude(); os.Chmod(filepath.Join(w.home, "bin/claude"), 0o600) }, f, "engine", "permission denied", "install it"},
+		"old claude":        {func(w *world) { w.useClaude("FAKE_VERSION=1.0.9") }, w, "engine", "claude 1.0.9 is older than 2.1.", "npm install"},
+		"new claude":        {func(w *world) { w.useClaude("FAKE_VERSION=2.2.0") }, w, "engine", "claude 2.2.0 is newer than 2.1.", "npm install"},
+		"claude that drifted": {func(w *world) {
+			w.useClaude()
+			w.knowClaude("a changed system prompt does not arrive")
+		}, f, "engine", "a changed system prompt does not arrive", "npm install"},
 		"claude logged out":     {func(w *world) { w.useClaude("FAKE_LOGGED_OUT=1") }, f, "engine", "not logged in", "claude auth login"},
 		"claude cannot keep":    {func(w *world) { w.useClaude("CLAUDE_CONFIG_DIR=/proc/nowhere") }, f, "engine", "cannot keep its sessions", "CLAUDE_CONFIG_DIR"},
 		"claude of a shell":     {plantShellClaude, f, "engine under cron", "node", "env in config.yaml"},

@@ -86,6 +86,7 @@ func plantShellClaude(w *world) {
 	w.must("config", "set", "env", "HOME="+w.home)
 	w.program("bin/node-of-shell", "#!/bin/sh\nexec /bin/sh \"$@\"\n")
 	w.program("bin/claude", "#!/usr/bin/env node-of-shell\n"+strings.TrimPrefix(fakeClaude, "#!/bin/sh\n"))
+	w.knowClaude("")
 }
 
 // plantDiscord sets a token for a service that nobody provides.

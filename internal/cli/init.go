@@ -86,6 +86,11 @@ func runInit(ctx context.Context, d *deps, o initOptions) error {
 		if settings["engine"] == engine.ClaudeCode {
 			d.note("the engine is %s; it uses its own login, or a key: engine.ANTHROPIC_API_KEY=… in %s (mode 0600)",
 				settings["claude-code.command"], d.SecretsFile())
+			if h, err := d.Home(); err == nil {
+				if untested := h.UntestedClaude(ctx); untested != "" {
+					d.note("%s", untested)
+				}
+			}
 		}
 	}
 	failed := o.prove(ctx, d)

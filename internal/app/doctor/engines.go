@@ -18,9 +18,6 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// testedVersion is the oldest version of the claude command that ollim was tested with.
-const testedVersion = "2.1"
-
 // engines looks at the configured engine and at those that jobs name, as automatic runs have them, and once more as cron starts them if
 // that makes a difference.
 func (e *examination) engines(ctx context.Context) string {
@@ -75,15 +72,23 @@ func (e *examination) engine(ctx context.Context, name string, found engine.Engi
 	return name
 }
 
-// claude asks the command for its version and its login.
+// claude asks the command for its version and its login, and lets it show that it does what ollim relies on if that is not known yet.
 func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	version, err := c.Version(ctx)
 	if err != nil {
 		e.engineFault("claude-code", app.Hint(err, "install it, then: ollim config set claude-code.command \"$(command -v claude)\"; its environment is env in config.yaml"))
 		return ""
 	}
-	if older(version, testedVersion) {
-		e.warn("claude update", "claude is version %s, and ollim is tested with %s and later", version, testedVersion)
+	if untested := claudecode.Untested(version); untested != "" {
+		e.warn(claudecode.Install, "claude %s %s", version, untested)
+	}
+	switch known, err := c.Contract(ctx); {
+	case known.Fault != "":
+		e.fail(claudecode.Install, "claude %s does not do what ollim relies on: %s", known.Version, known.Fault)
+		return ""
+	case err != nil:
+		e.engineFault("claude-code", err)
+		return ""
 	}
 	e.fault(c.Writable(), "make that directory writable, or set HOME or CLAUDE_CONFIG_DIR in env of config.yaml")
 	method, err := c.Login(ctx)
@@ -94,18 +99,6 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 		e.warn("claude update", "cannot find out whether claude is logged in: %v", err)
 	}
 	return fmt.Sprintf("claude-code: claude %s, logged in by %s", version, method)
-}
-
-// older reports whether a version is older than another; one that cannot be read is not.
-func older(version, than string) bool {
-	var major, minor, wantMajor, wantMinor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return false
-	}
-	if _, err := fmt.Sscanf(than, "%d.%d", &wantMajor, &wantMinor); err != nil {
-		return false
-	}
-	return cmp.Or(cmp.Compare(major, wantMajor), cmp.Compare(minor, wantMinor)) < 0
 }
 
 // cronEngine is an engine as it is made where cron starts ollim.

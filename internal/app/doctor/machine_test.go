@@ -38,15 +38,6 @@ func TestFileSystemsWhoseLocksStayHere(t *testing.T) {
 	}
 }
 
-func TestOlder(t *testing.T) {
-	t.Parallel()
-	for version, want := range map[string]bool{"2.1.197": false, "2.1": false, "2.0.99": true, "1.9.1": true, "10.0.0": false, "": false, "dev": false} {
-		if older(version, testedVersion) != want {
-			t.Errorf("%q: want %v", version, want)
-		}
-	}
-}
-
 // TestMachine plants what a test cannot do to the machine that it runs on.
 func TestMachine(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -59,7 +61,8 @@ func TestSubagent(t *testing.T) {
 			t.Errorf("request %d: tools %v", i, names)
 		}
 	}
-	if got.Usage.In < 1_000_000 || got.Cost < 1 { // haiku's price of so many tokens
+	price, _ := model.Known().Resolve("haiku").Cost(model.Tokens{In: 1_000_000})
+	if got.Usage.In < 1_000_000 || got.Cost < price {
 		t.Errorf("usage %+v, cost %v", got.Usage, got.Cost)
 	}
 	for _, e := range w.events {
@@ -117,15 +120,16 @@ func TestSubagentBounds(t *testing.T) {
 	}
 }
 
-// TestSubagentNotTaken: the command drops one that it does not like; the run ends before the model is asked.
+// TestSubagentNotTaken: the command drops one that it does not like (2.1.197) or refuses it (2.1.330); the run ends before the model is
+// asked.
 func TestSubagentNotTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hold := make(chan struct{})
-	defer close(hold)
+	defer time.AfterFunc(patience/2, func() { close(hold) }).Stop()
 	w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Hold: hold} })
 	a := looker()
-	a.Prompt = ""
+	a.Description = ""
 	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{Subagent: a}}, "Task(looker)"); err == nil || !strings.Contains(err.Error(), "looker") {
 		t.Error(err)
 	}

@@ -21,7 +21,7 @@ const server = "ollim"
 const defaultModel = "opus"
 
 // common returns the flags that turns, forks and compactions of a session have in common. The command does not store them.
-func (e *Engine) common(r engine.Request) ([]string, error) {
+func (e *Engine) common(r engine.Request, known Known) ([]string, error) {
 	settings, err := e.settings(r)
 	if err != nil {
 		return nil, err
@@ -36,13 +36,14 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 	}
 	args := []string{
 		"-p", "--output-format", "stream-json", "--verbose",
-		"--model", orElse(r.Model.Name, defaultModel),
+		"--model", e.model(r), "--effort", e.Effort,
 		"--setting-sources", "", "--settings", settings,
 		"--strict-mcp-config", "--mcp-config", servers,
 		"--tools", strings.Join(r.Scope.BuiltIns, ","),
 		// A list of allowed tools and --add-dir for the directories are not needed: the hook allows tool uses.
 		"--permission-mode", "dontAsk",
 	}
+	args = append(args, e.newer(r, known)...)
 	switch {
 	case r.Input.System == "":
 	case r.Input.SystemOnly:
@@ -55,6 +56,36 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 		args = append(args, "--max-budget-usd", strconv.FormatFloat(max(r.Limits.MaxCost-r.Limits.Spent, least), 'f', -1, 64))
 	}
 	return args, nil
+}
+
+// newer returns the flags that only newer versions have: a system prompt takes effect in the turn that it is passed to, no other process
+// can send messages to the agent, a question that nobody answers is a refusal, and a conversation is compacted at our window.
+func (e *Engine) newer(r engine.Request, known Known) (args []string) {
+	if known.has(flagSnapshot) {
+		args = append(args, flagSnapshot, "off")
+	}
+	if known.has(flagRestricted) {
+		args = append(args, flagRestricted)
+		for _, dir := range r.Scope.Dirs { // else file tools stay in the working directory
+			args = append(args, "--add-dir", dir.Dir)
+		}
+	}
+	if known.has(flagPrompts) {
+		args = append(args, flagPrompts, "none")
+	}
+	if name := e.model(r); known.has(flagAutoCompact) && e.window(name) < e.Models.Resolve(name).Window {
+		args = append(args, flagAutoCompact, strconv.Itoa(e.window(name)))
+	}
+	return args
+}
+
+// model returns the model of a request by the name that the service knows. What the command makes of an alias changes with its version.
+func (e *Engine) model(r engine.Request) string {
+	name, long, isLong := strings.Cut(orElse(r.Model.Name, defaultModel), "[")
+	if name = e.Models.Resolve(name).ID; isLong {
+		name += "[" + long
+	}
+	return name
 }
 
 // options returns the flags of a turn that a compaction does not have.
@@ -118,8 +149,9 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 		return []object{{"hooks": []object{{"type": "command", "command": command, "timeout": timeout}}}}
 	}
 	return e.write(r.Run.ID, "settings.json", object{
-		"cleanupPeriodDays": 36500, // by default, a process that runs for five seconds deletes sessions older than thirty days
-		"permissions":       object{"deny": deny},
+		"crossSessionInbound": "refuse", // messages of other processes, for a version that has the socket and not the flag --restricted
+		"cleanupPeriodDays":   36500,    // by default, a process that runs for five seconds deletes sessions older than thirty days
+		"permissions":         object{"deny": deny},
 		"hooks": object{
 			"SessionStart": hook("echo '"+inForce(r.Run.ID)+"' >&2", 60),
 			"PreToolUse":   hook(e.shell("hook", "pre-tool")+" || exit 2", hookLimit),

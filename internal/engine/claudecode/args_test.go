@@ -65,7 +65,7 @@ func TestFilesAppearWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := e.common(engine.Request{Run: engine.Run{ID: "r"}}); err != nil {
+	if _, err := e.common(engine.Request{Run: engine.Run{ID: "r"}}, Known{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"settings.json", "mcp.json"} {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -30,6 +31,8 @@ type Engine struct {
 	Secrets []string      // names of the variables in Env that are secrets
 	Sought  string        // where a key was looked for, for an error message
 	Models  model.Table
+	Effort  string // low, medium, high, xhigh or max
+	Locks   *lock.Table
 	Now     func() time.Time
 
 	// Located are variables by which ollim finds its secrets. Those of Env may lead elsewhere, and the command gives its servers few.
@@ -41,7 +44,7 @@ type Engine struct {
 
 // Plan returns what the command is given: the model, its own tools, those of our server, and the patterns of those of other servers.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
-	p := engine.Plan{Model: orElse(r.Model.Name, defaultModel), Tools: slices.Clone(r.Scope.BuiltIns)}
+	p := engine.Plan{Model: e.model(r), Tools: slices.Clone(r.Scope.BuiltIns)}
 	p.Window = e.window(p.Model)
 	for _, tool := range tools.List() {
 		p.Tools = append(p.Tools, "mcp__"+server+"__"+tool.Name)
@@ -55,8 +58,8 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 	return p, err
 }
 
-// window returns how much of a model's window the command uses. That of version 2.1.197 has 200,000 tokens, also where the service
-// allows more, unless the name ends in [1m].
+// window returns how much of a model's window is used: 200,000 tokens, also where the service allows more, unless the name ends in [1m].
+// The command (2.1.197) does so by itself, later versions by a flag.
 func (e *Engine) window(name string) int {
 	name, long := strings.CutSuffix(name, "[1m]")
 	window := e.Models.Resolve(name).Window
@@ -86,7 +89,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		}
 	}
 	t := &turn{
-		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), subagent: r.Scope.Subagent},
+		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), window: e.window(e.model(r)), effort: e.Effort, subagent: r.Scope.Subagent},
 		cost: e.costs(from.past), delta: r.Input.Delta,
 	}
 	t.sink = sink.Collect(&t.result.Messages)
@@ -117,7 +120,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, err
 	}
 	t := &turn{
-		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID)}, cost: e.costs(from.past), compaction: compaction{of: r.Session.ID},
+		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID), serverless: true}, cost: e.costs(from.past), compaction: compaction{of: r.Session.ID},
 	}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
 	if err := e.start(ctx, r, from, input{text: prompt}, t); err != nil {

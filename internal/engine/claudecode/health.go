@@ -14,7 +14,7 @@ import (
 // askLimit bounds one question to the command, maxReply is how much of its answer is read, in bytes.
 const (
 	askLimit = 30 * time.Second
-	maxReply = 16 << 10
+	maxReply = 1 << 20
 )
 
 // Version returns the command's own version, such as 2.1.197. The error wraps engine.ErrUnavailable if it cannot be run.

@@ -24,7 +24,7 @@ type input struct {
 
 // input returns the prompt of a request. The error wraps engine.ErrAttachment.
 func (e *Engine) input(r engine.Request) (input, error) {
-	model := e.Models.Resolve(orElse(r.Model.Name, defaultModel))
+	model := e.Models.Resolve(e.model(r))
 	files, err := r.Input.Shown(media.Anthropic(model.Window))
 	return input{text(quoted(r.Session.Messages) + r.Input.Prompt), files}, err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,10 +48,16 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	case t.ended.apiError == "rate_limit", t.ended.apiError == "overloaded", strings.Contains(why, "verloaded"),
 		e.Status != nil && (*e.Status == 429 || *e.Status == 529):
 		return &engine.Overloaded{Reason: firstLine(why), After: t.after(e)}
-	case strings.Contains(why, "Unable to connect"):
+	case cutOff(why):
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
 	}
 	return errors.New(firstLine(why))
+}
+
+// cutOff reports whether the service could not be reached, in the words of the tested versions.
+func cutOff(why string) bool {
+	return slices.ContainsFunc([]string{"Unable to connect", "Connection refused", "Connection dropped", "(ECONNREFUSED)", "(ECONNRESET)"},
+		func(words string) bool { return strings.Contains(why, words) })
 }
 
 // ownPause is the longest time that the command waits before try n+1, unless the service asks for more.
@@ -69,7 +76,12 @@ func (t *turn) after(e *event) time.Duration {
 	return t.outage.wait
 }
 
+// firstLine returns the first line of a text, and the second after a first that announces it.
 func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return strings.TrimRight(line, ". ")
+	line, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if line = strings.TrimRight(line, ". "); strings.HasSuffix(line, ":") && rest != "" {
+		second, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+		line += " " + strings.TrimRight(second, ". ")
+	}
+	return line
 }

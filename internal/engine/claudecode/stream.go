@@ -39,7 +39,11 @@ type wanted struct {
 	parent   string // of a fork
 	length   int    // of the conversation so far, in tokens; for the record
 	settings string // what the hook at the start prints when our settings are in force
+	window   int    // of the model, in tokens, as far as it is used; 0: not known
+	effort   string // for the record
 	subagent *engine.Subagent
+
+	serverless bool // our tool server is not needed
 }
 
 // phase is how far a process has come.
@@ -82,6 +86,7 @@ type event struct {
 	Type       string `json:"type"`
 	Subtype    string `json:"subtype"`
 	SessionID  string `json:"session_id"`
+	Version    string `json:"claude_code_version"`
 	Error      string `json:"error"`
 	IsError    bool   `json:"is_error"`
 	Result     string `json:"result"`
@@ -224,7 +229,7 @@ func (t *turn) system(e event) error {
 		if t.phase == starting {
 			return fmt.Errorf("%w: it does not use our settings with the deny rules and hooks", engine.ErrUnavailable)
 		}
-		if status := e.toolServer(); status != "connected" && t.compaction.of == "" {
+		if status := e.toolServer(); status != "connected" && !t.want.serverless {
 			return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, status)
 		}
 		if e.SessionID != t.want.session {
@@ -271,7 +276,7 @@ func (t *turn) begin(e event) error {
 	t.cost.of(e.Model)
 	if t.compaction.of == "" {
 		t.result.Session = e.SessionID
-		if err := t.sink(runlog.Event{Type: runlog.Session, Session: e.SessionID, Parent: t.want.parent, Model: e.Model, Context: t.want.length}); err != nil {
+		if err := t.sink(runlog.Event{Type: runlog.Session, Session: e.SessionID, Parent: t.want.parent, Model: e.Model, Version: e.Version, Effort: t.want.effort, Context: t.want.length}); err != nil {
 			return err
 		}
 	}
@@ -372,6 +377,14 @@ func (t *turn) end(e event) error {
 	}
 	return t.sink(runlog.Event{
 		Type: runlog.UsageEvent, Usage: &all, Cost: added.Cost, ByTable: t.cost.doubt(added), Models: models, Stop: stop, Count: e.Turns,
-		APIMillis: e.API, Context: t.length, Window: e.Models[t.model].Window,
+		APIMillis: e.API, Context: t.length, Window: t.window(e.Models[t.model].Window),
 	})
+}
+
+// window returns how much of the model's window is used, of what the command says that it has.
+func (t *turn) window(reported int) int {
+	if t.want.window > 0 && reported > t.want.window {
+		return t.want.window
+	}
+	return reported
 }

@@ -4,18 +4,22 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -27,7 +31,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) < 4 || os.Args[1] != "stub" {
 		os.Exit(m.Run())
 	}
-	if err := stub(os.Args[2], strings.Join(os.Args[3:], " ")); err != nil {
+	err := error(nil)
+	if os.Args[2] == "misbehaves" {
+		err = misbehave(os.Args[3], os.Args[4], os.Args[5:])
+	} else {
+		err = stub(os.Args[2], strings.Join(os.Args[3:], " "))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
@@ -153,9 +163,34 @@ type world struct {
 	asked  int
 }
 
-const patience = 5 * time.Minute
+// patience is how long a turn may go on without an event. A machine that is busy takes several seconds to start the command.
+const patience = 30 * time.Second
+
+// examined is what the first world has found out about the command. It is the same for all.
+var examined struct {
+	sync.Once
+	known Known
+	err   error
+}
 
 func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := freshWorld(t)
+	examined.Do(func() { examined.known, examined.err = w.engine.Contract(t.Context()) })
+	if examined.err != nil {
+		t.Fatal(examined.err)
+	}
+	if err := store.MkdirOwn(filepath.Dir(w.engine.Home.ClaudeContract())); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.WriteJSON(w.engine.Home.ClaudeContract(), examined.known, store.Buffered); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// freshWorld is a world in which nothing is known of the command.
+func freshWorld(t testing.TB) *world {
 	t.Helper()
 	command := anthropicapi.Claude(t)
 	self, err := os.Executable()
@@ -167,7 +202,7 @@ func newWorld(t testing.TB) *world {
 	w.engine = &Engine{
 		Command: command, Self: self, Args: []string{"stub", w.dir},
 		Env:    append(anthropicapi.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
-		Models: model.Known(), Now: time.Now,
+		Models: model.Known(), Now: time.Now, Locks: &lock.Table{}, Effort: "high",
 		Home: newHome(t, w.id), Grace: 5 * time.Second,
 	}
 	w.sealed()
@@ -263,10 +298,13 @@ func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(w.t.Context())
+	defer cancel(nil)
+	silence := time.AfterFunc(patience, func() { cancel(errors.New("nothing has happened for " + patience.String())) })
+	defer silence.Stop()
 	w.events = nil
 	return w.engine.Run(ctx, r, stubTools{w: w}, func(e runlog.Event) error {
+		silence.Reset(patience)
 		w.events = append(w.events, e)
 		return nil
 	})

@@ -175,6 +175,9 @@ func (d Dir) Notices() string { return d.State("notices.json") }
 // Objects is the directory of what models saw, by the hash of its content: images, documents, the parts of requests.
 func (d Dir) Objects() string { return d.State("objects") }
 
+// ClaudeContract is what was found out about the installed claude command. It is a cache.
+func (d Dir) ClaudeContract() string { return d.State("cache", "claude.json") }
+
 // ClaudeSessions is the directory of the sessions that sealed claude commands began, one directory for each.
 func (d Dir) ClaudeSessions() string { return d.Path("sessions", "claude") }
 

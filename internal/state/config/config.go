@@ -77,6 +77,7 @@ type delivery struct {
 
 type claudeCode struct {
 	Command string // absolute path
+	Effort  string
 }
 
 // Service is the model service of the native engine. The key is a secret, not a setting.

@@ -81,6 +81,7 @@ channels.allowed-tools  default
 delivery.command  default
 delivery.timeout 30s default
 claude-code.command  default
+claude-code.effort high default
 discord.api  default
 discord.owner  default
 discord.allow  default
@@ -169,6 +170,7 @@ channels.allowed-tools  default
 delivery.command sh -c echo "$X", y FILE:7
 delivery.timeout 1m30s FILE:11
 claude-code.command /opt/Claude FILE:13
+claude-code.effort high default
 discord.api  default
 discord.owner  default
 discord.allow  default

@@ -86,6 +86,9 @@ func (c *Config) messengers() []key {
 				}
 				return nil
 			}},
+		{"claude-code.effort", &c.Claude.Effort,
+			"How much the model of claude thinks and works: low, medium, high, xhigh or max. The default of the command itself\n" +
+				"changes with its version.", "", "high", oneOf("low", "medium", "high", "xhigh", "max")},
 		{"discord.api", &c.Discord.API,
 			"Address of Discord's API. The bot's token is the line discord.TOKEN=… in ~/.config/ollim/secrets.env. With a token,\n" +
 				"messages also go to your direct messages; no delivery command is needed.", "api: https://discord.com", "", checkAPI},

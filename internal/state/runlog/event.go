@@ -71,6 +71,8 @@ type Event struct {
 	Context   int                   `json:"context,omitempty"`       // tokens of the conversation: of a session before the turn, of usage after the answer
 	Window    int                   `json:"window,omitempty"`        // of usage: tokens that the model can read
 	Model     string                `json:"model,omitempty"`         // of a session that began
+	Version   string                `json:"version,omitempty"`       // of a session that began: the version of the engine's program
+	Effort    string                `json:"effort,omitempty"`        // of a session that began: how much the model was asked to think, in the engine's words
 	Models    map[string]ModelUsage `json:"models,omitempty"`        // of usage, where there was more than the session's
 	ByTable   float64               `json:"cost_by_table,omitempty"` // of usage: what the table of models makes of it, USD, if that differs from Cost by more than a tenth
 	Unpriced  bool                  `json:"unpriced,omitempty"`      // of usage: the model has no known price, so Cost is not the actual cost

@@ -44,7 +44,11 @@ type Record struct {
 	Answers     []string `json:"answers,omitempty"` // the ids that a messenger gave to the messages that it answers
 	Mode        string   `json:"mode"`
 	Engine      string   `json:"engine,omitempty"`
-	Model       string   `json:"model,omitempty"`
+	Model       string   `json:"model,omitempty"` // that was asked for; "": the engine's default
+
+	ModelUsed     string `json:"model_used,omitempty"`     // as the engine names it
+	EngineVersion string `json:"engine_version,omitempty"` // of the engine's program
+	Effort        string `json:"effort,omitempty"`         // how much the model was asked to think, in the engine's words
 
 	Started  time.Time  `json:"started"`
 	Finished *time.Time `json:"finished,omitempty"`

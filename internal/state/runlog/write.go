@@ -216,6 +216,7 @@ func (r *Run) sum(e Event) {
 		}
 		r.Context, r.Window = cmp.Or(e.Context, r.Context), cmp.Or(e.Window, r.Window)
 	case Session, Compacted:
+		r.ModelUsed, r.EngineVersion, r.Effort = cmp.Or(e.Model, r.ModelUsed), cmp.Or(e.Version, r.EngineVersion), cmp.Or(e.Effort, r.Effort)
 		if r.Turns == 0 {
 			r.ContextBefore = cmp.Or(r.ContextBefore, e.Context, e.Before)
 		}

@@ -1,0 +1,181 @@
+package claudecode
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// The command updates itself, and versions differ in meaning while every run ends well: in what a cost includes, in when a system
+// prompt takes effect, in what they listen to. So the first run after the program has changed asks for its version and flags, and lets it
+// work for a moment against a service of ours (see canary). What was found is kept until the program changes again.
+
+// The oldest and the newest version of the command that ollim was tested with. .ci/run installs both.
+const (
+	oldest = "2.1.197"
+	newest = "2.1.330"
+)
+
+// Install is the command that installs a version that was tested.
+const Install = "npm install -g @anthropic-ai/claude-code@" + newest
+
+// Untested returns how a version of the command stands to those that ollim was tested with, as the end of a sentence; "" if it is between
+// them, or cannot be read.
+func Untested(version string) string {
+	v, ok := numbers(version)
+	first, _ := numbers(oldest)
+	last, _ := numbers(newest)
+	switch {
+	case !ok:
+		return ""
+	case slices.Compare(v, first) < 0:
+		return "is older than " + oldest + ", the oldest that ollim was tested with"
+	case slices.Compare(v, last) > 0:
+		return "is newer than " + newest + ", the newest that ollim was tested with"
+	}
+	return ""
+}
+
+func numbers(version string) (list []int, ok bool) {
+	for part := range strings.SplitSeq(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, false
+		}
+		list = append(list, n)
+	}
+	return list, true
+}
+
+// canaries is the version of the checks. A program that passed other ones is checked again.
+const canaries = 1
+
+// recheck is how long a failure stands before it is checked again: it may have been the machine's.
+const recheck = 10 * time.Minute
+
+// Known is what was found out about a program.
+type Known struct {
+	Path     string    `json:"path"` // as it is configured
+	File     string    `json:"file"` // with links resolved
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	Canaries int       `json:"canaries"`
+
+	Version string    `json:"version"`
+	Flags   []string  `json:"flags"` // the optional flags that it has
+	Checked time.Time `json:"checked"`
+	Fault   string    `json:"fault,omitempty"` // the canary that failed
+}
+
+// The flags that only some of the tested versions have.
+const (
+	flagSnapshot    = "--system-prompt-snapshot"
+	flagRestricted  = "--restricted"
+	flagPrompts     = "--permission-prompts"
+	flagAutoCompact = "--autocompact"
+)
+
+func optional() []string { return []string{flagSnapshot, flagRestricted, flagPrompts, flagAutoCompact} }
+
+func (k Known) has(flag string) bool { return slices.Contains(k.Flags, flag) }
+
+// Contract returns what is known of the command, and checks it first if its program has changed. The error wraps engine.ErrUnavailable if
+// it cannot be run, or does not keep what ollim relies on.
+func (e *Engine) Contract(ctx context.Context) (Known, error) {
+	now, err := e.identity()
+	if err != nil {
+		return now, err
+	}
+	known, current := e.recall(now)
+	if !current {
+		unlock, err := e.alone(ctx)
+		if err != nil {
+			return now, err
+		}
+		defer unlock()
+		if known, current = e.recall(now); !current { // else another process has checked it meanwhile
+			if known, err = e.examine(ctx, now); err != nil {
+				return known, err
+			}
+		}
+	}
+	if known.Fault != "" {
+		return known, fmt.Errorf("%w: claude %s does not do what ollim relies on: %s; install a version that was tested: %s",
+			engine.ErrUnavailable, known.Version, known.Fault, Install)
+	}
+	return known, nil
+}
+
+// Installed returns the version of the command: what is known, or what the command says. The error wraps engine.ErrUnavailable.
+func (e *Engine) Installed(ctx context.Context) (string, error) {
+	now, err := e.identity()
+	if err != nil {
+		return "", err
+	}
+	if known, current := e.recall(now); current {
+		return known.Version, nil
+	}
+	return e.Version(ctx)
+}
+
+// identity returns what tells one program from another.
+func (e *Engine) identity() (Known, error) {
+	file := followed(e.Command)
+	info, err := os.Stat(file)
+	if err != nil {
+		return Known{}, fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, store.Cause(err))
+	}
+	return Known{Path: e.Command, File: file, Size: info.Size(), Modified: info.ModTime().UTC(), Canaries: canaries}, nil
+}
+
+// recall returns what is known of a program, and reports whether that is still current.
+func (e *Engine) recall(now Known) (known Known, current bool) {
+	known, _, err := store.PeekJSON[Known](e.Home.ClaudeContract())
+	if err != nil { // it is a cache
+		return known, false
+	}
+	same := known.Path == now.Path && known.File == now.File && known.Size == now.Size && known.Modified.Equal(now.Modified) &&
+		known.Canaries == now.Canaries
+	return known, same && (known.Fault == "" || e.Now().Sub(known.Checked).Abs() < recheck)
+}
+
+// alone waits for other processes that check the command.
+func (e *Engine) alone(ctx context.Context) (unlock func(), err error) {
+	held, err := e.Locks.Wait(ctx, e.Home.Lock("claude"))
+	if err != nil {
+		return nil, err
+	}
+	return held.Release, nil
+}
+
+// examine finds out about a program, and keeps it.
+func (e *Engine) examine(ctx context.Context, now Known) (known Known, err error) {
+	known = now
+	if known.Version, err = e.Version(ctx); err != nil {
+		return known, err
+	}
+	help, err := e.question(ctx, "--help")
+	if err != nil {
+		return known, fmt.Errorf("%w: %s --help: %w", engine.ErrUnavailable, e.Command, err)
+	}
+	words := strings.Fields(string(help.Out))
+	for _, flag := range optional() {
+		if slices.Contains(words, flag) {
+			known.Flags = append(known.Flags, flag)
+		}
+	}
+	fault, err := e.canary(ctx, known)
+	if err != nil {
+		return known, fmt.Errorf("%w: claude %s could not be checked after it changed: %w", engine.ErrUnavailable, known.Version, err)
+	}
+	known.Fault, known.Checked = fault, e.Now().UTC()
+	_ = store.WriteJSON(e.Home.ClaudeContract(), known, store.Buffered) // what could not be kept is found out again
+	return known, nil
+}

@@ -1,0 +1,150 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/ollim/ollim/internal/state/model"
+)
+
+// service is a model's API for the canary, on the loopback interface. Its model asks for the canary's tools at the beginning of each turn,
+// and ends the turn when it has their results.
+type service struct {
+	listener net.Listener
+	server   *http.Server
+
+	mu     sync.Mutex
+	look   func() []string // where the command accepts connections
+	turn   int
+	served map[int][]asked // the requests of each turn
+}
+
+// asked is a request of the command, as far as the canary looks at it.
+type asked struct {
+	Model    string          `json:"model"`
+	System   json.RawMessage `json:"system"`
+	Messages []struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"messages"`
+	Tools []struct {
+		Name string `json:"name"`
+	} `json:"tools"`
+
+	raw       []byte
+	listening []string
+}
+
+func (q asked) tools() (names []string) {
+	for _, tool := range q.Tools {
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// canaryTools are the command's own tools that the canary offers, and uses, sorted.
+func canaryTools() []string { return []string{"Bash", "Read"} }
+
+// canaryUsage is what each answer of the service counts.
+func canaryUsage() model.Tokens {
+	return model.Tokens{In: 1000, Out: 100, CacheRead: 2000, CacheWrite: 300}
+}
+
+func newService() (*service, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &service{listener: listener, served: map[int][]asked{}}
+	s.server = &http.Server{Handler: http.HandlerFunc(s.serve)}
+	go func() { _ = s.server.Serve(listener) }() // it ends with close
+	return s, nil
+}
+
+func (s *service) url() string { return "http://" + s.listener.Addr().String() }
+
+func (s *service) close() { _ = s.server.Close() }
+
+// begin begins a turn.
+func (s *service) begin(turn int, look func() []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn, s.look = turn, look
+}
+
+// asked returns the requests of a turn.
+func (s *service) asked(turn int) []asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.served[turn])
+}
+
+// fault returns what is wrong with a turn, which has ended with an error or without; "" if nothing.
+func (s *service) fault(turn int, err error) string { return judge(turn, s.asked(turn), err == nil) }
+
+func (s *service) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || r.URL.Path != "/v1/messages" {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	var q asked
+	raw, err := io.ReadAll(io.LimitReader(r.Body, maxLine))
+	if err = errors.Join(err, json.Unmarshal(raw, &q)); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	q.raw = raw
+	s.mu.Lock()
+	q.listening = s.look()
+	s.served[s.turn] = append(s.served[s.turn], q)
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	reply(w, q)
+}
+
+// reply streams an answer: text after the results of tools, else uses of the tools.
+func reply(w io.Writer, q asked) {
+	u := canaryUsage()
+	input := object{"input_tokens": u.In, "cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite, "output_tokens": 1}
+	send := func(kind string, more object) {
+		more["type"] = kind
+		data, _ := json.Marshal(more) // it has texts and numbers only
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
+	}
+	send("message_start", object{"message": object{
+		"id": newUUID(), "type": "message", "role": "assistant", "model": q.Model, "content": []object{}, "stop_reason": nil, "stop_sequence": nil, "usage": input,
+	}})
+	stop := "end_turn"
+	if q.answered() {
+		send("content_block_start", object{"index": 0, "content_block": object{"type": "text", "text": ""}})
+		send("content_block_delta", object{"index": 0, "delta": object{"type": "text_delta", "text": "done"}})
+		send("content_block_stop", object{"index": 0})
+	} else {
+		stop = "tool_use"
+		for i, tool := range canaryTools() {
+			input := map[string]string{"Bash": `{"command":"cat ` + canaryFile + `"}`, "Read": `{"file_path":"` + canaryFile + `"}`}[tool]
+			send("content_block_start", object{"index": i, "content_block": object{"type": "tool_use", "id": "toolu_" + newUUID(), "name": tool, "input": object{}}})
+			send("content_block_delta", object{"index": i, "delta": object{"type": "input_json_delta", "partial_json": input}})
+			send("content_block_stop", object{"index": i})
+		}
+	}
+	send("message_delta", object{"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": u.Out}})
+	send("message_stop", object{})
+}
+
+// answered reports whether the last thing that the model is told is the result of a tool.
+func (q asked) answered() bool {
+	for _, m := range slices.Backward(q.Messages) {
+		if m.Role == "user" {
+			return slices.ContainsFunc(blocksOf(m.Content), func(b block) bool { return b.Type == "tool_result" })
+		}
+	}
+	return false
+}
