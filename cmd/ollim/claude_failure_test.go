@@ -129,7 +129,7 @@ func failures() []failure {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c.ok("config", "set", "claude-code.command", path)
+			c.useClaude(path)
 		}},
 		{name: "not logged in", status: 69, ci: true, said: "Not logged in", set: with("ANTHROPIC_API_KEY", "")},
 		{name: "401", status: 69, said: "401", requests: 1, ci: true, set: answer(anthropicapi.Reply{Status: 401})},
@@ -138,12 +138,12 @@ func failures() []failure {
 		{name: "404", status: 1, said: "model", ci: true, set: answer(anthropicapi.Reply{Status: 404, Message: "model: claude-x"})},
 		{name: "429 for ever", status: 124, ci: true, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Status: 429})},
 		{name: "529 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Status: 529})},
-		{name: "network refused", status: 69, said: "(?i)unable to connect", ci: true, set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
+		{name: "network refused", status: 69, said: "(?i)unable to connect|connection refused", ci: true, set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
 		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Text: "never", Fault: testkit.Silent, After: 1})},
 		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Mute})},
 		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Endless, StreamDelay: 20 * time.Millisecond})},
 		{name: "portal", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Fault: testkit.WrongContentType})},
-		{name: "always cut", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Cut, After: 4})},
+		{name: "always cut", status: 69, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Cut, After: 4})},
 		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Malformed, After: 4})},
 		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
 			c.wrap(swap("servers", `sed 's/"serve"/"swerve"/'`))
@@ -249,7 +249,7 @@ func TestSessionFailures(t *testing.T) {
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	c.environ(map[string]string{"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"})
-	c.complains(69, "(?i)unable to connect", "fire", "daily")
+	c.complains(69, "(?i)unable to connect|connection refused", "fire", "daily")
 	begun := c.stored()
 	c.environ(map[string]string{"ANTHROPIC_BASE_URL": api.URL()})
 	c.ok("fire", "daily")

@@ -49,7 +49,7 @@ func TestPersistentRoutineOnClaude(t *testing.T) {
 	if id := c.stored(); id != "" {
 		t.Fatalf("session %q of a process that never began one", id)
 	}
-	c.ok("config", "set", "claude-code.command", claude)
+	c.useClaude(claude)
 	api.Reply(anthropicapi.Reply{Text: "Oil stands at 71."})
 	c.ok("fire", "daily-market")
 	if id := strings.TrimSpace(c.ok("session", "id", "routine:daily")); id == "" || id != c.stored() {

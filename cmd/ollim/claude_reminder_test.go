@@ -49,7 +49,7 @@ func TestChainOnClaude(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(q.LastUserText(), "\n[reminder-bg:"+id+"]") || !strings.Contains(q.LastUserText(), "CHAIN: This is check 1 of 2.") {
+	if !begins(q, "[reminder-bg:"+id+"]") || !strings.Contains(q.LastUserText(), "CHAIN: This is check 1 of 2.") {
 		t.Errorf("told %q", q.LastUserText())
 	}
 	waiting, firing := c.reminderFiles()
@@ -123,7 +123,7 @@ func TestRemindersOnClaude(t *testing.T) {
 	if want := (combination{"always", true, true}).tools(); offered(requests[0]) != want {
 		t.Errorf("shown:\n%s\nwant:\n%s", offered(requests[0]), want)
 	}
-	if got := requests[0].LastUserText(); !strings.Contains(got, "\n[reminder-bg:"+alone+"]") || strings.Contains(got, "CHAIN") {
+	if got := requests[0].LastUserText(); !begins(requests[0], "[reminder-bg:"+alone+"]") || strings.Contains(got, "CHAIN") {
 		t.Errorf("told %q", got)
 	}
 	if got := c.ok("updates", "pop"); !strings.Contains(got, "\tthe build is green\n") {

@@ -2,24 +2,70 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // withClaude is ollim with the real claude command as its engine, over an API server of the test.
 func withClaude(t testing.TB) (*command, *anthropicapi.Server) {
 	t.Helper()
-	claude := anthropicapi.Claude(t)
 	api := anthropicapi.New(t)
 	c := newCommand(t)
 	c.ok(append([]string{"config", "set", "env"}, anthropicapi.ClaudeEnv(t, api)...)...)
-	c.ok("config", "set", "claude-code.command", claude)
 	c.ok("config", "set", "engine", "claude-code")
+	c.useClaude(anthropicapi.Claude(t))
 	return c, api
+}
+
+// examined is what the first test has found out about the real claude command, which is the same for all.
+var examined struct {
+	sync.Once
+	known claudecode.Known
+	err   error
+}
+
+// useClaude sets the claude command: the real one, or one in its place. It spares the test the trial that a new command is given.
+func (c *command) useClaude(path string) {
+	c.t.Helper()
+	c.ok("config", "set", "claude-code.command", path)
+	examined.Do(func() {
+		real := anthropicapi.Claude(c.t)
+		examined.err = c.cmd("config", "set", "claude-code.command", real).Run()
+		_ = c.cmd("doctor").Run() // which may find other things wrong
+		text, err := os.ReadFile(filepath.Join(c.data, "state/cache/claude.json"))
+		examined.err = errors.Join(examined.err, err, json.Unmarshal(text, &examined.known), c.cmd("config", "set", "claude-code.command", path).Run())
+	})
+	if examined.err != nil {
+		c.t.Fatal(examined.err)
+	}
+	c.knowClaude(path, examined.known)
+}
+
+// knowClaude writes what is known of a claude command.
+func (c *command) knowClaude(path string, known claudecode.Known) {
+	c.t.Helper()
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	known.Path, known.File, known.Size, known.Modified = path, file, info.Size(), info.ModTime().UTC()
+	cache := filepath.Join(c.data, "state/cache/claude.json")
+	text, err := json.Marshal(known)
+	if err = errors.Join(err, os.MkdirAll(filepath.Dir(cache), 0o700), os.WriteFile(cache, text, 0o600)); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // kept lists what the claude command keeps under a name, in the directories of sealed processes and in the one of others.
@@ -33,6 +79,11 @@ func (c *command) kept(name string) (list []string) {
 		list = append(list, found...)
 	}
 	return list
+}
+
+// begins reports whether the last message begins with a text, after the reminders that the claude command may add.
+func begins(q anthropicapi.Request, text string) bool {
+	return strings.Contains("\n"+q.LastUserText(), "\n"+text)
 }
 
 func (c *command) fails(want int, args ...string) string {

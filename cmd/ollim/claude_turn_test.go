@@ -24,7 +24,7 @@ func speaksAlone(t *testing.T, r anthropicapi.Request, begins string) {
 	for _, m := range slices.Backward(r.Messages) {
 		var texts []string
 		for _, b := range m.Content {
-			if !strings.HasPrefix(b.Text, "<system-reminder>") {
+			if !strings.HasPrefix(b.Text, "<system-reminder>") && b.Type != "tool_result" { // 2.1.330 does not close a turn that failed after a tool
 				texts = append(texts, b.Text)
 			}
 		}
@@ -32,7 +32,7 @@ func speaksAlone(t *testing.T, r anthropicapi.Request, begins string) {
 			continue
 		}
 		if m.Role != "user" || len(texts) != 1 {
-			t.Errorf("the last prompt stands in %q", texts)
+			t.Errorf("the last prompt stands in %q of %+v", texts, m)
 		}
 		return
 	}
@@ -144,6 +144,6 @@ func TestCompactAfterAFailedTurnOnClaude(t *testing.T) {
 	c.fails(1, "chat", "Send the invoice to Bob")
 	c.ok("chat", "and now?")
 	if r := lastRequest(t, api); r.Has("invoice") || !r.Has("keep all") {
-		t.Error("the session does not go on from its summary alone")
+		t.Errorf("the session does not go on from its summary alone: %s", r.Raw)
 	}
 }

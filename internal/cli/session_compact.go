@@ -94,16 +94,17 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell(), Observe: runner.Observer{Event: d.progress.hear}}
 		return h.Runner(d.atShell()).CompactTranscript(ctx, known, instructions, o)
 	}
-	if name == "" && c.Name.Routine != "" {
+	o := runner.Options{Engine: name, Owner: d.atShell(), Observe: runner.Observer{Event: d.progress.hear}}
+	if c.Name.Routine != "" {
 		files, err := h.Jobs.Load()
 		if err != nil {
 			return runlog.Record{}, err
 		}
-		if j, err := files.Find(c.Name.Routine); err == nil {
-			name = j.Engine
+		if j, err := files.Find(c.Name.Routine); err == nil { // what its fires have in the service's cache is of its model
+			o.Engine, o.Model = cmp.Or(name, j.Engine), j.Model
 		}
 	}
-	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, runner.Options{Engine: name, Owner: d.atShell(), Observe: runner.Observer{Event: d.progress.hear}})
+	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, o)
 }
 
 // wishInRun is the compact_session tool, typed.

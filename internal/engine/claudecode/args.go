@@ -66,7 +66,7 @@ func (e *Engine) newer(r engine.Request, known Known) (args []string) {
 	}
 	if known.has(flagRestricted) {
 		args = append(args, flagRestricted)
-		for _, dir := range r.Scope.Dirs { // else file tools stay in the working directory
+		for _, dir := range slices.Concat(r.Scope.Dirs, []policy.Root{{Dir: r.Scope.Root}}) { // else file tools refuse them, and the root by the name of a link
 			args = append(args, "--add-dir", dir.Dir)
 		}
 	}

@@ -138,14 +138,14 @@ func (t *trial) turn(ctx context.Context, known Known, session engine.Session, s
 		from = anew(id)
 	} else {
 		var err error
-		if from, err = t.resume(id, id, false); err != nil {
+		if from, err = t.resume(known, id, id, false); err != nil {
 			return nil, err
 		}
 	}
 	made := &turn{
 		want: wanted{session: id, settings: inForce(t.run), serverless: true}, cost: t.costs(from.past), sink: func(runlog.Event) error { return nil },
 	}
-	return made, t.work(ctx, r, known, from, input{text: canaryPrompt}, made)
+	return made, t.start(ctx, r, known, from, input{text: canaryPrompt}, made)
 }
 
 // price returns what one turn has cost by the table of models, in USD.

@@ -78,13 +78,17 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if err != nil {
 		return engine.Result{}, err
 	}
+	known, err := e.Contract(ctx)
+	if err != nil {
+		return engine.Result{}, err
+	}
 	id := r.Session.ID
 	if r.Session.Begins() {
 		id = newUUID()
 	}
 	from := anew(id)
 	if r.Session.ID != "" {
-		if from, err = e.resume(r.Session.ID, id, r.Session.Fork); err != nil {
+		if from, err = e.resume(known, r.Session.ID, id, r.Session.Fork); err != nil {
 			return engine.Result{}, err
 		}
 	}
@@ -97,7 +101,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if unkept(r.Session) {
 		defer e.forget(id)
 	}
-	if err := e.start(ctx, r, from, in, t); err != nil {
+	if err := e.start(ctx, r, known, from, in, t); err != nil {
 		if errors.Is(err, engine.ErrNoKey) {
 			err = fmt.Errorf("%w: %s", err, e.Sought)
 		}
@@ -114,8 +118,12 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	if err := own(r.Session.ID); err != nil {
 		return engine.Compaction{}, err
 	}
+	known, err := e.Contract(ctx)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
 	id := newUUID()
-	from, err := e.resume(r.Session.ID, id, false)
+	from, err := e.resume(known, r.Session.ID, id, false)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
@@ -123,7 +131,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID), serverless: true}, cost: e.costs(from.past), compaction: compaction{of: r.Session.ID},
 	}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
-	if err := e.start(ctx, r, from, input{text: prompt}, t); err != nil {
+	if err := e.start(ctx, r, known, from, input{text: prompt}, t); err != nil {
 		e.forget(id)
 		return engine.Compaction{}, err
 	}

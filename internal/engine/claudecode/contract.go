@@ -84,6 +84,14 @@ const (
 
 func optional() []string { return []string{flagSnapshot, flagRestricted, flagPrompts, flagAutoCompact} }
 
+// keepsSummary reports whether the flag --resume-session-at keeps the summary of a compaction when it names an answer that the compaction has
+// kept word for word. Version 2.1.197 loses it.
+func (k Known) keepsSummary() bool {
+	v, _ := numbers(k.Version)
+	least, _ := numbers("2.1.330")
+	return slices.Compare(v, least) >= 0
+}
+
 func (k Known) has(flag string) bool { return slices.Contains(k.Flags, flag) }
 
 // Contract returns what is known of the command, and checks it first if its program has changed. The error wraps engine.ErrUnavailable if

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -30,7 +31,13 @@ type record struct {
 	Summary   bool      `json:"isCompactSummary"`
 	APIError  bool      `json:"isApiErrorMessage"`
 	spent               // of a line of the type cost-state
-	Message   struct {
+
+	Compact struct {
+		Kept struct {
+			UUIDs []string `json:"uuids"`
+		} `json:"preservedMessages"`
+	} `json:"compactMetadata"` // of the line before a summary
+	Message struct {
 		ID         string          `json:"id"`
 		Role       string          `json:"role"`
 		Model      string          `json:"model"`
@@ -71,7 +78,7 @@ func anew(id string) source { return source{args: []string{"--session-id", id}} 
 // resume returns the session's history, and the flags that continue it at the end of a turn, under its id or another one. A branch
 // leaves out the last turn unless it is complete; a continuation leaves out only what the command would join with the next prompt. A
 // session without any answer is begun again.
-func (e *Engine) resume(session, id string, branch bool) (source, error) {
+func (e *Engine) resume(known Known, session, id string, branch bool) (source, error) {
 	h, err := e.history(session)
 	if err != nil {
 		return source{}, err
@@ -91,7 +98,7 @@ func (e *Engine) resume(session, id string, branch bool) (source, error) {
 	if id != session {
 		args = append(args, "--session-id", id, "--fork-session")
 	}
-	if h.end != "" && (branch || h.merges) {
+	if h.end != "" && (branch || h.merges) && (!h.summed || known.keepsSummary()) {
 		args = append(args, "--resume-session-at", h.end)
 	}
 	return source{args, h, id == session}, nil
@@ -101,11 +108,14 @@ func (e *Engine) resume(session, id string, branch bool) (source, error) {
 type step struct {
 	id, parent           string
 	ends, prompt, answer bool
+
+	summed bool // it is from before the last compaction
 }
 
 // history is the state of a session.
 type history struct {
 	end        string // id of the answer that ends the last complete turn; "" if it is not known
+	summed     bool   // that answer is from before the last compaction, which has kept it word for word
 	merges     bool   // the command would join the last prompt with the next
 	unanswered bool   // no prompt has an answer
 	file       string // transcript; "" if there is none
@@ -121,23 +131,31 @@ func (e *Engine) history(id string) (h history, err error) {
 	}
 	h.file = paths[0]
 	records, leaf, summary := map[string]step{}, step{}, false
+	var kept []string // of the last compaction
 	for r, err := range store.Lines[record](paths[0], nil) {
 		if err != nil {
 			return h, err
 		}
 		if r.Summary { // the chain of parents goes past it, but the model reads it
-			clear(records)
+			maps.DeleteFunc(records, func(id string, _ step) bool { return !slices.Contains(kept, id) })
+			for id, at := range records {
+				at.parent, at.summed = "", true
+				records[id] = at
+			}
 			leaf, summary = step{}, true
 			h.tokens = ownTokens + len(r.Message.Content)/engine.Uncounted
 		}
 		if r.Type == "cost-state" {
 			h.spent = r.spent
 		}
+		if len(r.Compact.Kept.UUIDs) > 0 {
+			kept = r.Compact.Kept.UUIDs
+		}
 		if r.UUID == "" || r.Sidechain {
 			continue
 		}
 		answer := r.Type == "assistant" && !r.APIError && r.Message.Model != synthetic
-		at := step{r.UUID, r.Parent, r.ends(), r.isPrompt(), answer}
+		at := step{r.UUID, r.Parent, r.ends(), r.isPrompt(), answer, false}
 		records[r.UUID] = at
 		if n := r.Message.Usage.tokens(); n > 0 {
 			h.tokens = n
@@ -157,7 +175,7 @@ func (e *Engine) history(id string) (h history, err error) {
 		begun = begun || open && at.answer
 		open = open && !at.prompt
 		if !open && at.ends {
-			h.end, h.merges = at.id, !begun
+			h.end, h.merges, h.summed = at.id, !begun, at.summed
 			return h, nil
 		}
 	}

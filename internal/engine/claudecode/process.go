@@ -17,17 +17,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// start makes sure that the command keeps what ollim relies on, and lets it work.
-func (e *Engine) start(ctx context.Context, r engine.Request, from source, in input, t *turn) error {
-	known, err := e.Contract(ctx)
-	if err != nil {
-		return err
-	}
-	return e.work(ctx, r, known, from, in, t)
-}
-
-// work runs the command with one input and lets t read its events to the end.
-func (e *Engine) work(ctx context.Context, r engine.Request, known Known, from source, in input, t *turn) (err error) {
+// start runs the command with one input and lets t read its events to the end.
+func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from source, in input, t *turn) (err error) {
 	if err := e.exposed(r); err != nil {
 		return err
 	}

@@ -31,9 +31,9 @@ func (r *refusals) keep(q Request, with Reply) {
 	}
 }
 
-// conversation is what the user and the model have said.
+// conversation is what the user and the model have said in one session of claude.
 func conversation(q Request) string {
-	var messages []Message
+	messages := []Message{{Role: q.Header.Get("X-Claude-Code-Session-Id")}}
 	for _, m := range q.Messages {
 		if m.Role != "system" {
 			messages = append(messages, m)
