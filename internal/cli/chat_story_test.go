@@ -125,6 +125,27 @@ func TestWithdrawnMessage(t *testing.T) {
 	}
 }
 
+// TestStoppedByOwner: a turn that its owner stops with Ctrl-C is not among the failures of the status; one that SIGTERM ends is.
+func TestStoppedByOwner(t *testing.T) {
+	t.Parallel()
+	for by, failed := range map[syscall.Signal]int{syscall.SIGINT: 0, syscall.SIGTERM: 1} {
+		w, asked, hold := slow(t)
+		turn := w.chat("one")
+		<-asked
+		turn.cancel(signalled(by))
+		if r := <-turn.ended; r.status != 128+int(by) {
+			t.Errorf("%v: %+v", by, r)
+		}
+		close(hold)
+		if s := w.status(); len(s.Failed) != failed {
+			t.Errorf("%v: failed %+v", by, s.Failed)
+		}
+		if last := w.last(); last["outcome"] != "interrupted" || failed == 0 && last["error"] != "stopped by you" {
+			t.Errorf("%v: %v, %v", by, last["outcome"], last["error"])
+		}
+	}
+}
+
 // TestSenderEndsBeforeItsTurn: a message whose sender was ended by SIGTERM is answered by the next one, first, and its answer is
 // delivered.
 func TestSenderEndsBeforeItsTurn(t *testing.T) {

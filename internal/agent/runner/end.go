@@ -21,6 +21,8 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 		cause = nil
 	case outcome == runlog.Timeout:
 		reason = fmt.Sprintf("stopped after %s", job.FormatDuration(w.spec.Limits.Time))
+	case outcome == runlog.Interrupted && w.run.Withdrawn:
+		reason = "stopped by you"
 	case outcome == runlog.Interrupted:
 		reason = cmp.Or(w.Runs.StopReason(w.run.ID), "stopped by a signal")
 	case cause != nil:

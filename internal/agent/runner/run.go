@@ -43,6 +43,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	}
 	defer w.release()
 	cause := w.carryOut(ctx)
+	w.run.Withdrawn = w.spec.Policy.Owner && errors.Is(context.Cause(ctx), ErrWithdrawn)
 	ctx = context.WithoutCancel(ctx) // a run that was stopped still comes to its end
 	later, cause := w.unspent(cause)
 	if later != nil {

@@ -73,7 +73,7 @@ func (s *Status) runs(h app.Home, days int) error {
 
 // failed reports whether a run ended as its owner would not have it.
 func failed(r runlog.Record) bool {
-	return !slices.Contains([]runlog.Outcome{"", runlog.OK, runlog.Gated, runlog.Waiting}, r.Outcome)
+	return !r.Withdrawn && !slices.Contains([]runlog.Outcome{"", runlog.OK, runlog.Gated, runlog.Waiting}, r.Outcome)
 }
 
 func sum(weeks map[string]*week, r runlog.Record) {

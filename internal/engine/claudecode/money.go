@@ -66,8 +66,12 @@ func (s spent) less(before spent) (rest spent, contained bool) {
 	return rest, contained
 }
 
-// ownTokens is an upper bound of the tokens of the command's own instructions and tools.
-const ownTokens = 40_000
+// ownTokens is an upper bound of the tokens of instructions and tools: those of the command in the main conversation have up to 25 kB
+// (2.1.197 and 2.1.330), ours 15 kB, at engine.Uncounted bytes to a token.
+const ownTokens = 20_000
+
+// tokensPerSecond is an upper bound of how fast a model answers.
+const tokensPerSecond = 100
 
 // usage is what one answer used. In the events it is provisional: if an answer is longer than its usage says, its length counts.
 type usage struct {
@@ -96,6 +100,8 @@ type costs struct {
 	read     int                // tokens, by all answers
 	heard    map[string]*heard  // by model, of those with a price
 	since    int                // answers since the last request in the record
+	by       string             // whose request is open, as in talks
+	asked    time.Time          // when it was sent; zero: none was
 
 	past spent // of the session before this process, then before the next result
 }
@@ -262,10 +268,21 @@ func (t *turn) open(asked bool, by string) error {
 
 // request returns the event of the open request.
 func (c *costs) request(by string) runlog.Event {
-	c.since = 0
+	c.since, c.asked, c.by = 0, c.now(), by
+	return c.open(c.each)
+}
+
+// cut returns the event of the open request when the owner stops it: its answer is as long as the time since allows.
+func (c *costs) cut() runlog.Event {
+	return c.open(min(c.each, int(c.now().Sub(c.asked).Seconds()*tokensPerSecond)))
+}
+
+// open returns the event of the open request, with an answer of so many tokens.
+func (c *costs) open(answer int) runlog.Event {
 	if !c.model.Priced {
 		return runlog.Event{Type: runlog.Request, Most: c.likely}
 	}
+	by := c.by
 	t, known := c.talks[by]
 	if !known {
 		t.tokens = ownTokens
@@ -275,6 +292,6 @@ func (c *costs) request(by string) runlog.Event {
 		cached = min(t.cached, tokens)
 	}
 	asked, _ := c.model.Cost(model.Tokens{In: tokens})
-	answered, _ := c.model.Cost(model.Tokens{In: tokens, Out: c.each})
+	answered, _ := c.model.Cost(model.Tokens{In: tokens, Out: answer})
 	return runlog.Event{Type: runlog.Request, Reported: c.reported, Most: c.model.Question(tokens, cached) + answered - asked}
 }

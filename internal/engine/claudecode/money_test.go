@@ -1,13 +1,18 @@
 package claudecode
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // requests are what a stream of events tells of requests, in a session of a model.
@@ -173,5 +178,29 @@ func TestDoubt(t *testing.T) {
 		if last := events[len(events)-1]; math.Abs(last.ByTable-c.want) > 1e-9 {
 			t.Errorf("%s: %v by the table, want %v", name, last.ByTable, c.want)
 		}
+	}
+}
+
+// TestStopped: a turn that the owner stops while the model thinks is booked at its request and the time since, not at the longest answer.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hold := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	w.stop = ctx
+	w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
+		time.AfterFunc(100*time.Millisecond, cancel)
+		return anthropicapi.Reply{Hold: hold}
+	})
+	defer close(hold)
+	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Model: engine.Model{Name: "opus"}}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	last := w.events[len(w.events)-1]
+	opus := model.Known().Resolve("opus")
+	input, _ := opus.Cost(model.Tokens{CacheWrite: ownTokens + 100})
+	answer, _ := opus.Cost(model.Tokens{Out: engine.UsualAnswer / 2})
+	if last.Type != runlog.Request || last.Most <= 0 || last.Most > input+answer {
+		t.Errorf("booked %+v, want at most %.3f USD for the request, and little more", last, input)
 	}
 }

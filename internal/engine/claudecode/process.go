@@ -83,7 +83,7 @@ func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io
 	<-stopped
 	readErr := errors.Join(in.Close(), <-read)
 	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), t.fatal)
+		return errors.Join(ctx.Err(), t.fatal, t.cutShort())
 	}
 	if t.fatal != nil || readErr != nil {
 		return errors.Join(t.fatal, readErr)

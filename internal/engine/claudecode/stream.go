@@ -30,6 +30,7 @@ type turn struct {
 	outage     outage
 	compaction compaction
 	ended      ended
+	counted    bool  // the command has reported what the process used
 	fatal      error // why we stopped the process
 }
 
@@ -363,6 +364,7 @@ func (t *turn) end(e event) error {
 	if t.result.Session != "" && e.Subtype == "error_during_execution" && added.input() == 0 {
 		return nil // stopped before the end of an answer, whose cost the command does not report: the request stays open
 	}
+	t.counted = true
 	var all runlog.Usage
 	models := map[string]runlog.ModelUsage{}
 	for name, m := range added.Models {
@@ -379,6 +381,14 @@ func (t *turn) end(e event) error {
 		Type: runlog.UsageEvent, Usage: &all, Cost: added.Cost, ByTable: t.cost.doubt(added), Models: models, Stop: stop, Count: e.Turns,
 		APIMillis: e.API, Context: t.length, Window: t.window(e.Models[t.model].Window),
 	})
+}
+
+// cutShort records what a request that was stopped can have cost, unless the command has said.
+func (t *turn) cutShort() error {
+	if t.counted || t.cost.asked.IsZero() {
+		return nil
+	}
+	return t.sink(t.cost.cut())
 }
 
 // window returns how much of the model's window is used, of what the command says that it has.

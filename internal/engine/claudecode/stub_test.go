@@ -161,6 +161,7 @@ type world struct {
 	root   string
 	events []runlog.Event
 	asked  int
+	stop   context.Context // stops the turn; nil: nobody does
 }
 
 // patience is how long a turn may go on without an event. A machine that is busy takes several seconds to start the command.
@@ -302,6 +303,9 @@ func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	defer cancel(nil)
 	silence := time.AfterFunc(patience, func() { cancel(errors.New("nothing has happened for " + patience.String())) })
 	defer silence.Stop()
+	if w.stop != nil {
+		defer context.AfterFunc(w.stop, func() { cancel(context.Canceled) })()
+	}
 	w.events = nil
 	return w.engine.Run(ctx, r, stubTools{w: w}, func(e runlog.Event) error {
 		silence.Reset(patience)

@@ -50,11 +50,12 @@ type Record struct {
 	EngineVersion string `json:"engine_version,omitempty"` // of the engine's program
 	Effort        string `json:"effort,omitempty"`         // how much the model was asked to think, in the engine's words
 
-	Started  time.Time  `json:"started"`
-	Finished *time.Time `json:"finished,omitempty"`
-	Outcome  Outcome    `json:"outcome,omitempty"` // "" while it runs
-	Error    string     `json:"error,omitempty"`
-	Verify   string     `json:"verify,omitempty"` // verifyOK or verifyFailed; "" if the run was not verified
+	Started   time.Time  `json:"started"`
+	Finished  *time.Time `json:"finished,omitempty"`
+	Outcome   Outcome    `json:"outcome,omitempty"` // "" while it runs
+	Error     string     `json:"error,omitempty"`
+	Withdrawn bool       `json:"withdrawn,omitempty"` // the owner, who started it at a terminal, stopped it there
+	Verify    string     `json:"verify,omitempty"`    // verifyOK or verifyFailed; "" if the run was not verified
 
 	PID      int    `json:"pid"`
 	PIDStart uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
