@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -251,5 +252,38 @@ func TestUnreadableApprovals(t *testing.T) {
 	}
 	if !strings.Contains(r.errOut, "approvals.json") {
 		t.Errorf("stderr: %s", r.errOut)
+	}
+}
+
+// A file that takes the id of another job disables only itself: the owner's job keeps its id, its approval and its name.
+func TestNewcomerTakesNoID(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{"approved": {"--allowed-tools", "WebSearch"}, "plain": nil} {
+		w := newWorld(t)
+		w.script("turns:\n  - - text: done\n")
+		w.must(append([]string{"routine", "add", "diary", "--id", "news", "--cron", "0 9 * * *", "--background", "--isolated"}, append(flags, "Look.")...)...)
+		early, late := w.now.Add(-time.Hour), w.now
+		if len(flags) > 0 { // what the owner approved counts more than the age
+			early, late = late, early
+		}
+		w.write("routines/news.md", "---\nid: news\ncron: 0 9 * * *\n---\nAnother.\n")
+		for file, at := range map[string]time.Time{"diary": early, "news": late} {
+			if err := os.Chtimes(filepath.Join(w.dir, "routines", file+".md"), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, word := range []string{"news", "diary"} {
+			r := w.run("fire", word)
+			if r.status != 0 || w.last()["name"] != "diary" || w.last()["outcome"] != "ok" {
+				t.Errorf("%s: fire %s: %+v, %v", name, word, r, w.last()["name"])
+			}
+			w.pass(time.Hour)
+		}
+		if r := w.run("fire", "routines/news.md"); r.status != int(statusData) || !strings.Contains(r.errOut, `"news" is used twice: routines/diary.md keeps it`) {
+			t.Errorf("%s: the newcomer: %+v", name, r)
+		}
+		if r := w.run("check"); r.status != int(statusData) || strings.Count(r.out, "is used twice") != 1 {
+			t.Errorf("%s: check: %+v", name, r)
+		}
 	}
 }

@@ -47,7 +47,9 @@ func runCheck(ctx context.Context, d *deps, files []string) error {
 	if err != nil && !as[*app.ConfigFault](err) { // which is reported already
 		return err
 	}
-	jobs, err := job.Library{Home: h.Dir, Zone: c.zone}.Load()
+	library := h.Jobs
+	library.Zone = c.zone
+	jobs, err := library.Load()
 	if err != nil {
 		return err
 	}

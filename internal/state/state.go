@@ -51,7 +51,7 @@ type Stores struct {
 // Of returns the stores of a data directory without what some of them take from elsewhere. It touches no file.
 func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 	objects := object.Box{Home: dir, Disk: disk}
-	return &Stores{
+	s := &Stores{
 		Approvals:  approval.Book{Home: dir, Disk: disk, Zone: zone},
 		Budget:     budget.Book{Home: dir, Disk: disk, Zone: zone},
 		Changes:    changed.Book{Home: dir, Disk: disk},
@@ -71,4 +71,6 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 		Spend:      spend.Book{Home: dir, Disk: disk, Zone: zone},
 		Updates:    update.Box{Home: dir, Disk: disk, Zone: zone},
 	}
+	s.Jobs.Approved = func(j job.Job) bool { return s.Approvals.Holds(j) }
+	return s
 }

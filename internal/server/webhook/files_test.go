@@ -46,7 +46,7 @@ func TestFilesChange(t *testing.T) {
 	}
 }
 
-// TestSameIDElsewhere: a webhook whose id another file had as well is found again after that file has changed.
+// TestSameIDElsewhere: a webhook whose id an older file keeps is found when that file is gone.
 func TestSameIDElsewhere(t *testing.T) {
 	now := time.Now()
 	w := &site{T: t, book: inbox.Book{Home: paths.Dir(t.TempDir())}}
@@ -59,9 +59,12 @@ func TestSameIDElsewhere(t *testing.T) {
 	if err := store.Replace(other, []byte("---\nid: a\ncron: 0 9 * * *\n---\nGo.\n")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chtimes(other, now.Add(-time.Hour), now.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	now = now.Add(time.Hour) // so that the files are not read each time
 	if _, err := files.find("a"); err == nil {
-		t.Error("an id of two files was found")
+		t.Error("an id that another file keeps was found")
 	}
 	if err := os.Remove(other); err != nil {
 		t.Fatal(err)

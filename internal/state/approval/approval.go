@@ -82,6 +82,16 @@ func (b Book) Waits(j job.Job) (bool, error) {
 	return err == nil && !approved, err
 }
 
+// Holds reports whether a job asks for more than every job may, and the owner approved that.
+func (b Book) Holds(j job.Job) bool {
+	s, widened, err := b.Of(j)
+	if err != nil || !widened {
+		return false
+	}
+	approved, err := b.Approved(s)
+	return err == nil && approved
+}
+
 // Last returns the last approval under a key, whether or not it still holds.
 func (b Book) Last(key string) (last Approval, known bool, err error) {
 	p, err := b.read()

@@ -34,6 +34,7 @@ func fixtureOf(t *testing.T, files map[string]string) paths.Dir {
 			t.Fatal(err)
 		}
 	}
+	sameAge(t, dir)
 	return dir
 }
 

@@ -29,6 +29,9 @@ const maxFile = 1 << 20
 type Library struct {
 	Home paths.Dir
 	Zone *time.Location // the configured one, in which times without an offset are read
+
+	// Approved reports whether the owner approved a job as it is; nil: none is approved. It decides who keeps an id that is used twice.
+	Approved func(Job) bool
 }
 
 // Set is the jobs as they were read at one moment.
@@ -37,7 +40,7 @@ type Set struct {
 	Faults yamldoc.Faults // what is wrong with the others, by path
 
 	from  Library
-	twins map[string]yamldoc.Faults // by the id that they share
+	twins []twin
 }
 
 func (l Library) folder(kind Kind) string {
@@ -53,7 +56,7 @@ func (l Library) folder(kind Kind) string {
 // Load reads every job file, also the reminders whose run has begun. A bad file is among the faults and affects no other; only
 // a directory that cannot be listed is an error.
 func (l Library) Load() (Set, error) {
-	s := Set{from: l, twins: map[string]yamldoc.Faults{}}
+	s := Set{from: l}
 	err := errors.Join(
 		s.load(l, Reminder, l.folder(Reminder)), s.load(l, Routine, l.folder(Routine)), s.load(l, Webhook, l.folder(Webhook)),
 		s.load(l, Reminder, l.Home.Firing()))
@@ -157,44 +160,89 @@ func (l Library) relative(path string) string {
 	return path
 }
 
-// refuseTwins turns jobs that share an id into faults: which of them a lock, a session or a slot belongs to could not be
-// told. Capitals do not tell ids apart, because on some file systems they do not tell names apart.
+// refuseTwins leaves an id that is used twice to one job, and turns the others into faults. Capitals do not tell ids apart, because on
+// some file systems they do not tell names apart.
 //
 // A reminder that was claimed while we read is there twice, too: before and after it was moved.
 func (s *Set) refuseTwins() {
-	byID := s.byID()
-	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return len(byID[strings.ToLower(j.ID)]) > 1 && gone(j.Path) })
-	byID = s.byID()
+	shared := s.shared()
+	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return len(shared[strings.ToLower(j.ID)]) > 0 && gone(j.Path) })
+	shared = s.shared()
+	keepers := map[string]string{}
+	for id, twins := range shared {
+		keepers[id] = s.from.keeper(twins)
+	}
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
-		twins := byID[strings.ToLower(j.ID)]
-		if len(twins) == 1 {
+		id := strings.ToLower(j.ID)
+		twins, keeper := shared[id], keepers[id]
+		if len(twins) == 0 || j.Path == keeper {
 			return false
 		}
-		other := twins[0]
-		if other.Path == j.Path {
-			other = twins[1]
-		}
-		reason := fmt.Sprintf("%q is used twice, also in %s", j.ID, s.from.relative(other.Path))
-		if other.ID != j.ID {
-			reason = fmt.Sprintf("%q differs from %q in %s only in case", j.ID, other.ID, s.from.relative(other.Path))
-		}
-		fault := j.page.Doc.Fault("id", reason)
+		other := twins[slices.IndexFunc(twins, func(t Job) bool { return t.Path != j.Path && (keeper == "" || t.Path == keeper) })]
+		fault := j.page.Doc.Fault("id", s.from.usedTwice(j, other, keeper != ""))
 		s.Faults = append(s.Faults, fault)
-		s.twins[j.ID] = append(s.twins[j.ID], fault)
+		s.twins = append(s.twins, twin{j.ID, keeper != "", fault})
 		return true
 	})
 	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
 }
 
-type twin struct{ ID, Path string }
+// twin is a job that lacks its id, because another file has it.
+type twin struct {
+	id    string
+	taken bool // the other job keeps the id
+	fault *yamldoc.Fault
+}
 
-func (s *Set) byID() map[string][]twin {
-	twins := make(map[string][]twin, len(s.Jobs))
-	for _, j := range s.Jobs {
-		id := strings.ToLower(j.ID)
-		twins[id] = append(twins[id], twin{j.ID, j.Path})
+// usedTwice says why a job may not have its id. kept says that the other job keeps it.
+func (l Library) usedTwice(j, other Job, kept bool) string {
+	file := l.relative(other.Path)
+	switch {
+	case kept && other.ID == j.ID:
+		return fmt.Sprintf("%q is used twice: %s keeps it", j.ID, file)
+	case kept:
+		return fmt.Sprintf("%q differs only in case from %q, which %s keeps", j.ID, other.ID, file)
+	case other.ID == j.ID:
+		return fmt.Sprintf("%q is used twice, also in %s", j.ID, file)
 	}
-	return twins
+	return fmt.Sprintf("%q differs from %q in %s only in case", j.ID, other.ID, file)
+}
+
+// keeper returns the path of the job that keeps the id which several have: the one that the owner approved, else the older file; "" if
+// neither tells them apart.
+func (l Library) keeper(twins []Job) (path string) {
+	if l.Approved != nil {
+		if approved := slices.DeleteFunc(slices.Clone(twins), func(j Job) bool { return !l.Approved(j) }); len(approved) > 0 {
+			twins = approved
+		}
+	}
+	var oldest time.Time
+	for _, j := range twins {
+		info, err := os.Stat(j.Path)
+		switch {
+		case err != nil:
+		case oldest.IsZero() || info.ModTime().Before(oldest):
+			path, oldest = j.Path, info.ModTime()
+		case info.ModTime().Equal(oldest):
+			path = ""
+		}
+	}
+	return path
+}
+
+// shared returns the jobs whose id others have as well, by that id in lower case.
+func (s *Set) shared() map[string][]Job {
+	count := make(map[string]int, len(s.Jobs))
+	for _, j := range s.Jobs {
+		count[strings.ToLower(j.ID)]++
+	}
+	shared := map[string][]Job{}
+	for _, j := range s.Jobs {
+		if id := strings.ToLower(j.ID); count[id] > 1 {
+			shared[id] = append(shared[id], j)
+		}
+	}
+	return shared
 }
 
 // ByID is the job with an id.
@@ -256,16 +304,25 @@ func samePath(dir paths.Dir, typed, path string) bool {
 	return false
 }
 
-// faultsOf are those of the file that name means by its name or path, or of the files whose shared id it is.
+// faultsOf are those of the file that name means by its name or path, or of the files whose shared id it is. A file that would take an
+// id from the job that keeps it does not take it as its name either.
 func (s Set) faultsOf(name string) (faults yamldoc.Faults) {
 	for _, f := range s.Faults {
 		isPath := strings.ContainsRune(name, filepath.Separator)
+		if slices.ContainsFunc(s.twins, func(t twin) bool { return t.fault == f && t.taken && strings.EqualFold(t.id, name) }) {
+			continue
+		}
 		if baseName(f.File) == baseName(name) && (!isPath || samePath(s.from.Home, name, s.from.Home.Path(f.File))) {
 			faults = append(faults, f)
 		}
 	}
-	if len(faults) == 0 {
-		faults = s.twins[name]
+	if len(faults) > 0 {
+		return faults
+	}
+	for _, t := range s.twins {
+		if t.id == name && !t.taken {
+			faults = append(faults, t.fault)
+		}
 	}
 	return faults
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -31,7 +32,27 @@ func shelfOf(t *testing.T, files map[string]string) (Set, paths.Dir) {
 			t.Fatal(err)
 		}
 	}
+	sameAge(t, dir)
 	return load(t, dir), dir
+}
+
+// sameAge makes all job files equally old, so that none keeps an id that others have.
+func sameAge(t *testing.T, dir paths.Dir) {
+	t.Helper()
+	files, _ := filepath.Glob(dir.Path("*", "*.md"))
+	firing, _ := filepath.Glob(dir.Path("state", "firing", "*.md"))
+	for _, file := range append(files, firing...) {
+		age(t, file, 0)
+	}
+}
+
+// age sets the time of a file's last change, so many hours before the others.
+func age(t *testing.T, file string, hours int) {
+	t.Helper()
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC).Add(-time.Duration(hours) * time.Hour)
+	if err := os.Chtimes(file, at, at); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func load(t *testing.T, dir paths.Dir) Set {
@@ -133,6 +154,43 @@ routines/i.md:4: corn: unknown key (did you mean cron?)`
 	}
 	if _, err := s.Find("b"); faults(err) != `routines/b.md:4: id: "same" is used twice, also in routines/a.md` {
 		t.Errorf("Find by name: %v", err)
+	}
+}
+
+// Of several files with one id the one that the owner approved keeps it, else the older one; only the others are faulty.
+func TestTwinsOfAKeeper(t *testing.T) {
+	for name, c := range map[string]struct {
+		approved []string // files
+		hours    map[string]int
+		keeper   string
+	}{
+		"the older":                {nil, map[string]int{"a.md": 1, "b.md": 3, "same.md": 2}, "b.md"},
+		"the approved":             {[]string{"a.md"}, map[string]int{"a.md": 1, "b.md": 3, "same.md": 9}, "a.md"},
+		"the older of two":         {[]string{"a.md", "b.md"}, map[string]int{"a.md": 1, "b.md": 3, "same.md": 9}, "b.md"},
+		"equally old and approved": {[]string{"a.md", "b.md"}, map[string]int{"same.md": 9}, ""},
+	} {
+		_, dir := shelfOf(t, map[string]string{"a.md": good("same"), "b.md": good("SAME"), "same.md": good("same"), "c.md": good("other")})
+		for file, hours := range c.hours {
+			age(t, filepath.Join(dir.Routines(), file), hours)
+		}
+		library := Library{Home: dir, Approved: func(j Job) bool { return slices.Contains(c.approved, filepath.Base(j.Path)) }}
+		s, err := library.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.keeper == "" {
+			if len(s.Jobs) != 1 || len(s.Faults) != 3 {
+				t.Errorf("%s: %q, %v", name, ids(s.Jobs), s.Faults)
+			}
+			continue
+		}
+		if len(s.Jobs) != 2 || len(s.Faults) != 2 || strings.Count(faults(s.Faults), "routines/"+c.keeper+" keeps") != 2 {
+			t.Errorf("%s: %q, %v", name, ids(s.Jobs), s.Faults)
+		}
+		kept := s.Jobs[slices.IndexFunc(s.Jobs, func(j Job) bool { return filepath.Base(j.Path) == c.keeper })]
+		if j, err := s.Find(kept.ID); err != nil || j.Path != kept.Path {
+			t.Errorf("%s: Find(%s): %s, %v", name, kept.ID, j.Path, err)
+		}
 	}
 }
 
