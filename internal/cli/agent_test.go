@@ -18,12 +18,12 @@ import (
 func commandsOfAgents() map[string][]string {
 	return map[string][]string{
 		"all": {
-			"budget", "check", "cost", "events", "fork status", "help", "model list", "reminder list", "reminder show", "routine list", "routine show", "run list", "run log",
-			"run show", "session history", "session id", "session list", "skill list", "skill show", "status", "task add", "task done", "task edit",
-			"task list", "task rm", "update list", "update peek", "version", "webhook list", "webhook show",
+			"budget", "check", "cost", "fork status", "model list", "reminder show", "routine list", "routine show", "session history", "session id", "session list", "skill list", "skill show", "status", "task add", "task done", "task edit",
+			"task list", "task rm", "update list", "update peek", "webhook list", "webhook show",
 		},
 		"own": {
-			"changed", "fork exit", "fork save", "fork start", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "session compact", "update add",
+			"changed", "events", "fork exit", "fork save", "fork start", "help", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "reminder list",
+			"run list", "run log", "run show", "session compact", "update add", "version",
 		},
 		"never": {
 			"answer", "approve", "discord check", "discord sync", "import crontab", "man install", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",

@@ -35,6 +35,7 @@ type deps struct {
 
 	forwarded bool   // the command was sent by a process of a sealed run, which can do less than this process
 	caller    string // the working directory of that process
+	own       bool   // the command is one of that run's own doings: it shows only what belongs to the run and its job
 
 	logFormat      string
 	quiet, verbose bool

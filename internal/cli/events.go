@@ -17,7 +17,7 @@ import (
 func newEvents(d *deps) *cobra.Command {
 	var follow bool
 	var since string
-	cmd := command(agentAll(), "events", "Print what all runs did as one stream of JSON lines",
+	cmd := command(agentOwn(""), "events", "Print what all runs did as one stream of JSON lines",
 		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, since, follow) }))
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "then print new events as they happen, until a signal or until the reader closes the pipe")
 	cmd.Flags().StringVar(&since, "since", "", "how far to look back, such as 1d; 0 prints only what happens from now on (default: everything)")
@@ -33,7 +33,7 @@ func runEvents(ctx context.Context, d *deps, h app.Home, since string, follow bo
 		}
 		from = d.Now().Add(-back)
 	}
-	stream := h.Runs.Stream(from)
+	stream := d.runs(h).Stream(from)
 	for !follow || ctx.Err() == nil { // signals are handled from the first question on
 		for line, err := range stream.Next() {
 			if err != nil && line.Run == "" {

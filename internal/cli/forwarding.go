@@ -57,7 +57,7 @@ func (p probed) Write(data []byte) (int, error) {
 }
 
 // executeForwarded executes a command line that a process of a sealed run has sent. The process may be the agent's engine or anything
-// that the agent has started, and its command may do what an agent's command may do.
+// that the agent has started: its command may do what the engine needs, what a pattern of the run allows, and the run's own doings.
 func (d *deps) executeForwarded(ctx context.Context, run app.Sealed, r forward.Request) (status int) {
 	defer func() {
 		if p := recover(); p != nil { // ends the command, as in a process of its own, and not the run
@@ -88,8 +88,13 @@ func (d *deps) agentsOwn(run app.Sealed, args []string) ([]string, error) {
 	if forEngine(args, run.Servers) {
 		return args, nil
 	}
-	if reason := policy.OllimRefusal(args, commandAccess()); reason != "" {
-		return nil, fmt.Errorf("%w: %s", app.ErrNotAllowed, reason)
+	d.Commands = commandAccess()
+	set, err := d.insideTools()
+	if err != nil {
+		return nil, err
+	}
+	if d.own, err = set.MaySend(args); err != nil {
+		return nil, fmt.Errorf("%w: %w", app.ErrNotAllowed, err)
 	}
 	return args, nil
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func newHelp(d *deps, root *cobra.Command) *cobra.Command {
-	cmd := command(agentAll(), "help [COMMAND | PAGE | all | search WORDS...]",
+	cmd := command(agentOwn(""), "help [COMMAND | PAGE | all | search WORDS...]",
 		"Show help for a command, or a manual page; all lists all commands, search searches the manuals",
 		func(_ *cobra.Command, args []string) error {
 			if file, found := pageOf(args); found {

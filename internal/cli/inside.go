@@ -16,14 +16,18 @@ import (
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // Annotations of commands.
 const (
 	// onlyVerbs marks a command that does nothing itself.
 	onlyVerbs = "group"
-	// agentKey says what an agent may do with the command: all, own (for its own run and job) or never. A command without it is
-	// for no agent. The Bash policy, `ollim help` inside a run and the guard before each command read it.
+	// agentKey says what an agent may do with the command. The Bash policy, `ollim help` inside a run, the guard before each command
+	// and the socket of a sealed run read it.
+	//   - all: what its patterns allow
+	//   - own: the same, and without a pattern, from a sealed program, what belongs to its own run and job
+	//   - never, as a command without it: nothing
 	agentKey = "agent"
 	// toolKey names the agent's tool that the command is when an agent types it.
 	toolKey = "tool"
@@ -38,10 +42,11 @@ const (
 	programs = "programs" // not refused: for the engine's hooks and server, and for programs of the owner such as gates
 )
 
-// agentAll is the annotation of a command that agents may use freely.
+// agentAll is the annotation of a command that agents may use where a pattern allows it.
 func agentAll() map[string]string { return map[string]string{agentKey: "all"} }
 
-// agentOwn is that of a command that agents may use for their own run and job: as the tool of the same purpose, if there is one.
+// agentOwn is that of a command that agents may use for their own run and job, without a pattern: as the tool of the same purpose, if
+// there is one, whose rules hold.
 func agentOwn(tool string) map[string]string {
 	return map[string]string{agentKey: "own", toolKey: tool}
 }
@@ -131,6 +136,18 @@ func (d *deps) useTool(ctx context.Context, h app.Home, tool string, input any) 
 	return "", err
 }
 
+// mayUse refuses a command that is a run's own doing as a tool, if the run may not use the tool.
+func (d *deps) mayUse(tool string) error {
+	if !d.own {
+		return nil
+	}
+	set, err := d.insideTools()
+	if err == nil && !slices.Contains(set.Usable(), tool) {
+		err = fmt.Errorf("%w: this run may not use %s", app.ErrNotAllowed, tool)
+	}
+	return err
+}
+
 // helpInside lists what a run may use: the commands of ollim that its patterns allow, and its tools.
 func helpInside(root *cobra.Command, set *tools.Set) error {
 	var lines []string
@@ -173,6 +190,20 @@ func unusable(cmd *cobra.Command, set *tools.Set) bool {
 	}
 	tool := cmd.Annotations[toolKey]
 	return tool != "" && !slices.Contains(set.Usable(), tool)
+}
+
+// runs returns the records of runs that the command may show: all of them, or those of the run's own job. A run that is no job's, such as
+// a question at a shell or a guest's turn, has only its own record.
+func (d *deps) runs(h app.Home) runlog.Book {
+	book := h.Runs
+	if !d.own {
+		return book
+	}
+	run, err := book.Load(d.RunID())
+	book.Only = func(r runlog.Record) bool {
+		return err == nil && (r.ID == run.ID || r.OfJob() && r.Kind == run.Kind && r.Job == run.Job)
+	}
+	return book
 }
 
 // path returns an absolute path. A command that was forwarded has the working directory of its sender.

@@ -21,9 +21,12 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
+// listReminders is the tool that `reminder list` is when a program of a run uses it without a pattern.
+const listReminders = "list_reminders"
+
 func newReminder(d *deps) *cobra.Command {
 	return group("reminder", "Manage reminders: jobs that run once",
-		newList(d, map[string]string{agentKey: "all", toolKey: "list_reminders"}, "list", "List reminders by time: id, time, state, description",
+		newList(d, agentOwn(listReminders), "list", "List reminders by time: id, time, state, description",
 			"ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} }),
 		newJobShow(d, job.Reminder), newReminderAdd(d),
 		command(agentOwn("cancel_reminder"), "cancel REMINDER...", "Delete pending reminders",
@@ -99,6 +102,9 @@ type reminderRow struct {
 }
 
 func (d *deps) reminders(context.Context) (rows []reminderRow, err error) {
+	if err := d.mayUse(listReminders); err != nil {
+		return nil, err
+	}
 	s, h, err := d.jobSet()
 	if err != nil {
 		return nil, err

@@ -228,7 +228,7 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 
 func newVersion(d *deps) *cobra.Command {
 	return withJSON(d, &cobra.Command{
-		Annotations: agentAll(),
+		Annotations: agentOwn(""),
 		Use:         "version",
 		Short:       "Print the version and how it was built",
 		RunE:        func(*cobra.Command, []string) error { return runVersion(d) },

@@ -27,7 +27,7 @@ func newRun(d *deps) *cobra.Command {
 
 func newRunList(d *deps) *cobra.Command {
 	var n int
-	cmd := command(agentAll(), "list [JOB]", "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
+	cmd := command(agentOwn(""), "list [JOB]", "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
 		inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 			return runRunList(d, h, strings.Join(args, ""), n)
 		}))
@@ -41,7 +41,7 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 		return usage("-n %d: want 0 or more", n)
 	}
 	t, shown := d.table("ID STARTED JOB OUTCOME TIME COST REASON"), 0
-	for r, err := range h.Runs.List() {
+	for r, err := range d.runs(h).List() {
 		if err != nil && r.ID == "" {
 			return err
 		}
@@ -96,7 +96,7 @@ func runNote(r runlog.Record) string {
 
 func newRunShow(d *deps) *cobra.Command {
 	var request int
-	cmd := command(agentAll(), "show RUN...", "Print run records as JSON; RUN is an id, last, JOB or JOB~N", nil)
+	cmd := command(agentOwn(""), "show RUN...", "Print run records as JSON; RUN is an id, last, JOB or JOB~N", nil)
 	cmd.Flags().IntVar(&request, "request", 0, "print the body of the run's `N`-th request to the model, from 1 (native engine)")
 	cmd.RunE = inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 		if cmd.Flags().Changed("request") {
@@ -113,7 +113,7 @@ func runRunShow(d *deps, h app.Home, runs []string) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return d.each("run show", runs, func(name string) error {
-		r, err := findRun(h, name)
+		r, err := d.findRun(h, name)
 		if err == nil {
 			err = e.Encode(h.Runs.CutOff(r))
 		}
@@ -126,7 +126,7 @@ func runRequestShow(d *deps, h app.Home, runs []string, n int) error {
 		return usage("--request %d: want 1 or more", n)
 	}
 	return d.each("run show", runs, func(name string) error {
-		r, err := findRun(h, name)
+		r, err := d.findRun(h, name)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func runRequestShow(d *deps, h app.Home, runs []string, n int) error {
 
 func newRunLog(d *deps) *cobra.Command {
 	var follow bool
-	cmd := command(agentAll(), "log RUN", "Print what a run did: prompt, tool calls with inputs and results, text, errors",
+	cmd := command(agentOwn(""), "log RUN", "Print what a run did: prompt, tool calls with inputs and results, text, errors",
 		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runRunLog(ctx, d, h, args[0], follow)
 		}))
@@ -155,9 +155,9 @@ func newRunLog(d *deps) *cobra.Command {
 }
 
 // findRun finds the run that name means. A run whose id was given to the sender of a webhook's event may not have begun.
-func findRun(h app.Home, name string) (runlog.Record, error) {
-	r, err := h.Runs.Find(name)
-	if as[*plaintext.Unknown](err) {
+func (d *deps) findRun(h app.Home, name string) (runlog.Record, error) {
+	r, err := d.runs(h).Find(name)
+	if as[*plaintext.Unknown](err) && !d.own {
 		if e, waits := h.Inbox.Find(name); waits == nil {
 			return r, &withStatus{fmt.Errorf("the event waits in the inbox of webhook %s since %s", e.Hook, clock(e.Arrived.In(h.Config.Zone))), statusTempFail}
 		}
@@ -169,7 +169,7 @@ func findRun(h app.Home, name string) (runlog.Record, error) {
 const followEvery = 200 * time.Millisecond
 
 func runRunLog(ctx context.Context, d *deps, h app.Home, name string, follow bool) error {
-	r, err := findRun(h, name)
+	r, err := d.findRun(h, name)
 	if err != nil {
 		return err
 	}

@@ -40,9 +40,10 @@ func runSessionCompact(ctx context.Context, d *deps, name, instructions, engine 
 		if err != nil {
 			return err
 		}
-		if found {
-			return d.wishInRun(ctx, h, n, instructions)
+		if !found {
+			return errOwnSession
 		}
+		return d.wishInRun(ctx, h, n, instructions)
 	}
 	c, err := h.Conversation(name)
 	if err != nil {
@@ -107,6 +108,8 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, o)
 }
 
+var errOwnSession = fmt.Errorf("%w: a run can compact its own session only", app.ErrNotAllowed)
+
 // wishInRun is the compact_session tool, typed.
 func (d *deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, instructions string) error {
 	box, err := h.Tools()
@@ -114,7 +117,7 @@ func (d *deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, ins
 		return err
 	}
 	if n.Routine != box.Run.Job {
-		return fmt.Errorf("%w: a run can compact its own session only", app.ErrNotAllowed)
+		return errOwnSession
 	}
 	input, err := json.Marshal(map[string]string{"instructions": instructions})
 	if err != nil {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,8 +17,8 @@ type Access int
 // The accesses.
 const (
 	Never Access = iota // it may not use it
-	Own                 // it may use it for its own run and job
-	All                 // it may use it freely
+	Own                 // it may use it for its own run and job; for more a pattern must allow it
+	All                 // it may use it where a pattern allows it
 )
 
 // OllimAccess names the command that ollim's arguments mean (at least one, options that may stand before it left out), and says what
@@ -100,6 +101,36 @@ func OllimRefusal(args []string, access OllimAccess) string {
 		return "ollim update pop -- runs the given command; call it without one"
 	}
 	return ""
+}
+
+// DecideOllim decides a command of ollim that a program of the run sends: args are its words after ollim. It is allowed where the same
+// words as a command of Bash would be, and, with own, where it is one of the run's own doings: then it may show and change only what
+// belongs to the run and its job. The error says why it is refused. Files are not looked at: the command opens only those that the run may.
+func (p Policy) DecideOllim(args []string) (own bool, err error) {
+	if reason := OllimRefusal(args, p.Ollim); reason != "" {
+		return false, errors.New(reason)
+	}
+	words := append([]string{ollim}, args...)
+	_, err = pick(p.of("Bash"), "the command", func(pattern Pattern) bool { return matchWords(pattern.words, words) })
+	if err != nil && p.ownDoing(args) {
+		return true, nil
+	}
+	return false, err
+}
+
+// ownDoing reports whether ollim's arguments are a command that every run may use for itself. Between the words of the command stands
+// no option: the command line library could take another word for the command.
+func (p Policy) ownDoing(args []string) bool {
+	args = skipFlags(args)
+	if len(args) == 0 || p.Ollim == nil {
+		return false
+	}
+	if strings.HasPrefix(args[0], "-") {
+		return true // --help or --version, by OllimRefusal
+	}
+	command, access := p.Ollim(args)
+	noun, verb, two := strings.Cut(command, " ")
+	return access == Own && singular(noun) == singular(args[0]) && (!two || len(args) > 1 && singular(verb) == singular(args[1]))
 }
 
 // skipFlags leaves out the options that may stand before the verb.

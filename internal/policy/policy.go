@@ -102,6 +102,9 @@ func pick(patterns []Pattern, what string, matches func(Pattern) bool) (Pattern,
 	if at := slices.IndexFunc(patterns, matches); at >= 0 {
 		return patterns[at], nil
 	}
+	if len(patterns) == 0 {
+		return Pattern{}, fmt.Errorf("%s is allowed by no pattern", what)
+	}
 	texts := make([]string, len(patterns))
 	for i, p := range patterns {
 		texts[i] = p.text

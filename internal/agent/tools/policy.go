@@ -47,6 +47,9 @@ func (b *Set) MayRun(command string) bool {
 	return err == nil && b.policy().Decide("Bash", input).Allow
 }
 
+// MaySend decides a command of ollim that a program of the run sends; see policy.Policy.DecideOllim.
+func (b *Set) MaySend(args []string) (own bool, err error) { return b.policy().DecideOllim(args) }
+
 // Has reports whether the run may use the tool of an MCP server: by its patterns, or because the owner has allowed a use.
 func (b *Set) Has(tool string) (bool, error) {
 	if b.policy().Decide(tool, json.RawMessage("{}")).Allow {

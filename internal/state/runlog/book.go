@@ -27,6 +27,9 @@ type Book struct {
 	Disk store.Disk
 	Zone *time.Location
 
+	// Only selects the records that Find, List and Stream know; nil: all.
+	Only func(Record) bool
+
 	// Secrets returns the values that are replaced in everything recorded from now on; nil: none.
 	Secrets func() plaintext.Secrets
 }
@@ -95,12 +98,18 @@ func (b Book) List() iter.Seq2[Record, error] {
 				continue // just created, or killed before run.json was written
 			}
 			r.ID = id
+			if !b.shows(r, err) {
+				continue
+			}
 			if !yield(r, err) {
 				return
 			}
 		}
 	}
 }
+
+// shows reports whether Only selects a record that was read with an error. Of one that cannot be read it is not known.
+func (b Book) shows(r Record, err error) bool { return b.Only == nil || err == nil && b.Only(r) }
 
 // isID reports whether a name has the form of NewID's, so that no other file of the directory is taken for a run.
 func isID(name string) bool {
@@ -121,7 +130,7 @@ const longestTurn = 24 * time.Hour
 // counts only if the job has no other record. JOB~N is the N-th that ran before the latest.
 func (b Book) Find(name string) (Record, error) {
 	if isID(name) {
-		if r, err := b.Load(name); !errors.Is(err, fs.ErrNotExist) {
+		if r, err := b.Load(name); !errors.Is(err, fs.ErrNotExist) && b.shows(r, err) {
 			return r, err
 		}
 	}

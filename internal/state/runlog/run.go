@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -216,6 +217,11 @@ func OfAccount(name string) (run string) {
 // Label returns the name of the run's job for the owner, in one line.
 func (r Record) Label() string {
 	return cmp.Or(strings.Join(strings.Fields(r.Description), " "), r.Name)
+}
+
+// OfJob reports whether the run is one of a job file's. Others are turns of conversations and questions at a shell.
+func (r Record) OfJob() bool {
+	return slices.Contains([]string{"routine", "reminder", "webhook"}, r.Kind)
 }
 
 // Done reports whether the record of the run is finished.

@@ -186,6 +186,10 @@ func (s *stream) lines(t *trail) iter.Seq2[line, error] {
 		if errors.Is(err, fs.ErrNotExist) {
 			return // it has just been created, or removed
 		}
+		if !s.book.shows(r, err) {
+			s.trails[t.id] = nil
+			return
+		}
 		if err != nil {
 			s.trails[t.id] = nil
 			yield(line{Run: t.id}, err)
