@@ -100,7 +100,7 @@ func Run(ctx context.Context, c Call) (Result, error) {
 // start starts a command with the standard input of the call.
 func (c Call) start(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	if len(c.Stdin) > 0 {
-		in, err := nameless(c.Dir, c.Stdin)
+		in, err := c.input()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", cmd.Path, explain(cmd, c.Seal != nil, err))
 		}
@@ -163,6 +163,21 @@ func (c Call) launch(cmd *exec.Cmd, ended func()) (<-chan struct{}, error) {
 		return nil, fmt.Errorf("%s: %w", cmd.Path, explain(cmd, c.Seal != nil, err))
 	}
 	return done, nil
+}
+
+// input returns the standard input, open at its start.
+func (c Call) input() (*os.File, error) {
+	if c.Seal == nil {
+		return nameless(c.Dir, c.Stdin)
+	}
+	f, err := seal.File()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.WriteAt(c.Stdin, 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // nameless returns a new file that holds data, open at its start. It has a name in dir only while it is empty. That

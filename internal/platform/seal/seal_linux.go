@@ -84,6 +84,16 @@ func (r *run) open() error {
 	return nil
 }
 
+// File returns a new empty file in memory for the standard input of a sealed program, which may open it again as /dev/stdin. It could
+// not open one of a directory that it may not read.
+func File() (*os.File, error) {
+	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	return os.NewFile(uintptr(fd), "stdin"), nil
+}
+
 // With returns a seal of the same run that allows more. It is not closed by itself.
 func (s *Seal) With(extra Rules) *Seal {
 	rules := func() (Rules, error) {

@@ -4,6 +4,7 @@ package seal
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 )
@@ -30,3 +31,6 @@ func (s *Seal) Start(*exec.Cmd) error {
 
 // Close does nothing.
 func (s *Seal) Close() error { return nil }
+
+// File returns ErrUnsupported.
+func File() (*os.File, error) { return nil, ErrUnsupported }
