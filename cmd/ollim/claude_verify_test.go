@@ -17,7 +17,7 @@ func TestVerifyOnClaude(t *testing.T) {
 	if err := os.Chmod(filepath.Join(h.data, "gates/check"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.routine("checked", "--isolated", "--verify", "check", "--retry", "1")
+	h.routine("checked", "--isolated", "--verify", "check", "--unsealed", "verify", "--retry", "1")
 	h.api.Reply(anthropicapi.Reply{Text: "First."}, anthropicapi.Reply{Text: "Second."})
 	if out := h.ok("fire", "--print", "checked"); out != "Second.\n" {
 		t.Errorf("printed %q", out)

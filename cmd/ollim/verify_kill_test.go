@@ -32,7 +32,7 @@ func (c *command) verifiedJob(kind, program string) []string {
 		}
 	}
 	c.ok("config", "set", "engine", "script:verify.yaml")
-	own := []string{"--id", "v1", "--isolated", "--verify", "check", "--retry", "1", "Work."}
+	own := []string{"--id", "v1", "--isolated", "--verify", "check", "--unsealed", "verify", "--retry", "1", "Work."}
 	switch kind {
 	case "reminder":
 		c.ok(append([]string{"reminder", "add", "--in", "1m"}, own...)...)

@@ -212,7 +212,7 @@ func (c *checker) good(path string, j job.Job) {
 	if c.approvals == nil {
 		return
 	}
-	for _, check := range []func(job.Job) error{c.runner.CheckDirs, c.runner.CheckTools} {
+	for _, check := range []func(job.Job) error{c.runner.CheckDirs, c.runner.CheckTools, c.runner.CheckPrograms} {
 		if err := check(j); err != nil {
 			c.fault(wrong(path, "", err.Error()))
 		}

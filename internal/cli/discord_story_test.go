@@ -106,7 +106,7 @@ func TestDiscordToken(t *testing.T) {
 			if err := os.Chmod(filepath.Join(w.dir, "gates/ask"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			w.must("routine", "add", "daily", "--cron", "0 6 * * *", "--gate", "ask", "Do it.")
+			w.must("routine", "add", "daily", "--cron", "0 6 * * *", "--gate", "ask", "--unsealed", "gate", "Do it.")
 			r := w.run("fire", "daily")
 			if got := s.Said(discordapi.DM); r.status != 0 || len(got) != 1 {
 				t.Fatalf("exit status %d, %s, sent %q", r.status, r.errOut, got)

@@ -117,8 +117,8 @@ func TestAfterReceivesTheRecord(t *testing.T) {
 	const good, bad = "turns:\n  - - text: done\n", "turns:\n  - - error: the line went dead\n"
 	w := newWorld(t)
 	w.writeProgram("gates/note", "#!/bin/sh\necho \"$OLLIM_RUN $(cat)\" >>noted\n")
-	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--isolated", "--after", "note", "Go.")
-	w.gated("shut", "exit 1", "--after", "note")
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--isolated", "--after", "note", "--unsealed", "after", "Go.")
+	w.gated("shut", "exit 1", "--after", "note", "--unsealed", "after")
 	for _, script := range []string{good, bad} {
 		w.script(script)
 		w.run("fire", "daily")
@@ -157,7 +157,7 @@ func TestAfterThatFailsIsAWarning(t *testing.T) {
 	} {
 		w.writeProgram("gates/"+name, "#!/bin/sh\n"+tc.program+"\n")
 		w.writeProgram("gates/change-"+name, "#!/bin/sh\nif [ $OLLIM_JOB = spoil ]; then echo touch spoiled >>gates/spoil; fi\n")
-		w.must("routine", "add", name, "--id", name, "--cron", "0 9 * * *", "--background", "--isolated", "--gate", "change-"+name, "--after", name, "Go.")
+		w.must("routine", "add", name, "--id", name, "--cron", "0 9 * * *", "--background", "--isolated", "--gate", "change-"+name, "--after", name, "--unsealed", "gate", "Go.")
 		r := w.run("fire", "--print", name)
 		if r.status != 0 || r.out != "done\n" || w.last()["outcome"] != "ok" {
 			t.Errorf("%s: %+v", name, r)

@@ -306,7 +306,7 @@ func TestQuestionEndsOnce(t *testing.T) {
 on-nudge:
   - tool: report_updates
     input: {message: painted}
-`, "--after", "count", "--gate", "look", "--update-main-session", "always")
+`, "--after", "count", "--gate", "look", "--unsealed", "after", "--unsealed", "gate", "--update-main-session", "always")
 	ended := func() string {
 		text, _ := os.ReadFile(filepath.Join(w.home, "ended"))
 		return string(text)

@@ -58,7 +58,7 @@ func TestVerifyThatCannotBeStarted(t *testing.T) {
 	w.write("gates/locked", "#!/bin/sh\n")
 	w.must("routine", "add", "locked", "--cron", "0 9 * * *", "--background", "--verify", "locked", "Go.")
 	w.writeProgram("gates/change", "#!/bin/sh\necho 'touch spoiled' >>gates/spoil\n")
-	w.verified("spoil", "exit 0", "--gate", "change")
+	w.verified("spoil", "exit 0", "--gate", "change", "--unsealed", "gate")
 	for name, want := range map[string]string{
 		"locked": "verify is broken: locked: ", "spoil": "verify is broken: spoil: not started, because it was changed during the run",
 	} {
@@ -80,7 +80,7 @@ func TestVerifyReadsTheRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - tool: no_such_tool\n    - text: all done\n")
-	w.verified("reads", `echo "$OLLIM_RUN $OLLIM_JOB $(pwd -P) $(cat)" >seen`)
+	w.verified("reads", `echo "$OLLIM_RUN $OLLIM_JOB $(pwd -P) $(cat)" >seen`, "--unsealed", "verify")
 	w.must("fire", "reads")
 	words := strings.SplitN(w.read("seen"), " ", 4)
 	dir, err := filepath.EvalSymlinks(w.dir)
@@ -115,7 +115,7 @@ func TestVerifyRetries(t *testing.T) {
 			w.script("turns:\n  - - text: done\n")
 		}
 		name = strings.ReplaceAll(name, " ", "-")
-		w.verified(name, counting(tc.cases), "--retry", tc.retry)
+		w.verified(name, counting(tc.cases), "--retry", tc.retry, "--unsealed", "verify")
 		w.run("fire", name)
 		record := w.last()
 		if record["outcome"] != tc.outcome || tc.reason != "" && record["error"] != tc.reason || record["turns"] != tc.turns {
@@ -135,7 +135,7 @@ func TestRetryIsARunOfTheSameSession(t *testing.T) {
 	w.script("turns:\n  - - tool: ping_user\n      input: {message: first}\n    - tool: report_updates\n      input: {message: one}\n    - text: done\n" +
 		"  - - tool: ping_user\n      input: {message: again, critical: true}\n    - text: better\non-nudge:\n  - tool: report_updates\n    input: {message: two}\n")
 	w.writeProgram("gates/keeps", "#!/bin/sh\n"+counting("1) echo no; exit 1;;")+"\n")
-	w.must("routine", "add", "keeps", "--id", "keeps", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--verify", "keeps", "--retry", "1", "Go.")
+	w.must("routine", "add", "keeps", "--id", "keeps", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--verify", "keeps", "--unsealed", "verify", "--retry", "1", "Go.")
 	w.must("fire", "keeps")
 	record := w.last()
 	if record["outcome"] != "ok" || record["reports"] != 2.0 || record["session_after"] != strings.TrimSpace(w.read("state/routine_sessions/keeps")) {
@@ -151,7 +151,7 @@ func TestRetryIsARunOfTheSameSession(t *testing.T) {
 func TestRetryOnTheNativeEngine(t *testing.T) {
 	t.Parallel()
 	w, api := newNativeWorld(t)
-	w.verified("native", counting("1) echo no report; exit 1;;"), "--retry", "1")
+	w.verified("native", counting("1) echo no report; exit 1;;"), "--retry", "1", "--unsealed", "verify")
 	api.Reply(anthropicapi.Reply{Text: "First."}, anthropicapi.Reply{Text: "Second."})
 	if out := w.must("fire", "--print", "native"); out != "Second.\n" {
 		t.Errorf("printed %q", out)

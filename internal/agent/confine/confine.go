@@ -241,6 +241,17 @@ func (l *List) Summary(toolchains bool) (seal.Rules, error) {
 	return rules, nil
 }
 
+// Writable reports whether the run can change a file, whose path is without links, or put another one in its place.
+func (l *List) Writable(path string) bool {
+	g, err := l.ground()
+	rules, ownErr := l.own(g, false)
+	if errors.Join(err, ownErr) != nil {
+		return true // then the run is refused
+	}
+	info, _ := os.Lstat(path)
+	return !g.Hides(path, info) && slices.ContainsFunc(rules.Write, func(dir string) bool { return within(path, dir) })
+}
+
 // open returns a directory or file, without links, as it may be granted: itself, or what is in it beside protected paths.
 func open(g policy.Ground, path string) []string {
 	info, err := os.Lstat(path)

@@ -70,7 +70,7 @@ var ErrUnfit = errors.New("the answer does not fit the JSON Schema")
 
 // fit is the duty of an answer to fit a schema. An agent whose answer does not fit answers once more; the error is then an ErrUnfit.
 func fit(schema *payload.Answer) duty {
-	return func(ctx context.Context, _ *Runner, t *conversation.Turn) error {
+	return func(ctx context.Context, _ *work, t *conversation.Turn) error {
 		_, wrong := schema.Value(t.Answer())
 		if wrong == nil {
 			return nil

@@ -33,7 +33,7 @@ func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
 	if err != nil {
 		return in, err
 	}
-	return w.spec.Origin.Prepare(ctx, w.run, w.tools, in)
+	return w.spec.Origin.Prepare(ctx, w.tools, in)
 }
 
 // late reports whether a run that was to be at an instant, nil if it was not scheduled, is late enough to be informed.
@@ -132,7 +132,7 @@ func (w *work) enforce(ctx context.Context, t *conversation.Turn) error {
 		return err
 	}
 	for _, duty := range w.spec.Duties {
-		if err := duty(ctx, w.Runner, t); err != nil {
+		if err := duty(ctx, w, t); err != nil {
 			return err
 		}
 	}
@@ -202,7 +202,7 @@ func (r *Runner) Preview(ctx context.Context, name string, o Options) (plan, err
 	} else if err := f.previewRequest(ctx, s, &runlog.Run{Record: record}, &p); err != nil {
 		return plan{}, err
 	}
-	if err := f.permit(); err != nil {
+	if _, err := f.permit(); err != nil {
 		p.Refused = err.Error()
 	}
 	return p, nil

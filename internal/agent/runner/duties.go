@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -26,12 +27,12 @@ const (
 // verify is the duty of a job's run to do what it was for, as an executable of the owner's decides. While the job allows it, the
 // agent is told the reason of a refusal and goes on. Retries are counted in the events, before they begin, so that none is made twice.
 // The error is the reason of the last refusal.
-func (f *fire) verify(ctx context.Context, r *Runner, t *conversation.Turn) error {
+func (f *fire) verify(ctx context.Context, w *work, t *conversation.Turn) error {
 	if f.job.Verify == "" {
 		return nil
 	}
 	for {
-		refusal, err := f.askVerify(ctx, t.Run)
+		refusal, err := f.askVerify(ctx, w.tools)
 		if err != nil {
 			return errors.Join(err, f.noteVerdict(ctx, t, err, 0))
 		}
@@ -50,7 +51,7 @@ func (f *fire) verify(ctx context.Context, r *Runner, t *conversation.Turn) erro
 		if err != nil {
 			return errors.Join(refusal, err)
 		}
-		if err := report(ctx, r, t); err != nil {
+		if err := report(ctx, w, t); err != nil {
 			return err
 		}
 	}
@@ -72,13 +73,13 @@ func (f *fire) noteVerdict(ctx context.Context, t *conversation.Turn, verdict er
 }
 
 // askVerify runs the executable. refusal is why the run did not do what it was for; an error says that this could not be decided.
-func (f *fire) askVerify(ctx context.Context, run *runlog.Run) (refusal, err error) {
+func (f *fire) askVerify(ctx context.Context, set *tools.Set) (refusal, err error) {
 	name := f.job.Verify
-	record, err := run.SoFar()
+	record, err := set.Run.SoFar()
 	if err != nil {
 		return nil, err
 	}
-	result, err := f.atEnd(ctx, run, name, record, process.Call{Limit: verifyOutput, Last: true})
+	result, err := f.atEnd(ctx, set, job.Program{Key: job.VerifyKey, Name: name}, record, process.Call{Limit: verifyOutput, Last: true})
 	switch {
 	case ctx.Err() != nil:
 		return nil, cmp.Or(err, context.Cause(ctx))
@@ -103,7 +104,7 @@ var errUnreported = errors.New("the agent did not report")
 
 // report is the duty of a background run to report to the main conversation, as its record says. The agent is reminded; if it still
 // makes none and its job always wants one, an update says so.
-func report(ctx context.Context, r *Runner, t *conversation.Turn) error {
+func report(ctx context.Context, w *work, t *conversation.Turn) error {
 	var dear error
 	for dear == nil {
 		nudge, err := t.Tools.Nudge(ctx)
@@ -127,7 +128,7 @@ func report(ctx context.Context, r *Runner, t *conversation.Turn) error {
 		return err
 	}
 	if t.Run.Record.Update == string(job.Always) {
-		err = r.Updates.Add(ctx, unreported(t.Run.Label()), t.Run.ID)
+		err = w.Updates.Add(ctx, unreported(t.Run.Label()), t.Run.ID)
 	}
 	return errors.Join(errUnreported, dear, err)
 }

@@ -58,7 +58,7 @@ type fire struct {
 	slot      time.Time         // that the fire answers; zero: none
 	rival     time.Time         // a slot that another run had claimed before
 	wrong     error             // with tool-policy.yaml
-	permitted map[string]string // the executables that may start at the end, with their fingerprints; nil: the run is not permitted
+	permitted map[string]string // digests of the executables that may start, by their names; nil: the run is not permitted
 	retried   int               // retries of an earlier attempt of the reminder, which was cut off
 
 	entry *answered // of the inbox, that the fire answers; nil: none

@@ -52,17 +52,17 @@ func (r *Runner) newFork(topic string) (session.Fork, error) {
 
 // enterFork is the duty of a turn of main in which the agent asked for an interactive fork. Main is held, so that the fork branches
 // it as it is after this turn. The fork's first turn follows when the run has ended, see follow.
-func enterFork(ctx context.Context, r *Runner, t *conversation.Turn) error {
+func enterFork(ctx context.Context, w *work, t *conversation.Turn) error {
 	standing, err := t.Run.Standing()
 	if err != nil || !standing.EnterFork {
 		return err
 	}
-	f, err := r.newFork(standing.Topic)
+	f, err := w.newFork(standing.Topic)
 	if err != nil {
 		return err
 	}
 	f.ID, f.Parent, f.MainRun = t.Run.ID, t.Session(), t.Run.ID
-	err = r.Sessions.OpenFork(context.WithoutCancel(ctx), f)
+	err = w.Sessions.OpenFork(context.WithoutCancel(ctx), f)
 	if errors.Is(err, session.ErrForkOpen) { // the owner has opened one since the tool was called
 		return nil
 	}
@@ -147,11 +147,11 @@ type forkOrigin struct {
 }
 
 // Prepare records that the turn is in the fork.
-func (o *forkOrigin) Prepare(ctx context.Context, run *runlog.Run, set *tools.Set, in prompt.Input) (prompt.Input, error) {
-	if err := noteFork(ctx, run, o.observe, runlog.ForkContinued, cmp.Or(o.fork.Topic, o.fork.Quote)); err != nil {
+func (o *forkOrigin) Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (prompt.Input, error) {
+	if err := noteFork(ctx, set.Run, o.observe, runlog.ForkContinued, cmp.Or(o.fork.Topic, o.fork.Quote)); err != nil {
 		return in, err
 	}
-	return o.turnOrigin.Prepare(ctx, run, set, in)
+	return o.turnOrigin.Prepare(ctx, set, in)
 }
 
 // Complete notes, before the agent is asked, that the turn has begun.
@@ -181,15 +181,15 @@ type endFork struct {
 }
 
 // enforce holds the fork's lock.
-func (d endFork) enforce(ctx context.Context, r *Runner, t *conversation.Turn) error {
-	err := r.Sessions.EditFork(context.WithoutCancel(ctx), d.fork.ID, func(f *session.Fork) {
-		f.Turns, f.Last = f.Turns+1, r.Disk.Now().In(r.Zone)
+func (d endFork) enforce(ctx context.Context, w *work, t *conversation.Turn) error {
+	err := w.Sessions.EditFork(context.WithoutCancel(ctx), d.fork.ID, func(f *session.Fork) {
+		f.Turns, f.Last = f.Turns+1, w.Disk.Now().In(w.Zone)
 	})
 	if errors.Is(err, session.ErrNoFork) { // its file was removed by hand
 		return nil
 	}
 	if err == nil && d.report {
-		err = d.demand(ctx, r, t)
+		err = d.demand(ctx, w.Runner, t)
 	}
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (d endFork) enforce(ctx context.Context, r *Runner, t *conversation.Turn) e
 	became := ""
 	switch {
 	case standing.LeaveFork == runlog.SaveContext:
-		err := r.saveFork(ctx, d.fork.ID)
+		err := w.saveFork(ctx, d.fork.ID)
 		if errors.Is(err, session.ErrMainMoved) {
 			return noteFork(ctx, t.Run, t.Observe, runlog.ForkKept, err.Error())
 		}
@@ -213,7 +213,7 @@ func (d endFork) enforce(ctx context.Context, r *Runner, t *conversation.Turn) e
 	default:
 		return nil
 	}
-	err = r.Sessions.CloseFork(context.WithoutCancel(ctx), d.fork.ID)
+	err = w.Sessions.CloseFork(context.WithoutCancel(ctx), d.fork.ID)
 	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, became, d.fork.Topic))
 }
 

@@ -6,12 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -29,12 +36,12 @@ const (
 )
 
 // gate asks the job's gate whether to go on, and returns what it has to say to the agent.
-func (f *fire) gate(ctx context.Context, r *runlog.Run) (string, error) {
+func (f *fire) gate(ctx context.Context, set *tools.Set) (string, error) {
 	j := f.job
 	if j.Gate == "" {
 		return "", nil
 	}
-	result, err := f.program(ctx, r, j.Gate, process.Call{Limit: gateOutput * bytesAChar})
+	result, err := f.program(ctx, set, job.Program{Key: job.GateKey, Name: j.Gate}, process.Call{Limit: gateOutput * bytesAChar})
 	said := strings.TrimSpace(result.Stderr)
 	switch {
 	case err != nil:
@@ -53,8 +60,8 @@ func (f *fire) gate(ctx context.Context, r *runlog.Run) (string, error) {
 
 // runAfter commits what the job's gate found changed, when all went well, and starts what the owner wants at the end. Neither
 // changes how the run ended.
-func (f *fire) runAfter(ctx context.Context, r *runlog.Run) {
-	j := f.job
+func (f *fire) runAfter(ctx context.Context, set *tools.Set) {
+	j, r := f.job, set.Run
 	switch r.Outcome {
 	case runlog.Refused, runlog.Paused, runlog.Gated:
 		return
@@ -66,7 +73,7 @@ func (f *fire) runAfter(ctx context.Context, r *runlog.Run) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, afterLimit)
 	defer cancel()
-	result, err := f.atEnd(ctx, r, j.After, r.Record, process.Call{})
+	result, err := f.atEnd(ctx, set, job.Program{Key: job.AfterKey, Name: j.After}, r.Record, process.Call{})
 	if err == nil && result.Status != 0 {
 		err = fmt.Errorf("%s: %s", result.End, cmp.Or(strings.TrimSpace(result.Stderr), "it printed no reason"))
 	}
@@ -75,26 +82,72 @@ func (f *fire) runAfter(ctx context.Context, r *runlog.Run) {
 	}
 }
 
-// program runs an executable in gates/ for a run, in the data directory. c says what becomes of its streams.
-func (f *fire) program(ctx context.Context, r *runlog.Run, name string, c process.Call) (process.Result, error) {
-	c.Argv, c.Env, c.Dir, c.Grace = []string{f.Home.Gate(name)}, f.envOf(r), f.Home.Path(), stopGrace
-	return process.Run(ctx, c)
+// program runs an executable in gates/ for a run, in the data directory, sealed as the agent's commands are unless the job says otherwise.
+// What runs is a copy of the bytes that were approved: a link in gates/ may lead to where somebody else writes. c says what becomes of
+// its streams.
+func (f *fire) program(ctx context.Context, set *tools.Set, p job.Program, c process.Call) (process.Result, error) {
+	file, err := f.copied(set.Run.ID, p.Name)
+	if err != nil {
+		return process.Result{}, err
+	}
+	defer func() { f.warn(store.Remove(file)) }()
+	c.Argv, c.Env, c.Dir, c.Grace = []string{file}, f.envOf(set.Run), f.Home.Path(), stopGrace
+	if set.Seal != nil && !slices.Contains(f.job.Unsealed, p.Key) {
+		c.Env, c.Seal = set.Env, set.Seal.With(seal.Rules{Read: []string{file}})
+	}
+	result, err := process.Run(ctx, c)
+	if err != nil && ctx.Err() == nil {
+		err = errors.New(strings.ReplaceAll(err.Error(), file, f.Home.Gate(p.Name)))
+	}
+	result.Stderr = strings.ReplaceAll(result.Stderr, file, f.Home.Gate(p.Name))
+	if err == nil && c.Seal != nil && strings.Contains(strings.ToLower(result.Stderr), "permission denied") {
+		result.Stderr = strings.TrimRight(result.Stderr, "\n") + " (it is sealed: dirs opens a directory, and unsealed: [" + p.Key + "] runs it without the seal)\n"
+	}
+	return result, err
 }
 
 var errChanged = errors.New("not started, because it was changed during the run")
 
-// atEnd is program with a record on standard input, for an executable that is still as it was when the run was permitted: a link in
-// gates/ may lead to where the agent writes.
-func (f *fire) atEnd(ctx context.Context, r *runlog.Run, name string, record runlog.Record, c process.Call) (process.Result, error) {
-	if f.fingerprint(name) != f.permitted[name] {
-		return process.Result{}, errChanged
+// copied makes a copy of an executable in the directory of the run, where no program of the run writes. It is an error if the executable is not
+// as it was approved.
+func (f *fire) copied(run, name string) (file string, err error) {
+	dir := f.Home.Run(run, "programs")
+	if err := store.MkdirOwn(dir); err != nil {
+		return "", err
 	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, name)
+	syscall.ForkLock.RLock() // a process that is being forked holds a copy of the descriptor until it executes its program: the file would be busy
+	defer syscall.ForkLock.RUnlock()
+	_ = os.Remove(file)                                                     // of a process that was killed
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500) //nolint:gosec // a program
+	if err != nil {
+		return "", err
+	}
+	sum, err := f.Approvals.CopyGate(name, out)
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("%s: %s", failed.Path, store.Cause(err))
+	}
+	err = errors.Join(err, out.Close())
+	if err == nil && sum != f.permitted[name] {
+		err = errChanged
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(file))
+	}
+	return file, nil
+}
+
+// atEnd is program with a record on standard input.
+func (f *fire) atEnd(ctx context.Context, set *tools.Set, p job.Program, record runlog.Record, c process.Call) (process.Result, error) {
 	line, err := json.Marshal(record)
 	if err != nil {
 		return process.Result{}, err
 	}
 	c.Stdin = slices.Concat(line, []byte("\n"))
-	return f.program(ctx, r, name, c)
+	return f.program(ctx, set, p, c)
 }
 
 // shown returns what an executable printed without control characters.
@@ -105,15 +158,6 @@ func shown(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\ufffd"))
-}
-
-// fingerprint changes when an executable of the owner's does.
-func (r *Runner) fingerprint(gate string) string {
-	s, _, err := r.Approvals.Of(job.Job{After: gate})
-	if err != nil {
-		return err.Error()
-	}
-	return s.Digest()
 }
 
 // envOf is the environment of what is started in a run: an ollim in it is under that run's rules.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,43 +141,42 @@ func (f *fire) Begin(r *runlog.Record) error {
 
 // Permit checks that the job may run as it is written.
 func (f *fire) Permit() error {
-	programs := map[string]string{}
-	for _, name := range []string{f.job.Verify, f.job.After} {
-		if name != "" {
-			programs[name] = f.fingerprint(name)
-		}
-	}
-	if err := f.permit(); err != nil {
+	subject, err := f.permit()
+	if err != nil {
 		return err
 	}
-	f.permitted = programs
+	f.permitted = map[string]string{}
+	for _, p := range f.job.Programs() {
+		f.permitted[p.Name] = subject.Gate(p.Name)
+	}
 	return nil
 }
 
-func (f *fire) permit() error {
+// permit returns what the owner has approved of the job, or a *refusal.
+func (f *fire) permit() (approval.Subject, error) {
 	j := f.job
 	if !j.Enabled {
-		return &refusal{kind: ErrPaused, reason: "enabled: false in its file"}
+		return approval.Subject{}, &refusal{kind: ErrPaused, reason: "enabled: false in its file"}
 	}
 	if err := f.paused(f.options.Owner); err != nil {
-		return err
+		return approval.Subject{}, err
 	}
 	if f.wrong != nil && !j.Plain {
-		return f.wrong
+		return approval.Subject{}, f.wrong
 	}
-	if err := f.CheckDirs(j); err != nil {
-		return err
+	for _, check := range []func(job.Job) error{f.CheckDirs, f.CheckTools, f.CheckPrograms} {
+		if err := check(j); err != nil {
+			return approval.Subject{}, err
+		}
 	}
-	if err := f.CheckTools(j); err != nil {
-		return err
-	}
-	if err := f.approved(j); err != nil {
-		return err
+	subject, err := f.approvedAs(j)
+	if err != nil {
+		return subject, err
 	}
 	if name := cmp.Or(f.options.Engine, j.Engine, f.Engine); j.Subagent != "" && isScript(name) {
-		return refuse("subagent %s: %s: this engine has no subagents", j.Subagent, name)
+		return subject, refuse("subagent %s: %s: this engine has no subagents", j.Subagent, name)
 	}
-	return nil
+	return subject, nil
 }
 
 // CheckDirs returns an ErrRefused if a job's dirs lie in the data directory, where tool patterns say what may be used, or if they contain
@@ -218,21 +218,45 @@ func (r *Runner) CheckTools(j job.Job) error {
 	return nil
 }
 
+// CheckPrograms returns an ErrRefused if an executable of a job is a link to where the job may write.
+func (r *Runner) CheckPrograms(j job.Job) error {
+	allow := j.AllowedTools
+	if !j.Background {
+		allow = slices.Concat(policy.DefaultMain(), allow)
+	}
+	list := confine.New(confine.Run{
+		Home: r.Home, Root: string(r.Home), Dirs: j.Roots(r.UserHome), Allow: allow, Protected: confine.Protected(r.Home, r.Secret), Inside: true,
+	})
+	for _, p := range j.Programs() {
+		real, err := policy.Resolve(r.Home.Gate(p.Name))
+		if err == nil && list.Writable(real) {
+			return refuse("%s: gates/%s is a link to %s, which the job may change: copy the file to gates", p.Key, p.Name, real)
+		}
+	}
+	return nil
+}
+
 // approved returns a *refusal if the job goes beyond what every job may do and the owner has not approved that.
 func (r *Runner) approved(j job.Job) error {
+	_, err := r.approvedAs(j)
+	return err
+}
+
+// approvedAs is approved. It returns the subject that the owner has approved.
+func (r *Runner) approvedAs(j job.Job) (approval.Subject, error) {
 	subject, widened, err := r.Approvals.Of(j)
 	if unfit := (*approval.Unfit)(nil); errors.As(err, &unfit) {
-		return refuse("%v", unfit)
+		return subject, refuse("%v", unfit)
 	}
 	if err != nil || !widened {
-		return err
+		return subject, err
 	}
 	ok, err := r.Approvals.Approved(subject)
 	if err != nil || ok {
-		return err
+		return subject, err
 	}
 	name := j.Name()
-	return &refusal{
+	return subject, &refusal{
 		kind:   ErrRefused,
 		reason: fmt.Sprintf("not approved: %s: ollim approve %s", strings.Join(subject.Widening(), ", "), name),
 		key:    notice.Refusal(j.ID, subject.Digest()),
@@ -241,11 +265,11 @@ func (r *Runner) approved(j job.Job) error {
 }
 
 // Prepare claims a reminder's file or a webhook's entry, asks the job's gate, renders its skills, and adds the forward schedule to the input.
-func (f *fire) Prepare(ctx context.Context, run *runlog.Run, set *tools.Set, in prompt.Input) (prompt.Input, error) {
+func (f *fire) Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (prompt.Input, error) {
 	if err := errors.Join(f.takeEntry(), f.claim()); err != nil || f.job.Plain {
 		return in, err
 	}
-	output, err := f.gate(ctx, run)
+	output, err := f.gate(ctx, set)
 	if err != nil {
 		return in, err
 	}
@@ -328,7 +352,8 @@ func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 
 // End starts what the owner wants at the end, and puts a reminder away. A run that waits has not come to its end. A run that failed
 // or was refused before it began keeps its entry, too.
-func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
+func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
+	run := set.Run
 	f.warn(f.takeEntry())
 	f.forgetQuestions(ctx, run.Record)
 	if run.Outcome == runlog.Waiting {
@@ -338,7 +363,7 @@ func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
 		if f.job.Heartbeat != "" && run.Outcome == runlog.OK { // called when the job's lock is free
 			f.warn(f.Heartbeats.Owe(ctx, f.job.ID, run.ID, f.job.Heartbeat))
 		}
-		f.runAfter(ctx, run)
+		f.runAfter(ctx, set)
 	}
 	f.putAway(ctx, run, cause)
 }

@@ -45,7 +45,7 @@ func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run
 
 // sendBody sends the text of the task itself.
 func (w *work) sendBody(ctx context.Context) error {
-	in, err := w.spec.Origin.Prepare(ctx, w.run, w.tools, w.spec.Input)
+	in, err := w.spec.Origin.Prepare(ctx, w.tools, w.spec.Input)
 	if err != nil {
 		return err
 	}

@@ -154,10 +154,17 @@ func (f *fire) giveUpOn(ctx context.Context, outcome runlog.Outcome, reason, tex
 	}
 	f.warn(run.Conclude(outcome, reason))
 	f.notify(ctx, run.Record, update.Clean(text))
+	w := &work{Runner: f.Runner, spec: f.complete(Spec{Origin: f}), run: run}
 	if f.job.ID != "" {
+		w.spec = f.complete(f.spec())
 		f.warn(f.Permit()) // of the job's after command
 	}
-	f.End(ctx, run, nil)
+	w.tools = f.toolsOf(run, w.spec.Sender)
+	if _, err := w.confine(); err != nil {
+		f.warn(err)
+		f.permitted = nil
+	}
+	w.end(ctx, nil)
 	err = run.Finish(outcome, reason)
 	f.settleSlot(outcome)
 	if f.job.Kind != job.Routine { // the agent of a routine is told at its next fire
@@ -322,11 +329,11 @@ func (c *continuation) Begin(r *runlog.Record) error {
 func (c *continuation) Permit() error { return nil }
 
 // Prepare records the answer. The gate and the skills ran in the first part.
-func (c *continuation) Prepare(ctx context.Context, run *runlog.Run, _ *tools.Set, in prompt.Input) (prompt.Input, error) {
+func (c *continuation) Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (prompt.Input, error) {
 	if c.session == "" && !c.before.Persistent {
 		in.Session = prompt.Lost
 	}
-	return c.foresee(in), run.Event(ctx, runlog.Event{Type: runlog.Answered, Text: c.question.Answer, Reported: c.settled})
+	return c.foresee(in), set.Run.Event(ctx, runlog.Event{Type: runlog.Answered, Text: c.question.Answer, Reported: c.settled})
 }
 
 // Postpone leaves the run waiting with its answer. A limit is reported unless reservations of other runs caused it.

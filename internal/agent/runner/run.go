@@ -11,6 +11,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/ollim/ollim/internal/agent/confine"
 	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -27,7 +28,9 @@ type work struct {
 	tools *tools.Set
 	vars  []string // of the programs that the agent starts, KEY=value
 
-	socket string // of a sealed run
+	list   *confine.List // what the programs of a sealed run may reach; nil: nothing is sealed
+	dirs   [2]string     // of such a run: for temporary files and for caches
+	socket string        // of the same
 
 	keeping sync.WaitGroup // what was sent to a model is being stored
 	unkept  error          // why that failed
@@ -54,7 +57,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	w.settle(ctx)
 	w.spec.Origin.Report(ctx, w.run, cause)
 	w.deliver(ctx)
-	w.spec.Origin.End(ctx, w.run, cause)
+	w.end(ctx, cause)
 	return w.finish(ctx, cause)
 }
 

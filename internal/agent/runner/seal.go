@@ -43,30 +43,67 @@ type Sealing struct {
 type sealWish struct {
 	On      bool // the run is refused where nothing can be sealed
 	Offline bool // programs connect only to what was started in the run
+
+	Open []string // keys of the owner's executables that are not sealed
 }
 
-// sealed seals what the run's agent starts, and records what is in force. Most runs start no program: what programs need is made for the
-// first one. The returned context ends when that fails, or the seal proves not to hold. stop ends every program that is left.
-func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err error) {
+// confine decides what the run's programs may reach, and gives them their environment. It returns the record of what is in force. The error
+// is a *refusal if the run must be sealed and cannot be.
+func (w *work) confine() (*runlog.Sealed, error) {
 	abi, why, err := w.support(w.spec)
+	if err != nil || why != "" {
+		return &runlog.Sealed{Why: why}, err
+	}
+	w.dirs[0], w.dirs[1] = w.private()
+	w.list = w.newList(w.dirs[:]...)
+	record, err := w.inForce(abi, w.list)
 	if err != nil {
-		return ctx, nil, err
+		return nil, err
 	}
-	if why != "" {
-		return ctx, func() {}, w.run.Update(func(r *runlog.Record) { r.Sealed = &runlog.Sealed{Why: why} })
-	}
-	temporary, cache := w.private()
-	w.vars = privateVars(temporary, cache)
+	w.vars = privateVars(w.dirs[0], w.dirs[1])
 	w.tools.Env = append(slices.Clone(w.tools.Env), w.vars...)
-	list := w.list(temporary, cache)
-	record, err := w.inForce(abi, list)
+	return record, nil
+}
+
+// sealed seals what the run's agent starts, and records what is in force. The returned context ends when that fails, or the seal proves
+// not to hold. stop ends every program that is left.
+func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err error) {
+	record, err := w.confine()
 	if err == nil {
 		err = w.run.Update(func(r *runlog.Record) { r.Sealed = record })
 	}
-	if err != nil {
-		return ctx, nil, err
+	if err != nil || w.list == nil {
+		return ctx, func() {}, err
 	}
 	ctx, end := context.WithCancelCause(ctx)
+	closeSeal := w.seal(context.WithoutCancel(ctx), end)
+	return ctx, func() {
+		end(nil)
+		if !closeSeal() {
+			return
+		}
+		if rules, err := w.list.Summary(true); err == nil {
+			record.Read = rules.Read
+		}
+		record.Refused = w.refused(w.list)
+	}, nil
+}
+
+// end does what follows from how the run ended. The programs of the agent have ended, so that those of its origin get a seal of their own.
+func (w *work) end(ctx context.Context, cause error) {
+	if w.list != nil {
+		sealed, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		closeSeal := w.seal(ctx, end)
+		defer closeSeal()
+		ctx = sealed
+	}
+	w.spec.Origin.End(ctx, w.tools, cause)
+}
+
+// seal makes the seal of the run's programs. Most runs start none: what programs need is made for the first one. end is called when that
+// fails, or when the seal proves not to hold. stop ends every program that is left, and reports whether there was one.
+func (w *work) seal(ctx context.Context, end func(error)) (stop func() bool) {
 	var socket Socket
 	var modes map[string]fs.FileMode
 	var closed atomic.Bool // from then on nothing is made, and a program gets seal.ErrClosed
@@ -75,33 +112,41 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 			return seal.ErrClosed
 		}
 		modes = w.modes()
-		return errors.Join(w.makePrivate(temporary, cache), makeCanary(w.Home.Canary()), list.MakeFolders(), socket.Listen())
+		return errors.Join(w.makePrivate(w.dirs[0], w.dirs[1]), makeCanary(w.Home.Canary()), w.list.MakeFolders(), socket.Listen())
 	})
 	w.tools.Seal = seal.New(func() (seal.Rules, error) {
 		if err := made(); err != nil {
 			end(fmt.Errorf("seal: %w", err))
 			return seal.Rules{}, err
 		}
-		rules, err := list.Rules()
+		rules, err := w.list.Rules()
 		rules.Sockets = append(rules.Sockets, w.socket)
 		return rules, err
 	}, func(err error) { end(&refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) })
-	socket = w.serve()
-	return ctx, func() {
-		end(nil)
+	socket = w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.writable()})
+	if w.socket == "" {
+		w.socket = socket.Path
+		w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+w.socket)
+	}
+	return func() bool {
 		closed.Store(true)
 		if made() == seal.ErrClosed { //nolint:errorlint // the error is that of made itself
-			return
+			return false
 		}
 		socket.Close()
 		w.warn(w.tools.Seal.Close())
-		w.warn(store.RemoveAll(temporary))
-		w.reportModes(context.WithoutCancel(ctx), modes)
-		if rules, err := list.Summary(true); err == nil {
-			record.Read = rules.Read
-		}
-		record.Refused = w.refused(list)
-	}, nil
+		w.warn(store.RemoveAll(w.dirs[0]))
+		w.reportModes(ctx, modes)
+		return true
+	}
+}
+
+// writable returns the directories and files that the run's programs may write.
+func (w *work) writable() []string {
+	if w.run.Sealed == nil {
+		return nil
+	}
+	return w.run.Sealed.Write
 }
 
 // refused says what the seal has closed to the commands of the agent that failed.
@@ -143,7 +188,7 @@ func (r *Runner) Seals(j job.Job) (abi int, why string, err error) {
 
 // sealOf returns what a job asks of the seal.
 func sealOf(j job.Job) sealWish {
-	return sealWish{On: j.Seal == job.SealOn, Offline: j.Network == job.NetworkNone}
+	return sealWish{On: j.Seal == job.SealOn, Offline: j.Network == job.NetworkNone, Open: j.Unsealed}
 }
 
 // support returns the version of Landlock that seals a run, or why the run is not sealed. It is a *refusal if the run must be.
@@ -165,8 +210,8 @@ func (r *Runner) support(s Spec) (abi int, why string, err error) {
 	return abi, err.Error(), nil
 }
 
-// list is what the run's programs may reach.
-func (w *work) list(private ...string) *confine.List {
+// newList is what the run's programs may reach.
+func (w *work) newList(private ...string) *confine.List {
 	allow, inside := w.run.Tools, w.spec.Engine.Name == engine.ClaudeCode
 	if inside && policy.Mode(w.run.Permissions) != "" {
 		allow = append(slices.Clone(allow), "Write(./**.md)") // the owner may allow any file of the working directory
@@ -188,7 +233,9 @@ func (w *work) inForce(abi int, list *confine.List) (*runlog.Sealed, error) {
 		}
 		return nil, &refusal{kind: ErrRefused, reason: key + err.Error(), cause: err}
 	}
-	r := &runlog.Sealed{ABI: abi, Network: job.NetworkAny, Read: rules.Read, Write: rules.Write, Sockets: rules.Sockets}
+	r := &runlog.Sealed{
+		ABI: abi, Network: job.NetworkAny, Read: rules.Read, Write: rules.Write, Sockets: rules.Sockets, Open: w.spec.Policy.Seal.Open,
+	}
 	if !rules.Network {
 		r.Network = job.NetworkNone
 	}
@@ -209,14 +256,6 @@ type Socket struct {
 	Path   string       // absolute, without links
 	Listen func() error // makes the socket
 	Close  func()       // ends what is being executed, waits for it, and removes the socket
-}
-
-// serve returns the socket by which the run's process executes the commands of ollim that processes of a sealed run start.
-func (w *work) serve() Socket {
-	s := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.run.Sealed.Write})
-	w.socket = s.Path
-	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+s.Path)
-	return s
 }
 
 // servers is the patterns of the tools of MCP servers that a run's engine is offered.

@@ -94,7 +94,7 @@ type Observer struct {
 }
 
 // duty enforces something that must hold before a run may end. It may let the agent take another turn.
-type duty func(ctx context.Context, r *Runner, t *conversation.Turn) error
+type duty func(ctx context.Context, w *work, t *conversation.Turn) error
 
 // origin is what asked for a run: a job's fire, the owner at a shell. Run calls its methods in this order.
 type origin interface {
@@ -105,7 +105,7 @@ type origin interface {
 	Permit() error
 
 	// Prepare returns the input of the turn. It does what must be done first, for which money is reserved by then.
-	Prepare(ctx context.Context, r *runlog.Run, set *tools.Set, in prompt.Input) (prompt.Input, error)
+	Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (prompt.Input, error)
 
 	// Complete completes the engine's request, when the conversation's turn has come.
 	Complete(r *engine.Request) error
@@ -117,7 +117,7 @@ type origin interface {
 	Report(ctx context.Context, r *runlog.Run, cause error)
 
 	// End does what else follows from how the run ended. The record is not finished yet; nothing changes the outcome any more.
-	End(ctx context.Context, r *runlog.Run, cause error)
+	End(ctx context.Context, set *tools.Set, cause error)
 }
 
 // Kinds of runs that are no job's.
@@ -166,7 +166,7 @@ func (o *turnOrigin) Permit() error {
 	return o.wrong
 }
 
-func (o *turnOrigin) Prepare(_ context.Context, _ *runlog.Run, _ *tools.Set, in prompt.Input) (prompt.Input, error) {
+func (o *turnOrigin) Prepare(_ context.Context, _ *tools.Set, in prompt.Input) (prompt.Input, error) {
 	return in, nil
 }
 
@@ -175,7 +175,7 @@ func (o *turnOrigin) Complete(*engine.Request) error { return nil }
 func (o *turnOrigin) Postpone(context.Context, *runlog.Run, *Later) error { return nil }
 
 // End has nothing to do.
-func (o *turnOrigin) End(context.Context, *runlog.Run, error) {}
+func (o *turnOrigin) End(context.Context, *tools.Set, error) {}
 
 // Report reports a refusal. What the owner typed has an exit status and streams that say how it ended.
 func (o *turnOrigin) Report(ctx context.Context, run *runlog.Run, cause error) {

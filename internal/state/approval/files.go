@@ -42,10 +42,31 @@ func (b Book) file(files map[string]string, path string) error {
 		return nil
 	}
 	if err == nil {
-		files[name], _, err = digest(f)
+		files[name], _, err = digest(f, io.Discard)
 	}
 	return unfit(name, err)
 }
+
+// CopyGate writes an executable of gates/ to w. The digest is that of the bytes which were written, as Subject.Gate has it of those which
+// were approved.
+func (b Book) CopyGate(name string, w io.Writer) (sum string, err error) {
+	f, err := os.OpenFile(b.Home.Gate(name), openFlags, 0)
+	if err != nil {
+		return "", err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode()&0o111 == 0 {
+		err = &fs.PathError{Op: "open", Path: f.Name(), Err: syscall.EACCES}
+	}
+	if err != nil {
+		return "", errors.Join(err, f.Close())
+	}
+	sum, _, err = digest(f, w)
+	return sum, err
+}
+
+// Gate returns the digest of an executable of gates/ that is part of the subject; "" if it is not.
+func (s Subject) Gate(name string) string { return s.Files["gates/"+name] }
 
 // mentioned adds the digests of the files that Bash patterns and the commands of MCP servers name literally.
 func (b Book) mentioned(files map[string]string, patterns []string, roots []policy.Root) error {
@@ -144,7 +165,7 @@ func (b Book) folder(files map[string]string, dir string) error {
 		if err != nil {
 			return unfit(at, err)
 		}
-		sum, n, err := digest(f)
+		sum, n, err := digest(f, io.Discard)
 		if size += n; err == nil && size > maxBytes {
 			return &Unfit{name, fmt.Sprintf("larger than %d bytes", maxBytes)}
 		}
@@ -153,8 +174,8 @@ func (b Book) folder(files map[string]string, dir string) error {
 	})
 }
 
-// digest returns the digest and size of f and closes it.
-func digest(f *os.File) (sum string, size int64, err error) {
+// digest returns the digest and size of f, copies it to w, and closes it.
+func digest(f *os.File, w io.Writer) (sum string, size int64, err error) {
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -164,7 +185,7 @@ func digest(f *os.File) (sum string, size int64, err error) {
 		return "", 0, err
 	}
 	h := sha256.New()
-	size, err = io.Copy(h, f)
+	size, err = io.Copy(io.MultiWriter(h, w), f)
 	return hex.EncodeToString(h.Sum(nil)), size, err
 }
 

@@ -35,6 +35,7 @@ type fields struct {
 	Gate         string   `json:"gate,omitempty"`
 	After        string   `json:"after,omitempty"`
 	Verify       string   `json:"verify,omitempty"`
+	Unsealed     []string `json:"unsealed,omitempty"`
 	Heartbeat    string   `json:"heartbeat,omitempty"`
 	Dirs         []string `json:"dirs,omitempty"`
 	Subagent     string   `json:"subagent,omitempty"`
@@ -62,6 +63,7 @@ func (f fields) each() []field {
 		{"allowed-tools", f.AllowedTools}, {"gate", one(f.Gate)}, {"after", one(f.After)}, {"dirs", f.Dirs},
 		{"subagent", one(f.Subagent)}, {"skills", f.Skills}, {"mcp-servers", f.Servers},
 		{callKey, f.Hook}, {"verify", one(f.Verify)}, {"heartbeat", one(f.Heartbeat)}, {"seal", one(f.Seal)}, {"network", one(f.Network)},
+		{"unsealed", f.Unsealed},
 	}
 }
 
@@ -72,7 +74,7 @@ func fieldsOf(j job.Job) fields {
 		network = ""
 	}
 	return fields{
-		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Verify: j.Verify, Heartbeat: j.Heartbeat,
+		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Verify: j.Verify, Unsealed: set(j.Unsealed), Heartbeat: j.Heartbeat,
 		Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills), Seal: j.Seal, Network: network,
 	}
 }
@@ -112,10 +114,8 @@ func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	if len(s.Widening()) == 0 {
 		return Subject{}, false, nil
 	}
-	for _, gate := range []string{j.Gate, j.After, j.Verify} {
-		if gate != "" {
-			err = cmp.Or(err, b.file(s.Files, b.Home.Gate(gate)))
-		}
+	for _, p := range j.Programs() {
+		err = cmp.Or(err, b.file(s.Files, b.Home.Gate(p.Name)))
 	}
 	if j.Subagent != "" {
 		err = cmp.Or(err, b.file(s.Files, b.Home.Agent(j.Subagent)))
@@ -145,7 +145,7 @@ func (s Subject) Digest() string {
 	put(s.Key, s.Kind, s.Body)
 	for _, f := range s.Fields.each() {
 		switch f.key {
-		case "mcp-servers", callKey, "verify", "heartbeat", "seal", "network":
+		case "mcp-servers", callKey, "verify", "heartbeat", "seal", "network", "unsealed":
 			if len(f.values) == 0 {
 				continue // so that approvals from before there were such fields hold
 			}

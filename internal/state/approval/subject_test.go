@@ -32,6 +32,7 @@ func TestEachFieldWidens(t *testing.T) {
 		"gate":          func(j *job.Job) { j.Gate = "g" },
 		"after":         func(j *job.Job) { j.After = "g" },
 		"verify":        func(j *job.Job) { j.Verify = "g" },
+		"unsealed":      func(j *job.Job) { j.Unsealed = []string{"gate"} },
 		"heartbeat":     func(j *job.Job) { j.Heartbeat = "https://a.example" },
 		"dirs":          func(j *job.Job) { j.Dirs = []string{"/a"} },
 		"subagent":      func(j *job.Job) { j.Subagent = "a" },
@@ -235,6 +236,7 @@ func TestDigestOfEachField(t *testing.T) {
 		"after":    func(j *job.Job) { j.After = "" },
 		"verify":   func(j *job.Job) { j.Verify = "check" },
 		"moved on": func(j *job.Job) { j.Verify, j.After = j.After, "" },
+		"unsealed": func(j *job.Job) { j.Unsealed = []string{"gate"} },
 		"call":     func(j *job.Job) { j.Heartbeat = "https://a.example" },
 		"subagent": func(j *job.Job) { j.Subagent = "other" },
 		"skills":   func(j *job.Job) { j.Skills = j.Skills[1:] },
@@ -296,6 +298,7 @@ func TestDigestTellsApart(t *testing.T) {
 		s.Fields = fields{AllowedTools: texts.Draw(t, "tools"), Gate: word("gate"), After: word("after"), Dirs: texts.Draw(t, "dirs")}
 		s.Fields.Seal, s.Fields.Network = word("seal"), word("network")
 		s.Fields.Verify, s.Fields.Heartbeat = word("verify"), word("heartbeat")
+		s.Fields.Unsealed = texts.Draw(t, "unsealed")
 		for _, name := range texts.Draw(t, "files") {
 			s.Files[name] = word("digest")
 		}

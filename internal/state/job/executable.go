@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -15,13 +16,26 @@ type executable struct {
 	Reason string // names the file
 }
 
+// The keys that name executables.
+const (
+	GateKey   = "gate"
+	VerifyKey = "verify"
+	AfterKey  = "after"
+)
+
+// Program is an executable in gates/ that the job starts.
+type Program struct{ Key, Name string }
+
+// Programs returns the executables that the job starts.
+func (j Job) Programs() []Program {
+	all := []Program{{GateKey, j.Gate}, {VerifyKey, j.Verify}, {AfterKey, j.After}}
+	return slices.DeleteFunc(all, func(p Program) bool { return p.Name == "" })
+}
+
 // Unstartable returns the executables of the job that cannot be started.
 func (j Job) Unstartable(home paths.Dir) (list []executable) {
-	for _, field := range [][2]string{{"gate", j.Gate}, {"verify", j.Verify}, {"after", j.After}} {
-		key, name := field[0], field[1]
-		if name == "" {
-			continue
-		}
+	for _, p := range j.Programs() {
+		key, name := p.Key, p.Name
 		switch info, err := os.Stat(home.Gate(name)); {
 		case err != nil:
 			list = append(list, executable{key, home.Gate(name), fmt.Sprintf("gates/%s: %s", name, store.Cause(err))})

@@ -93,6 +93,7 @@ func table() []field {
 		timed(agent(list("dirs", "directories outside the data directory that the agent may read; rw:DIR allows writing", func(j *Job) *[]string { return &j.Dirs }, checkDir))),
 		agent(text("seal", "on: refuse to run where the agent's commands cannot be sealed", func(j *Job) *string { return &j.Seal }, oneOf(SealOn))),
 		agent(text("network", "any, none: where the agent's commands may connect", func(j *Job) *string { return &j.Network }, oneOf(NetworkAny, NetworkNone))),
+		agent(list("unsealed", "gate, after, verify: those of the job's executables that run outside the seal", func(j *Job) *[]string { return &j.Unsealed }, oneOf(GateKey, AfterKey, VerifyKey))),
 		only(Reminder, agent(count("max-chain", "maximum number of follow-ups, one after the other", func(j *Job) *int { return &j.MaxChain }))),
 		only(Reminder, agent(count("chain-depth", "number of reminders before this one in the chain", func(j *Job) *int { return &j.ChainDepth }))),
 		only(Reminder, agent(chainParent())),

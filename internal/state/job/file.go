@@ -75,6 +75,11 @@ func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults)
 	if doc.Has("retry") && j.Retry > 0 && !doc.Has("verify") {
 		wrong("retry", "needs verify, which decides whether to go on")
 	}
+	for _, key := range j.Unsealed {
+		if !unclear("unsealed") && !doc.Has(key) {
+			wrong("unsealed", "names "+key+", which the "+string(j.Kind)+" does not have")
+		}
+	}
 	if j.Kind == Reminder && strings.HasSuffix(strings.ToLower(j.ID), retry) {
 		wrong("id", "cannot end in "+retry+", which marks a second attempt")
 	}

@@ -80,8 +80,9 @@ type Job struct {
 	Gate         string
 	After        string
 	Verify       string
-	Retry        int    // how often a run that Verify refused goes on
-	Heartbeat    string // URL
+	Retry        int      // how often a run that Verify refused goes on
+	Unsealed     []string // keys of Gate, After and Verify that the seal does not hold
+	Heartbeat    string   // URL
 	Dirs         []string
 	Seal         string // On, or "" as the settings say
 	Network      string // NetworkAny or NetworkNone

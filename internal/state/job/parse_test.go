@@ -121,9 +121,9 @@ func TestDefaults(t *testing.T) {
 func TestFieldsOfTheTables(t *testing.T) {
 	for kind, want := range map[Kind]string{
 		Routine: `id cron timezone description background session isolated model thinking update-main-session allow-ping
-			allowed-tools skills subagent engine timeout catch-up max-cost gate after verify retry heartbeat dirs seal network enabled`,
+			allowed-tools skills subagent engine timeout catch-up max-cost gate after verify retry heartbeat dirs seal network unsealed enabled`,
 		Reminder: `id run-at description background isolated model thinking update-main-session allow-ping allowed-tools skills
-			subagent engine timeout max-cost gate after verify retry heartbeat dirs seal network max-chain chain-depth chain-parent plain enabled`,
+			subagent engine timeout max-cost gate after verify retry heartbeat dirs seal network unsealed max-chain chain-depth chain-parent plain enabled`,
 	} {
 		var got []string
 		for _, f := range Fields(kind) {
@@ -133,7 +133,7 @@ func TestFieldsOfTheTables(t *testing.T) {
 			case "background", "isolated", "allow-ping", "plain", "enabled":
 				on := f.Key == "allow-ping" || f.Key == "enabled" || f.Key == "background" && kind == Reminder
 				want.Kind, want.Default = Bool, fmt.Sprint(on)
-			case "allowed-tools", "skills", "dirs":
+			case "allowed-tools", "skills", "dirs", "unsealed":
 				want.Kind = List
 			}
 			if f != want || f.Help == "" {

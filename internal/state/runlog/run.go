@@ -132,7 +132,8 @@ type Sealed struct {
 	Read    []string `json:"read,omitempty"`    // besides the system's own directories; the data directory without what is protected in it
 	Write   []string `json:"write,omitempty"`   // these can be read as well
 	Sockets []string `json:"sockets,omitempty"`
-	Refused []string `json:"refused,omitempty"` // what failed commands named and the seal closes, with what opens it
+	Open    []string `json:"unsealed,omitempty"` // keys of the owner's executables that were not sealed, because the job says so
+	Refused []string `json:"refused,omitempty"`  // what failed commands named and the seal closes, with what opens it
 }
 
 // The values of Record.Verify.
