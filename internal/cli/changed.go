@@ -6,12 +6,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/changed"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func newChanged(d *deps) *cobra.Command {
@@ -26,7 +30,7 @@ func newChanged(d *deps) *cobra.Command {
 }
 
 func runChanged(ctx context.Context, d *deps, h app.Home, key string, allowEmpty bool) error {
-	keep, err := d.keeper(h)
+	values, err := d.values(h)
 	if err != nil {
 		return err
 	}
@@ -34,32 +38,58 @@ func runChanged(ctx context.Context, d *deps, h app.Home, key string, allowEmpty
 	if err != nil {
 		return err
 	}
-	diff, changed, err := h.Changes.Compare(key, value)
+	diff, differs, err := values.compare(key, value)
 	if err != nil {
 		return err
 	}
-	if !changed {
+	if !differs {
 		return &reported{statusFailed}
 	}
 	_, err = io.WriteString(d.Out, diff)
 	if err := cmp.Or(err, d.flush()); err != nil {
 		return err // what nobody has seen is found once more
 	}
-	return keep(context.WithoutCancel(ctx), key, value)
+	return values.keep(context.WithoutCancel(ctx), key, value)
 }
 
-// keeper is what becomes of a new value: inside a run it waits for the run's end.
-func (d *deps) keeper(h app.Home) (func(ctx context.Context, key string, value []byte) error, error) {
+// values is the owner's values or those of the job of a run, where a new one waits for the run's end.
+type values struct {
+	compare func(key string, value []byte) (diff string, differs bool, err error)
+	keep    func(ctx context.Context, key string, value []byte) error
+}
+
+func (d *deps) values(h app.Home) (values, error) {
 	id := d.RunID()
 	if id == "" {
-		return h.Changes.Commit, nil
+		return values{h.Changes.Compare, h.Changes.Commit}, nil
 	}
-	if _, err := h.InProgress(id); err != nil {
-		return nil, err
+	run, err := h.InProgress(id)
+	if err != nil {
+		return values{}, err
 	}
-	return func(ctx context.Context, key string, value []byte) error {
-		return h.Changes.Propose(ctx, id, key, value)
+	return values{
+		compare: func(key string, value []byte) (string, bool, error) {
+			return h.Changes.CompareOf(changed.Job{Kind: run.Kind, ID: run.Job}, key, value, usedBefore(h, run.Record, key))
+		},
+		keep: func(ctx context.Context, key string, value []byte) error {
+			return h.Changes.Propose(ctx, id, key, value)
+		},
 	}, nil
+}
+
+// usedBefore reports whether the owner has approved that a job uses a key: the executable of its gate, verify or after, which runs now, or a
+// pattern of the job names it. When the keys of jobs were the owner's, its value was that of the job.
+func usedBefore(h app.Home, run runlog.Record, key string) bool {
+	for _, pattern := range run.Tools {
+		if changed.Names([]byte(pattern), key) {
+			return true
+		}
+	}
+	programs, _ := os.ReadDir(h.Dir.Run(run.ID, "programs")) // there is none while none runs
+	return slices.ContainsFunc(programs, func(e fs.DirEntry) bool {
+		text, err := store.Read(h.Dir.Run(run.ID, "programs", e.Name()))
+		return err == nil && changed.Names(text, key)
+	})
 }
 
 // readValue is standard input. An empty one most often means that the command before it has failed, which a shell does not

@@ -93,6 +93,43 @@ func TestForwardedByPattern(t *testing.T) {
 	}
 }
 
+// A key of changed is that of the run's job: no other job finds its value, or makes a change look old.
+func TestForwardedChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n    - delay: 1m\n")
+	w.must("routine", "add", "gate", "--id", "gate", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "Bash(ollim changed releases)", "Look.")
+	w.must("routine", "add", "evil", "--id", "evil", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "Bash(bash *)", "Look.")
+	if r := w.pipe("v1\n", "changed", "releases"); r.status != 0 { // from before the keys were those of jobs
+		t.Fatalf("%+v", r)
+	}
+	use := func(job, value string, status int, out string) {
+		t.Helper()
+		fire := w.start("fire", job)
+		at := w.socket()
+		r := w.forwarded(at, value, "changed", "releases")
+		if r.status != status || r.out != out {
+			t.Errorf("%s: %s: %+v, want %d, %q", job, strings.TrimSpace(value), r, status, out)
+		}
+		delete(w.env, "OLLIM_RUN")
+		fire.release()
+		<-fire.ended
+		w.pass(time.Minute)
+	}
+	use("evil", "v2\n", 0, "+ v2\n")
+	if r := w.pipe("v1\n", "changed", "releases"); r.status != 1 {
+		t.Errorf("the owner's value: %+v", r)
+	}
+	use("gate", "v1\n", 1, "")
+	use("gate", "v2\n", 0, "- v1\n+ v2\n")
+	use("gate", "v2\n", 1, "")
+	use("evil", "v2\n", 1, "")
+	use("evil", "v3\n", 0, "- v2\n+ v3\n")
+	if r := w.pipe("v1\n", "changed", "releases"); r.status != 1 {
+		t.Errorf("the owner's value: %+v", r)
+	}
+}
+
 // A question at a shell, whose records are the owner's, shows its programs no other question.
 func TestForwardedOfAQuestion(t *testing.T) {
 	t.Parallel()

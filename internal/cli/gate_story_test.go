@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // gated adds a background routine with a program of its name as its gate, approved as it is.
@@ -175,7 +176,7 @@ func TestAfterThatFailsIsAWarning(t *testing.T) {
 func TestChangeIsSeenWhenTheRunGoesWell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must("routine", "add", "slow", "--cron", "0 9 * * *", "--background", "--isolated", "Go.")
+	w.must("routine", "add", "slow", "--id", "slow", "--cron", "0 9 * * *", "--background", "--isolated", "Go.")
 	for _, tc := range []struct{ end, kept string }{{"error: gone", ""}, {"text: done", "v1\n"}} {
 		w.script("turns:\n  - - text: begun\n    - delay: 1m\n    - " + tc.end + "\n")
 		slow := w.start("fire", "slow")
@@ -187,8 +188,26 @@ func TestChangeIsSeenWhenTheRunGoesWell(t *testing.T) {
 		slow.release()
 		<-slow.ended
 		w.pass(1e9)
-		if got := w.read("state/changed/releases"); got != tc.kept {
+		if got := w.read("state/changed/@routine-slow/releases"); got != tc.kept {
 			t.Errorf("%s: kept %q, want %q", tc.end, got, tc.kept)
 		}
+	}
+}
+
+// The next reminder of a chain goes on with what the one before it has found.
+func TestChangesOfAChain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.script("turns:\n  - - tool: follow_up_chain\n      input: {minutes_from_now: 30}\n    - text: done\n")
+	w.must("reminder", "add", "--in", "1m", "--id", "first", "--max-chain", "2", "Look.")
+	w.write("state/changed/@reminder-first/tag", "v1\n")
+	w.pass(2 * time.Minute)
+	w.must("fire", "first")
+	var next struct{ ID string }
+	if err := json.Unmarshal([]byte(w.must("reminder", "list", "--json")), &next); err != nil {
+		t.Fatal(err)
+	}
+	if w.read("state/changed/@reminder-"+next.ID+"/tag") != "v1\n" || exists(filepath.Join(w.dir, "state/changed/@reminder-first")) {
+		t.Errorf("the values of %s are lost", next.ID)
 	}
 }

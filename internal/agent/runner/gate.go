@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -66,7 +67,7 @@ func (f *fire) runAfter(ctx context.Context, set *tools.Set) {
 	case runlog.Refused, runlog.Paused, runlog.Gated:
 		return
 	case runlog.OK:
-		f.warn(f.Changes.CommitRun(ctx, r.ID))
+		f.warn(f.Changes.CommitRun(ctx, r.ID, changed.Job{Kind: r.Kind, ID: r.Job}))
 	}
 	if j.After == "" {
 		return

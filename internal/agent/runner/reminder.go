@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -122,6 +123,7 @@ func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 		err = f.Approvals.Approve(ctx, subject, r.ID)
 	}
 	f.warn(err) // it will wait for the owner
+	f.warn(f.Changes.Hand(ctx, changed.Job{Kind: r.Kind, ID: j.ID}, changed.Job{Kind: r.Kind, ID: child.ID}))
 	_, err = f.Jobs.Create(child, "")
 	return err
 }

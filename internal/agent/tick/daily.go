@@ -111,7 +111,16 @@ func (m Minute) prune(ctx context.Context, at time.Time) error {
 	}
 	before := at.AddDate(0, 0, -m.Keep)
 	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
-		m.expireChannels(at))
+		m.pruneChanged(ctx, before), m.expireChannels(at))
+}
+
+// pruneChanged removes the values of `ollim changed` of jobs that are gone, if none was kept since an instant.
+func (m Minute) pruneChanged(ctx context.Context, before time.Time) error {
+	present, err := m.present()
+	if present == nil {
+		return err
+	}
+	return m.Runner.Changes.Prune(ctx, before, func(id string) bool { return present[id] })
 }
 
 // expireChannels removes the sessions of channels that were not used for 30 days, to the day if ticks have shown the clock to be right

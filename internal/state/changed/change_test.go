@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -192,27 +191,100 @@ func TestValueSize(t *testing.T) {
 	b.same(t, "k", string(most))
 }
 
+// routine is a job with keys of its own.
+var routine = Job{"routine", "news-1"}
+
+// kept checks the committed value of a key of the job; "" is none.
+func (b Book) kept(t *testing.T, key, want string) {
+	t.Helper()
+	value, err := os.ReadFile(b.Home.State("changed", "@routine-news-1", key))
+	if string(value) != want || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %q, %v, want %q", key, value, err, want)
+	}
+}
+
 func TestProposalsOfARun(t *testing.T) {
 	b := newBook(t)
-	must(t, b.CommitRun(t.Context(), run)) // no record at all
+	must(t, b.CommitRun(t.Context(), run, routine)) // no record at all
 	must(t, b.Commit(t.Context(), "a", []byte("1")))
 	must(t, b.Propose(t.Context(), run, "a", []byte("2")))
 	must(t, b.Propose(t.Context(), run, "a", []byte("3")))
 	must(t, b.Propose(t.Context(), run, "b", []byte("x")))
 	must(t, b.Propose(t.Context(), run+"0", "b", []byte("of another run")))
-	b.same(t, "a", "1")
-	b.differs(t, "b", "x", "+ x\n")
+	b.kept(t, "a", "")
 	must(t, os.WriteFile(b.Home.Run(run, "changed", ".a.tmp-1"), []byte("torn"), 0o600)) // of one that was killed
 
-	must(t, b.CommitRun(t.Context(), run))
-	b.same(t, "a", "3")
-	b.same(t, "b", "x")
-	if names := entries(t, b.Home.State("changed")); names != "a b" {
+	must(t, b.CommitRun(t.Context(), run, routine))
+	b.kept(t, "a", "3")
+	b.kept(t, "b", "x")
+	b.same(t, "a", "1")
+	if names := entries(t, b.Home.State("changed")); names != "@routine-news-1 a" {
 		t.Errorf("committed %s", names)
 	}
-	must(t, b.Commit(t.Context(), "a", []byte("4")))
-	must(t, b.CommitRun(t.Context(), run))
-	b.same(t, "a", "4")
+	must(t, os.WriteFile(b.Home.State("changed", "@routine-news-1", "a"), []byte("4"), 0o600))
+	must(t, b.CommitRun(t.Context(), run, routine))
+	b.kept(t, "a", "4")
+}
+
+// A job compares with its own value. It takes the owner's where it has none and had that one before, and leaves it to the owner.
+func TestKeysOfAJob(t *testing.T) {
+	b := newBook(t)
+	must(t, b.Commit(t.Context(), "tag", []byte("v1")))
+	compare := func(j Job, value string, taken bool, want string) {
+		t.Helper()
+		diff, differs, err := b.CompareOf(j, "tag", []byte(value), taken)
+		if diff != want || differs != (want != "") || err != nil {
+			t.Errorf("%v: %q, %v, %v, want %q", j, diff, differs, err, want)
+		}
+	}
+	other := Job{"reminder", "news-1"}
+	compare(routine, "v1", true, "")
+	compare(routine, "v2", true, "- v1\n+ v2\n")
+	compare(other, "v1", false, "+ v1\n")
+	must(t, b.Propose(t.Context(), run, "tag", []byte("v2")))
+	must(t, b.CommitRun(t.Context(), run, routine))
+	compare(routine, "v2", true, "")
+	compare(routine, "v1", true, "- v2\n+ v1\n")
+	compare(other, "v2", false, "+ v2\n")
+	b.same(t, "tag", "v1")
+
+	must(t, b.Hand(t.Context(), routine, other))
+	must(t, b.Hand(t.Context(), routine, other)) // there is nothing left
+	compare(other, "v2", false, "")
+	compare(routine, "v2", false, "+ v2\n")
+	if _, _, err := b.CompareOf(routine, "../x", nil, true); !errors.Is(err, ErrKey) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The values of a job that is gone are removed when they are old.
+func TestPrune(t *testing.T) {
+	b := newBook(t)
+	must(t, b.Commit(t.Context(), "news-1", []byte("1")))
+	old := time.Now().Add(-time.Hour)
+	for _, j := range []Job{routine, {"routine", "kept"}, {"reminder", "fresh"}} {
+		must(t, b.Propose(t.Context(), run, "a", nil))
+		must(t, b.CommitRun(t.Context(), run, j))
+		if j.ID != "fresh" {
+			must(t, os.Chtimes(b.of(j, ""), old, old))
+		}
+	}
+	must(t, b.Prune(t.Context(), old.Add(time.Minute), func(id string) bool { return id == "kept" }))
+	if names := entries(t, b.Home.State("changed")); names != "@reminder-fresh @routine-kept news-1" {
+		t.Errorf("left %s", names)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for line, want := range map[string]bool{
+		"curl x | ollim changed tag": true, "ollim changed --allow-empty 'tag' && echo": true, `run(["ollim", "changed", "tag"])`: true, "Bash(ollim changed tag)": true,
+		"x\nollim changed tag\ny": true, "ollim changed tags": false, "ollim changed my.tag": false, "ollim changed my-tag": false, "ollim changed \ntag": false,
+		"echo tag": false, "unchanged tag": false, "ollim changed tag2; echo tag": true, "tag changed": false,
+	} {
+		if got := Names([]byte(line), "tag"); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
 }
 
 func entries(t *testing.T, dir string) string {
@@ -231,17 +303,17 @@ func TestCommitRunAgain(t *testing.T) {
 	b := newBook(t)
 	must(t, b.Propose(t.Context(), run, "a", []byte("1")))
 	must(t, b.Propose(t.Context(), run, "b", []byte("2")))
-	must(t, os.MkdirAll(filepath.Join(b.Home.State("changed"), "b"), 0o700))
+	must(t, os.MkdirAll(b.of(routine, "b"), 0o700))
 	var failed *store.NotWritten
-	if err := b.CommitRun(t.Context(), run); !errors.As(err, &failed) {
+	if err := b.CommitRun(t.Context(), run, routine); !errors.As(err, &failed) {
 		t.Errorf("%v, want *store.NotWritten", err)
 	}
 	var unreadable *fs.PathError
-	if _, _, err := b.Compare("b", nil); !errors.As(err, &unreadable) {
+	if _, _, err := b.CompareOf(routine, "b", nil, true); !errors.As(err, &unreadable) {
 		t.Errorf("%v, want *fs.PathError", err)
 	}
-	b.same(t, "a", "1")
-	must(t, os.Remove(filepath.Join(b.Home.State("changed"), "b")))
-	must(t, b.CommitRun(t.Context(), run))
-	b.same(t, "b", "2")
+	b.kept(t, "a", "1")
+	must(t, os.Remove(b.of(routine, "b")))
+	must(t, b.CommitRun(t.Context(), run, routine))
+	b.kept(t, "b", "2")
 }

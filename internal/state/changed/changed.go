@@ -1,9 +1,10 @@
 // Package changed stores the last value of each key of `ollim changed`, so that a pipeline can find out what is new. A value
 // is committed at once or, if a run proposed it, when that run ends ok. After a run that fails the old value is kept, and the
-// same change is found again.
+// same change is found again. The keys of the owner and those of each job are different ones.
 //
-// On disk: state/changed/<key> is the committed value byte for byte, state/runs/<run>/changed/<key> a proposed one; both
-// are changed under the lock "changed". Whatever bytes a file holds are a value, so there is no corrupt one.
+// On disk: state/changed/<key> is the owner's committed value byte for byte, state/changed/@<kind>-<id>/<key> that of a job, and
+// state/runs/<run>/changed/<key> a proposed one; all are changed under the lock "changed". Whatever bytes a file holds are a value, so
+// there is no corrupt one.
 package changed
 
 import (
@@ -12,8 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -40,10 +45,26 @@ type Book struct {
 // removed, "+ " for added ones. The first value of a key differs, and all its lines are added. One newline at the end
 // makes no difference.
 func (b Book) Compare(key string, value []byte) (diff string, changed bool, err error) {
+	return b.compare(key, value, b.path(key))
+}
+
+// CompareOf is Compare for a key of a job. With taken, a key that has no value of the job's yet has the owner's: so a job finds the
+// value that it had when its keys were the owner's.
+func (b Book) CompareOf(j Job, key string, value []byte, taken bool) (diff string, changed bool, err error) {
+	path := b.of(j, key)
+	if taken && plaintext.IsID(key) {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			path = b.path(key)
+		}
+	}
+	return b.compare(key, value, path)
+}
+
+func (b Book) compare(key string, value []byte, path string) (diff string, changed bool, err error) {
 	if err := check(key, value); err != nil {
 		return "", false, err
 	}
-	old, err := store.Read(b.path(key))
+	old, err := store.Read(path)
 	first := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !first {
 		return "", false, err
@@ -65,9 +86,9 @@ func (b Book) Propose(ctx context.Context, run, key string, value []byte) error 
 	return b.write(ctx, filepath.Join(b.proposals(run), key), key, value, store.Buffered) // CommitRun makes it durable
 }
 
-// CommitRun commits the proposals of a run, if any. Each is removed once committed, so that a second call, also after a
+// CommitRun commits the proposals of a run of a job, if any. Each is removed once committed, so that a second call, also after a
 // failed one, never restores an old value.
-func (b Book) CommitRun(ctx context.Context, run string) error {
+func (b Book) CommitRun(ctx context.Context, run string, j Job) error {
 	entries, err := os.ReadDir(b.proposals(run))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -80,7 +101,10 @@ func (b Book) CommitRun(ctx context.Context, run string) error {
 			if !plaintext.IsID(entry.Name()) {
 				continue // left by a proposal that was killed while it was written
 			}
-			if err := b.commit(filepath.Join(b.proposals(run), entry.Name()), entry.Name()); err != nil {
+			if err := store.MkdirOwn(b.of(j, "")); err != nil {
+				return err
+			}
+			if err := b.commit(filepath.Join(b.proposals(run), entry.Name()), b.of(j, entry.Name())); err != nil {
 				return err
 			}
 		}
@@ -88,8 +112,56 @@ func (b Book) CommitRun(ctx context.Context, run string) error {
 	})
 }
 
+// Job is whose keys they are: a job, or what has runs like one.
+type Job struct{ Kind, ID string }
+
+// marker begins the names of the directories of jobs. No key begins with it.
+const marker = "@"
+
+// name is the name of a job's directory. No kind has a hyphen.
+func (j Job) name() string { return marker + url.PathEscape(j.Kind+"-"+j.ID) }
+
+// Hand gives the values of a job to another one, which continues it and has none.
+func (b Book) Hand(ctx context.Context, from, to Job) error {
+	if _, err := os.Lstat(b.of(from, "")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return b.Disk.Locked(ctx, b.Home.Lock("changed"), func() error {
+		if err := os.Rename(b.of(from, ""), b.of(to, "")); err != nil {
+			return &store.NotWritten{Path: b.of(to, ""), Err: err}
+		}
+		return nil
+	})
+}
+
+// Prune removes the values of jobs that are gone, by their ids, if none was committed since an instant.
+func (b Book) Prune(ctx context.Context, before time.Time, present func(id string) bool) error {
+	entries, err := os.ReadDir(b.path(""))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		escaped, ofJob := strings.CutPrefix(entry.Name(), marker)
+		name, badName := url.PathUnescape(escaped)
+		_, id, _ := strings.Cut(name, "-")
+		info, statErr := entry.Info()
+		if !ofJob || badName != nil || statErr != nil || present(id) || !info.ModTime().Before(before) {
+			continue
+		}
+		err = errors.Join(err, b.Disk.Locked(ctx, b.Home.Lock("changed"), func() error { return store.RemoveAll(b.path(entry.Name())) }))
+	}
+	return err
+}
+
+// Names reports whether a line of a program's text is a command of ollim changed with a key.
+func Names(text []byte, key string) bool {
+	const between = `[^\nA-Za-z0-9._-]`
+	command := regexp.MustCompile(`(?m)\bchanged` + between + `(?:.*` + between + `)?` + regexp.QuoteMeta(key) + `(?:` + between + `|$)`)
+	return command.Match(text)
+}
+
 // commit commits one proposal. The caller holds the lock.
-func (b Book) commit(proposal, key string) error {
+func (b Book) commit(proposal, path string) error {
 	value, err := store.Read(proposal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // committed by another process in the meantime
@@ -97,7 +169,7 @@ func (b Book) commit(proposal, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := store.Write(b.path(key), value, store.Synced); err != nil {
+	if err := store.Write(path, value, store.Synced); err != nil {
 		return err
 	}
 	return store.Remove(proposal)
@@ -111,6 +183,8 @@ func (b Book) write(ctx context.Context, path, key string, value []byte, d store
 }
 
 func (b Book) path(key string) string { return b.Home.State("changed", key) }
+
+func (b Book) of(j Job, key string) string { return b.Home.State("changed", j.name(), key) }
 
 func (b Book) proposals(run string) string { return b.Home.Run(run, "changed") }
 

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(b.proposals(other), "a"), nil, 0o600); err != nil {
 					return err
 				}
-				return b.CommitRun(ctx, other)
+				return b.CommitRun(ctx, other, Job{"routine", "r"})
 			},
 		},
 		Count: func(dir string, _ func(string)) (int, error) {
