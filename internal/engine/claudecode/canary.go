@@ -43,7 +43,7 @@ func (e *Engine) canary(ctx context.Context, known Known) (fault string, err err
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	service, err := newService()
+	service, err := newService(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -224,7 +224,8 @@ func (q asked) said() (texts []string) {
 		parts := blocksOf(m.Content)
 		for _, b := range parts {
 			text := strings.TrimSpace(b.Text)
-			if b.Type == "text" && text != "" && !(strings.HasPrefix(text, "<system-reminder>") && strings.HasSuffix(text, "</system-reminder>")) {
+			reminder := strings.HasPrefix(text, "<system-reminder>") && strings.HasSuffix(text, "</system-reminder>")
+			if b.Type == "text" && text != "" && !reminder {
 				texts = append(texts, text)
 			}
 		}

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,8 +58,8 @@ func canaryUsage() model.Tokens {
 	return model.Tokens{In: 1000, Out: 100, CacheRead: 2000, CacheWrite: 300}
 }
 
-func newService() (*service, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func newService(ctx context.Context) (*service, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
