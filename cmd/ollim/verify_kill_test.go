@@ -43,7 +43,7 @@ func (c *command) verifiedJob(kind, program string) []string {
 			c.t.Fatal(err)
 		}
 		defer receiver.Close()
-		run, err := receiver.Add(c.t.Context(), inbox.Entry{Hook: "v1", Hash: "a", Data: []payload.Datum{{Key: "n", Value: json.RawMessage("1")}}})
+		run, _, err := receiver.Add(c.t.Context(), inbox.Entry{Hook: "v1", Hash: "a", Data: []payload.Datum{{Key: "n", Value: json.RawMessage("1")}}})
 		if err != nil {
 			c.t.Fatal(err)
 		}

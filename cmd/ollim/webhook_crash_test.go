@@ -66,7 +66,7 @@ func (c *command) accept(events int) map[string][]string {
 	for _, hook := range c.hooks(2) {
 		for n := range events / 2 {
 			data := []payload.Datum{{Key: "n", Value: json.RawMessage(fmt.Sprint(n))}}
-			run, err := receiver.Add(context.Background(), inbox.Entry{Hook: hook, Hash: fmt.Sprint(n), Data: data})
+			run, _, err := receiver.Add(context.Background(), inbox.Entry{Hook: hook, Hash: fmt.Sprint(n), Data: data})
 			if err != nil {
 				c.t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ func (w *world) accepts(hook, value string) string {
 	}
 	defer r.Close()
 	data := []payload.Datum{{Key: "branch", Value: json.RawMessage(value)}}
-	run, err := r.Add(w.t.Context(), inbox.Entry{Hook: hook, Hash: value, Data: data})
+	run, _, err := r.Add(w.t.Context(), inbox.Entry{Hook: hook, Hash: value, Data: data})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (h *hooks) accept(hook string) string {
 	h.now = h.now.Add(time.Millisecond)
 	n := fmt.Sprint(h.events)
 	e := inbox.Entry{Hook: hook, Delivery: n, Hash: n, Data: []payload.Datum{{Key: "n", Value: json.RawMessage(n)}}}
-	run, err := h.receiver.Add(h.t.Context(), e)
+	run, _, err := h.receiver.Add(h.t.Context(), e)
 	if err != nil {
 		h.t.Fatal(err)
 	}

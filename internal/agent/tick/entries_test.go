@@ -26,7 +26,7 @@ func (c *clock) accept(hook, body string) string {
 		c.t.Fatal(err)
 	}
 	defer r.Close()
-	run, err := r.Add(c.t.Context(), inbox.Entry{Hook: hook, Hash: body})
+	run, _, err := r.Add(c.t.Context(), inbox.Entry{Hook: hook, Hash: body})
 	if err != nil {
 		c.t.Fatal(err)
 	}

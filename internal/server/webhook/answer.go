@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,13 +13,20 @@ import (
 
 // answer is the response to a request.
 type answer struct {
-	code  int
-	run   string        // with 202
-	text  string        // what is wrong
-	allow string        // with 405: the methods
-	retry time.Duration // after which the sender should try again
-	why   string        // for the log; "": text
+	code   int
+	status string        // with 202
+	run    string        // with 202
+	text   string        // what is wrong
+	allow  string        // with 405: the methods
+	retry  time.Duration // after which the sender should try again
+	why    string        // for the log; "": text
 }
+
+// The status of an event that is in the inbox.
+const (
+	accepted  = "accepted"
+	duplicate = "duplicate" // it looks like one that was accepted before, and is not run; the sender may have meant another
+)
 
 // How long a sender should wait before it tries again.
 const (
@@ -57,12 +65,9 @@ func (a answer) write(w http.ResponseWriter) {
 		Status string `json:"status"`
 		Run    string `json:"run,omitempty"`
 		Error  string `json:"error,omitempty"`
-	}{"ok", a.run, a.text}
-	switch {
-	case a.text != "":
+	}{cmp.Or(a.status, "ok"), a.run, a.text}
+	if a.text != "" {
 		body.Status = "error"
-	case a.run != "":
-		body.Status = "accepted"
 	}
 	data, _ := json.Marshal(body) // texts: it cannot fail
 	h.Set("Content-Length", strconv.Itoa(len(data)+1))

@@ -147,13 +147,14 @@ func (s *server) accept(ctx context.Context, to hook, p proof, body []byte) answ
 		return refuse(http.StatusBadRequest, err.Error())
 	}
 	hash := sha256.Sum256(body)
-	run, err := s.Inbox.Add(context.WithoutCancel(ctx), inbox.Entry{
-		Hook: to.Job.ID, Delivery: p.Delivery, Signed: p.Signed, Hash: hex.EncodeToString(hash[:]), Data: data,
-	})
+	e := inbox.Entry{Hook: to.Job.ID, Delivery: p.Delivery, Signed: p.Signed, Hash: hex.EncodeToString(hash[:]), Data: data}
+	run, isNew, err := s.Inbox.Add(context.WithoutCancel(ctx), e)
 	switch {
+	case err == nil && !isNew && e.Brief():
+		return answer{code: http.StatusAccepted, status: duplicate, run: run, why: duplicate}
 	case err == nil:
 		s.Added()
-		return answer{code: http.StatusAccepted, run: run}
+		return answer{code: http.StatusAccepted, status: accepted, run: run}
 	case errors.Is(err, inbox.ErrConflict):
 		return refuse(http.StatusConflict, err.Error())
 	case errors.Is(err, inbox.ErrHookFull):

@@ -38,6 +38,7 @@ type site struct {
 	mu    sync.Mutex
 	lines []Access
 	added int
+	later time.Duration // how far the clock of the inbox is ahead
 }
 
 // serve starts a server. change may change its limits.
@@ -49,7 +50,7 @@ func serve(t *testing.T, change ...func(*server, *http.Server)) *site {
 	runs := 0
 	w.book = inbox.Book{
 		Home: paths.Dir(t.TempDir()), Zone: time.UTC, Limits: inbox.LimitsOf(6, 1),
-		Disk:   store.Disk{Now: time.Now, Warn: func(m string) { t.Error(m) }, Locks: &lock.Table{}},
+		Disk:   store.Disk{Now: w.now, Warn: func(m string) { t.Error(m) }, Locks: &lock.Table{}},
 		NewRun: func() (string, error) { runs++; return fmt.Sprintf("run-%d", runs), nil },
 		Runs:   func(time.Time) ([]string, error) { return nil, nil },
 	}
@@ -107,6 +108,19 @@ func (w *site) wasAdded() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.added++
+}
+
+func (w *site) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.later)
+}
+
+// pass advances the clock of the inbox.
+func (w *site) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.later += d
 }
 
 func (w *site) log(a Access) {
@@ -321,6 +335,28 @@ func TestAgain(t *testing.T) {
 	first = w.post("github", "a", `{"title":"a"}`)
 	w.wants("replayed", w.post("github", "b", `{"title":"a"}`), 202, first.body)
 	w.wants("another body", w.post("github", "a", `{"title":"b"}`), 409, "another body")
+}
+
+// TestDoorbell: a bearer without an id sends the same body on purpose. Within a minute it is the same event, and the answer and the
+// log say so.
+func TestDoorbell(t *testing.T) {
+	w := serve(t)
+	ring := func() reply {
+		r := w.request("bearer", "", `{"msg":"doorbell"}`)
+		r.Header.Del(idempotencyKey)
+		return w.send(r)
+	}
+	w.wants("first", ring(), 202, `{"status":"accepted","run":"run-1"}`)
+	w.wants("at once", ring(), 202, `{"status":"duplicate","run":"run-1"}`)
+	w.pass(time.Minute)
+	w.wants("a minute later", ring(), 202, `{"status":"accepted","run":"run-2"}`)
+	w.pass(time.Hour)
+	w.wants("an hour later", ring(), 202, `{"status":"accepted","run":"run-3"}`)
+	for i, line := range w.logged(4) {
+		if (line.Reason == "duplicate") != (i == 1) {
+			t.Errorf("logged %+v", line)
+		}
+	}
 }
 
 // TestFull: 429 when the webhook has its share of the inbox, 503 when all of it is taken.

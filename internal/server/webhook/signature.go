@@ -45,7 +45,7 @@ type Keys struct {
 // proof is what a valid signature says about a request.
 type proof struct {
 	Delivery string // the identity of the delivery, the same when the sender sends it again; "" if the sender gives none
-	Signed   bool   // Delivery cannot have been changed by others than the holder of the key
+	Signed   bool   // others than the holder of the key cannot send the request again under another Delivery, or without one
 }
 
 // verify returns the proof of a request with this header and body. The error says what is wrong; it is for the owner, not for the
@@ -80,7 +80,7 @@ func (k Keys) verifyBearer(h http.Header) (proof, error) {
 		return proof{}, errors.New("the token is not the secret")
 	}
 	id, err := optional(h, idempotencyKey)
-	return proof{Delivery: id, Signed: id != ""}, err
+	return proof{Delivery: id, Signed: true}, err
 }
 
 func (k Keys) verifyGitHub(h http.Header, body []byte) (proof, error) {

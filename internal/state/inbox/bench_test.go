@@ -41,7 +41,7 @@ func BenchmarkAdd(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					id := fmt.Sprint("new-", n.Add(1))
-					if _, err := r.Add(b.Context(), sent(id, id)); err != nil {
+					if _, _, err := r.Add(b.Context(), sent(id, id)); err != nil {
 						b.Error(err)
 					}
 				}

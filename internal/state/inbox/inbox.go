@@ -7,7 +7,8 @@
 // if there is a record of its run (the process died before it began), and a run that has its entry is never started again.
 //
 // One process, the server, adds entries. For a day it recognises an event that was sent again, by its delivery id or by its body, from
-// the entries that wait and from those in the directories of their runs; so this survives a restart.
+// the entries that wait and from those in the directories of their runs; so this survives a restart. For Brief
+// events a minute takes the place of the day.
 package inbox
 
 import (
@@ -29,7 +30,7 @@ import (
 type Entry struct {
 	Hook     string          `json:"hook"`               // the id of the webhook
 	Delivery string          `json:"delivery,omitempty"` // the id that the sender gave the event; "" if none
-	Signed   bool            `json:"signed,omitempty"`   // the signature covers Delivery: another id is another event, even with the same body
+	Signed   bool            `json:"signed,omitempty"`   // nobody else can send a copy under another id: the same body is another event
 	Hash     string          `json:"hash"`               // of the body
 	Data     []payload.Datum `json:"data"`
 
@@ -37,6 +38,10 @@ type Entry struct {
 	Number  int64     `json:"number"` // in the order of arrival
 	Arrived time.Time `json:"arrived"`
 }
+
+// Brief reports whether the event is recognised within a minute only, by its body: its sender gives no id, and nobody else can send a
+// copy, so the same body a while later is another event.
+func (e Entry) Brief() bool { return e.Delivery == "" && e.Signed }
 
 // limits bound the inbox.
 type limits struct {

@@ -19,15 +19,16 @@ import (
 // world is an inbox with a clock of its own.
 type world struct {
 	Book
-	t    testing.TB
-	now  time.Time
-	made int
-	ids  sync.Mutex
+	t     testing.TB
+	now   time.Time
+	made  int
+	ids   sync.Mutex
+	known map[string]bool // the runs of the entries that were added
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	w := &world{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), known: map[string]bool{}}
 	w.Book = Book{
 		Home: paths.Dir(t.TempDir()), Zone: time.UTC, Limits: LimitsOf(100, 1),
 		Disk:   store.Disk{Now: func() time.Time { return w.now }, Warn: func(m string) { t.Error(m) }, Locks: &lock.Table{}},
@@ -68,18 +69,20 @@ func sent(delivery, body string) Entry {
 	return Entry{Hook: "ci", Delivery: delivery, Hash: body, Data: []payload.Datum{{Key: "name", Value: json.RawMessage(`"a <b> & 1.50"`)}}}
 }
 
-// adds adds an entry and expects the id of a run.
+// adds adds an entry and expects the id of a run: of a new one exactly if this is the first time that the id is expected.
 func (w *world) adds(r *Receiver, e Entry, want string) {
 	w.t.Helper()
-	if run, err := r.Add(w.t.Context(), e); run != want || err != nil {
-		w.t.Errorf("%s %s: %q, %v, want %s", e.Delivery, e.Hash, run, err, want)
+	run, isNew, err := r.Add(w.t.Context(), e)
+	if run != want || err != nil || isNew == w.known[run] {
+		w.t.Errorf("%s %s: %q, new %t, %v, want %s", e.Delivery, e.Hash, run, isNew, err, want)
 	}
+	w.known[run] = true
 }
 
 // rejects adds an entry and expects an error.
 func (w *world) rejects(r *Receiver, e Entry, want error) {
 	w.t.Helper()
-	if run, err := r.Add(w.t.Context(), e); run != "" || !errors.Is(err, want) {
+	if run, _, err := r.Add(w.t.Context(), e); run != "" || !errors.Is(err, want) {
 		w.t.Errorf("%s %s: %q, %v, want %v", e.Delivery, e.Hash, run, err, want)
 	}
 }
@@ -169,6 +172,36 @@ func TestSentAgain(t *testing.T) {
 	}
 }
 
+// TestSameBody: a sender that proves the whole request and gives no id sends the same body on purpose, so it is the same event within
+// a minute only: one that could not read the answer has tried again by then.
+func TestSameBody(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		w := newWorld(t)
+		r := w.receive()
+		check := func(after time.Duration, want string) {
+			t.Helper()
+			if restarts {
+				r.Close()
+				r = w.receive()
+			}
+			w.now = w.now.Add(after)
+			e := sent("", "doorbell")
+			e.Signed = true
+			w.adds(r, e, want)
+		}
+		check(0, "run-1")
+		check(time.Second, "run-1")
+		check(58*time.Second, "run-1")
+		check(time.Second, "run-2")
+		check(59*time.Second, "run-2")
+		check(time.Hour, "run-3")
+		check(-2*time.Hour, "run-4")             // the clock is set back
+		w.adds(r, sent("", "doorbell"), "run-4") // of a sender whose requests others can copy
+		w.now = w.now.Add(time.Hour)
+		w.adds(r, sent("", "doorbell"), "run-4")
+	}
+}
+
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
 	w.Limits = limits{All: 3, Hook: 2}
@@ -203,7 +236,7 @@ func TestNotWritten(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if run, err := r.Add(t.Context(), sent("a", "1")); !errors.As(err, new(*store.NotWritten)) {
+	if run, _, err := r.Add(t.Context(), sent("a", "1")); !errors.As(err, new(*store.NotWritten)) {
 		t.Errorf("%q, %v", run, err)
 	}
 	if len(r.ages) != 0 || len(r.events) != 0 {
@@ -223,7 +256,7 @@ func TestAddAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range runs {
 		all.Go(func() {
-			run, err := r.Add(t.Context(), sent(fmt.Sprint(i%8), fmt.Sprint(i%8)))
+			run, _, err := r.Add(t.Context(), sent(fmt.Sprint(i%8), fmt.Sprint(i%8)))
 			if err != nil {
 				t.Error(err)
 			}

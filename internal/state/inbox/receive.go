@@ -30,6 +30,7 @@ var (
 // Bounds of what the receiver remembers.
 const (
 	memory  = 24 * time.Hour // of an event that may be sent again
+	brief   = time.Minute    // of an event that may be sent again on purpose
 	most    = 100_000        // events, of about 200 bytes each; after that the oldest are forgotten
 	recheck = 100 * time.Millisecond
 )
@@ -55,6 +56,7 @@ type event struct {
 	delivery digest // zero: it has no id
 	body     digest
 	byBody   bool     // it is recognised by its body, too
+	brief    bool     // it is recognised within a minute only
 	writing  *writing // nil when it is on disk
 }
 
@@ -75,6 +77,7 @@ func digestOf(what, hook, value string) digest {
 func eventOf(e Entry) *event {
 	ev := &event{
 		run: e.Run, at: e.Arrived.UnixNano(), body: digestOf("body", e.Hook, e.Hash), byBody: e.Delivery == "" || !e.Signed,
+		brief: e.Brief(),
 	}
 	if e.Delivery != "" {
 		ev.delivery = digestOf("delivery", e.Hook, e.Delivery)
@@ -111,28 +114,28 @@ func (b Book) Receive() (*Receiver, error) {
 func (r *Receiver) Close() { r.guard.Release() }
 
 // Add puts an event into the inbox and returns the id of its run, after the entry has reached the disk. For an event that was added
-// in the last 24 hours it returns the id of that run. The error is ErrConflict, ErrHookFull, ErrFull, a *store.NotWritten, or the
+// before it returns the id of that run, and isNew is false. The error is ErrConflict, ErrHookFull, ErrFull, a *store.NotWritten, or the
 // cause of the end of ctx; then the event is not in the inbox.
-func (r *Receiver) Add(ctx context.Context, e Entry) (run string, err error) {
+func (r *Receiver) Add(ctx context.Context, e Entry) (run string, isNew bool, err error) {
 	for {
 		ev, w, err := r.admit(&e)
 		switch {
 		case err != nil:
-			return "", err
+			return "", false, err
 		case ev.run == e.Run: // it is a new one
 			w.err = r.write(e)
 			r.settle(e, ev)
-			return ev.run, w.err
+			return ev.run, true, w.err
 		case w == nil:
-			return ev.run, nil
+			return ev.run, false, nil
 		}
 		select {
 		case <-w.done:
 		case <-ctx.Done():
-			return "", context.Cause(ctx)
+			return "", false, context.Cause(ctx)
 		}
 		if w.err == nil {
-			return ev.run, nil
+			return ev.run, false, nil
 		}
 	}
 }
@@ -147,7 +150,7 @@ func (r *Receiver) admit(e *Entry) (*event, *writing, error) {
 	ev := eventOf(*e)
 	for _, k := range ev.keys() {
 		known := r.events[k]
-		if known == nil {
+		if known == nil || ev.brief && now.Sub(time.Unix(0, known.at)).Abs() >= brief {
 			continue
 		}
 		if k == ev.delivery && known.body != ev.body {
