@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
+	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -257,7 +258,12 @@ func (h Home) answered(id string) bool {
 	if err != nil {
 		return false
 	}
-	t, err := h.findTranscript(cmp.Or(did.Session, r.SessionAfter, r.SessionBefore))
+	session := cmp.Or(did.Session, r.SessionAfter, r.SessionBefore)
+	if engine.Holder(session) == engine.Script {
+		answered, err := script.Answered(h.Dir, session, id)
+		return err == nil && answered
+	}
+	t, err := h.findTranscript(session)
 	if err != nil {
 		return false
 	}

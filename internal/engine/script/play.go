@@ -56,10 +56,15 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 }
 
 func (e *Engine) enter(r engine.Session) (s *session, err error) {
-	if r.ID == "" {
+	switch {
+	case r.ID == "":
 		s, err = e.begin("", 0, r.Kept())
-	} else if s, err = e.open(r.ID); err == nil && r.Fork {
-		s, err = e.branch(s, r.Kept())
+	case r.Fork:
+		if s, err = e.open(r.ID); err == nil {
+			s, err = e.branch(s, r.Kept())
+		}
+	default:
+		s, err = e.resume(r.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -72,7 +77,7 @@ func (e *Engine) enter(r engine.Session) (s *session, err error) {
 
 // Compact begins a session that holds the script's summary.
 func (e *Engine) Compact(_ context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
-	s, err := e.open(r.Session.ID)
+	s, err := e.resume(r.Session.ID)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
@@ -96,11 +101,11 @@ type turn struct {
 	sink    engine.Sink
 	session *session
 
-	said  []message // by the agent and its tools, not yet in the session
+	said  []message // the prompt, and what the agent and its tools said
+	kept  int       // so many of said are in the session
 	final string
 	cost  float64
 	calls int
-	moved bool // at least one step said or did something
 }
 
 func (t *turn) play() (engine.Result, error) {
@@ -113,6 +118,7 @@ func (t *turn) play() (engine.Result, error) {
 	if n := len(t.request.Session.Messages); n > 0 {
 		opening += ", after " + plaintext.Count(n, "message")
 	}
+	t.said = []message{{Role: transcript.User, Content: t.request.Input.Prompt, Aside: t.request.Input.Nudge}}
 	err := t.sink(runlog.Event{Type: runlog.Session, Session: t.session.id, Parent: t.request.Session.Parent(), Text: opening})
 	for _, step := range steps {
 		if err != nil {
@@ -125,10 +131,11 @@ func (t *turn) play() (engine.Result, error) {
 	context := t.session.Tokens + tokens(len(t.request.Input.Prompt))
 	switch {
 	case err == nil:
-		err = t.keep()
-	case t.moved && !t.again(err):
-		t.said = append(t.said, message{Role: transcript.Assistant, Content: transcript.CutOff})
-		err = errors.Join(err, t.keep())
+		err = t.keep(true)
+	case t.again(err):
+		err = errors.Join(err, t.session.drop())
+	case t.kept > 0:
+		err = errors.Join(err, t.keep(true, message{Role: transcript.Assistant, Content: transcript.CutOff}))
 	}
 	usage := runlog.Usage{In: context, Out: tokens(len(t.final))}
 	result := engine.Result{Session: t.session.id, Text: t.final, Usage: usage, Cost: t.cost}
@@ -148,10 +155,21 @@ func (t *turn) again(err error) bool {
 	return t.calls == 0 && errors.As(err, &overloaded)
 }
 
-// keep writes the turn into the session.
-func (t *turn) keep() error {
-	prompt := message{Role: "user", Content: t.request.Input.Prompt, Aside: t.request.Input.Nudge}
-	return t.session.add(append([]message{prompt}, t.said...)...)
+// keep writes what was said, and the prompt before it, into the session. It precedes the event of each word: once a word was heard,
+// the prompt counts as read, with the updates in it.
+func (t *turn) keep(ends bool, said ...message) error {
+	t.said = append(t.said, said...)
+	p := part{run: t.request.Run.ID, begins: t.kept == 0, ends: ends, messages: t.said[t.kept:]}
+	t.kept = len(t.said)
+	return t.session.write(p)
+}
+
+// says keeps what was said and reports it.
+func (t *turn) says(e runlog.Event, said ...message) error {
+	if err := t.keep(false, said...); err != nil {
+		return err
+	}
+	return t.sink(e)
 }
 
 func (t *turn) step(s step) error {
@@ -161,12 +179,10 @@ func (t *turn) step(s step) error {
 			return fmt.Errorf("script: the prompt does not contain %q", s.Text)
 		}
 	case "think":
-		t.moved = true
-		return t.sink(runlog.Event{Type: runlog.Thinking, Text: s.Text})
+		return t.says(runlog.Event{Type: runlog.Thinking, Text: s.Text})
 	case "text":
-		t.moved, t.final = true, s.Text
-		t.said = append(t.said, message{Role: "assistant", Content: s.Text})
-		return t.sink(runlog.Event{Type: runlog.Text, Text: s.Text})
+		t.final = s.Text
+		return t.says(runlog.Event{Type: runlog.Text, Text: s.Text}, message{Role: "assistant", Content: s.Text})
 	case "tool":
 		return t.call(s)
 	case "delay":
@@ -204,7 +220,6 @@ func (t *turn) touch(path string) error {
 }
 
 func (t *turn) call(s step) error {
-	t.moved = true
 	t.calls++
 	input := json.RawMessage("{}")
 	if s.Input != nil {
@@ -214,14 +229,13 @@ func (t *turn) call(s step) error {
 		}
 	}
 	id := fmt.Sprintf("call-%d", t.calls)
-	if err := t.sink(runlog.Event{Type: runlog.ToolUse, Tool: s.Text, ToolID: id, Input: input}); err != nil {
+	use := runlog.Event{Type: runlog.ToolUse, Tool: s.Text, ToolID: id, Input: input}
+	if err := t.says(use, message{Role: "assistant", Content: s.Text + " " + string(input)}); err != nil {
 		return err
 	}
 	answer := t.tools.Call(t.ctx, s.Text, input)
-	t.said = append(t.said,
-		message{Role: "assistant", Content: s.Text + " " + string(input)},
-		message{Role: "tool_result", Content: answer.Text})
-	return t.sink(runlog.Event{Type: runlog.ToolResult, Tool: s.Text, ToolID: id, Text: answer.Text, IsError: answer.IsError})
+	result := runlog.Event{Type: runlog.ToolResult, Tool: s.Text, ToolID: id, Text: answer.Text, IsError: answer.IsError}
+	return t.says(result, message{Role: "tool_result", Content: answer.Text})
 }
 
 // compact compacts in the middle of a turn without being asked, as an engine with a model does when its window is full.
@@ -231,8 +245,8 @@ func (t *turn) compact(instructions string) error {
 		return err
 	}
 	old := t.session.id
-	t.session, t.moved = next, true
-	return t.sink(compacted(old, c))
+	t.session, t.kept = next, 0
+	return t.says(compacted(old, c))
 }
 
 func (t *turn) spend(usd float64) error {

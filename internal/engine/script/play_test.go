@@ -228,6 +228,9 @@ func TestOverloaded(t *testing.T) {
 	}
 	s.says(engine.Request{Session: engine.Session{ID: id}}, "end") // the same turn, played anew
 	s.says(engine.Request{Session: engine.Session{ID: id}}, "two")
+	if text, err := os.ReadFile(filepath.Join(s.Home.ScriptSessions(), id+".jsonl")); strings.Count(string(text), "begun") != 1 || err != nil {
+		t.Errorf("what was said before a refusal is kept: %v\n%s", err, text)
+	}
 }
 
 func TestOverloadedForEver(t *testing.T) {

@@ -29,7 +29,9 @@ type line struct {
 	Timestamp *time.Time `json:"timestamp,omitempty"`
 	Turn      int        `json:"turn,omitempty"` // turns before this session's own
 	Message   *message   `json:"message,omitempty"`
-	Count     *count     `json:"count,omitempty"` // with the last message of a turn: of all lines up to it
+	Run       string     `json:"run,omitempty"`   // with a prompt: the run that it belongs to
+	Open      bool       `json:"open,omitempty"`  // with a prompt: the turn ends with the next count
+	Count     *count     `json:"count,omitempty"` // with the last line of a turn: of all lines up to it
 }
 
 type message struct {
@@ -38,11 +40,15 @@ type message struct {
 	Aside   bool   `json:"aside,omitempty"` // a reminder or a summary, not a turn of its own
 }
 
-// session is a conversation of the script engine.
+// session is a conversation of the script engine. A turn is written as it goes on: its prompt and its first word at once, before
+// anybody hears the word.
 type session struct {
-	id   string
-	path string // "" for a session that is not kept
-	count
+	id    string
+	path  string // "" for a session that is not kept
+	count        // of the complete turns
+	all   count  // with the turn that has begun
+	open  bool   // a turn has begun and not ended: it goes on, or a kill cut it off
+	start int64  // the length of the file before the turn
 }
 
 // count is how long a session is.
@@ -56,7 +62,7 @@ type count struct {
 func (e *Engine) begin(parent string, turn int, kept bool) (*session, error) {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // never fails
-	s := &session{id: prefix + hex.EncodeToString(b), count: count{Turn: turn}}
+	s := &session{id: prefix + hex.EncodeToString(b), count: count{Turn: turn}, all: count{Turn: turn}}
 	if !kept {
 		return s, nil
 	}
@@ -69,7 +75,7 @@ func (e *Engine) begin(parent string, turn int, kept bool) (*session, error) {
 	return s, nil
 }
 
-// branch begins a session with the messages of another.
+// branch begins a session with the complete turns of another.
 func (e *Engine) branch(source *session, kept bool) (*session, error) {
 	if !kept {
 		s, err := e.begin("", 0, false)
@@ -81,13 +87,23 @@ func (e *Engine) branch(source *session, kept bool) (*session, error) {
 		return nil, err
 	}
 	var messages []message
+	complete := -1 // so many messages are, if the last turn is not
 	for l, err := range store.Lines[line](source.path, nil) {
 		if err != nil {
 			return nil, err
 		}
+		if l.Open {
+			complete = len(messages)
+		}
 		if l.Message != nil {
 			messages = append(messages, *l.Message)
 		}
+		if l.Count != nil {
+			complete = -1
+		}
+	}
+	if complete >= 0 {
+		messages = messages[:complete]
 	}
 	return s, s.add(messages...)
 }
@@ -126,42 +142,128 @@ func (e *Engine) open(id string) (*session, error) {
 	s := &session{id: id, path: e.path(id)}
 	for l, err := range store.Newest[line](s.path) {
 		if err == nil && l.Count != nil {
-			s.count = *l.Count
+			s.count, s.all = *l.Count, *l.Count
 			return s, nil
 		}
-		break // a session without a turn, or a file that something else has written
+		break // a session without a turn, one whose last turn is open, or a file that something else has written
 	}
 	for l, err := range store.Lines[line](s.path, nil) {
 		switch {
 		case err != nil:
 			return nil, err
 		case l.Type == "session":
-			s.Turn = l.Turn
+			s.all.Turn = l.Turn
 		case l.Message != nil:
-			s.remember(l.Message.Role, l.Message.Aside, len(l.Message.Content))
+			s.open = s.open || l.Open
+			s.all.remember(l.Message.Role, l.Message.Aside, len(l.Message.Content))
+		}
+		if l.Count != nil {
+			s.all, s.open = *l.Count, false
+		}
+		if !s.open {
+			s.count = s.all
 		}
 	}
 	return s, nil
 }
 
+// resume opens a session to continue it. A turn that a kill cut off is closed.
+func (e *Engine) resume(id string) (*session, error) {
+	s, err := e.open(id)
+	if err == nil && s.open {
+		err = s.write(part{ends: true, messages: []message{{Role: transcript.Assistant, Content: transcript.CutOff}}})
+	}
+	return s, err
+}
+
+// part is a part of a turn.
+type part struct {
+	run      string
+	begins   bool // the first message is the prompt
+	ends     bool
+	messages []message
+}
+
+// write appends a part of a turn.
+func (s *session) write(p part) error {
+	if p.begins {
+		s.all = s.count
+	}
+	lines, all := []*line{}, s.all
+	for _, m := range p.messages {
+		all.remember(m.Role, m.Aside, len(m.Content))
+		lines = append(lines, &line{Type: "message", Message: &m})
+	}
+	if p.begins {
+		lines[0].Run, lines[0].Open = p.run, !p.ends
+	}
+	if len(lines) == 0 {
+		lines = append(lines, &line{Type: "end"})
+	}
+	if p.ends {
+		lines[len(lines)-1].Count = &all
+	}
+	if err := s.append(p.begins, lines); err != nil {
+		return err
+	}
+	s.all, s.open = all, !p.ends
+	if p.ends {
+		s.count = all
+	}
+	return nil
+}
+
+// append appends lines to the file, all or none of them.
+func (s *session) append(begins bool, lines []*line) error {
+	if s.path == "" {
+		return nil
+	}
+	if begins {
+		info, err := os.Stat(s.path)
+		if err != nil {
+			return err
+		}
+		s.start = info.Size()
+	}
+	values := make([]any, len(lines))
+	for i, l := range lines {
+		values[i] = l
+	}
+	return store.AppendJSON(s.path, store.Buffered, values...)
+}
+
+// drop removes the turn that has begun.
+func (s *session) drop() error {
+	if !s.open {
+		return nil
+	}
+	s.open = false
+	if s.path == "" {
+		return nil
+	}
+	return os.Truncate(s.path, s.start)
+}
+
+// add appends complete turns.
 func (s *session) add(messages ...message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	after := s.count
-	lines := make([]any, len(messages))
-	for i, m := range messages {
-		after.remember(m.Role, m.Aside, len(m.Content))
-		lines[i] = &line{Type: "message", Message: &messages[i]}
+	return s.write(part{ends: true, messages: messages})
+}
+
+// Answered reports whether the agent has said or done anything in a run: the prompt is then in the session.
+func Answered(h paths.Dir, id, run string) (bool, error) {
+	e := &Engine{Home: h}
+	if _, err := e.open(id); err != nil {
+		return false, err
 	}
-	lines[len(lines)-1].(*line).Count = &after
-	if s.path != "" {
-		if err := store.AppendJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves a whole turn or nothing of it
-			return err
+	for l, err := range store.Newest[line](e.path(id)) {
+		if err != nil || l.Run == run {
+			return err == nil, err
 		}
 	}
-	s.count = after
-	return nil
+	return false, nil
 }
 
 // read counts a message of the request.

@@ -111,6 +111,53 @@ func TestKilledInACall(t *testing.T) {
 	s.says(engine.Request{Session: engine.Session{ID: id}}, "two")
 }
 
+// TestKilledAfterAWord: the session has the prompt of a turn, and what was said, as soon as an event has a word of it. The next turn
+// finds it closed, a branch does without it, and a run that left nothing in the events is found by its prompt.
+func TestKilledAfterAWord(t *testing.T) {
+	for _, step := range []string{"text: half", "think: half", "tool: half"} {
+		s := newStage(t, "turns:\n  - - text: one\n  - - "+step+"\n    - text: never\n  - - text: two\n")
+		id := s.says(engine.Request{Input: engine.Input{Prompt: "first"}}, "one").Session
+		dying := engine.Request{Run: engine.Run{ID: "r-2"}, Session: engine.Session{ID: id}, Input: engine.Input{Prompt: "six updates"}}
+		func() {
+			defer func() { _ = recover() }()
+			_, err := s.Run(t.Context(), dying, &s.tools, func(e runlog.Event) error {
+				if e.Type != runlog.Session {
+					panic("the process ends here")
+				}
+				return nil
+			})
+			t.Errorf("%s: not killed: %v", step, err)
+		}()
+		if answered, err := script.Answered(s.Home, id, "r-2"); !answered || err != nil {
+			t.Errorf("%s: answered %t, %v", step, answered, err)
+		}
+		if answered, err := script.Answered(s.Home, id, "r-3"); answered || err != nil {
+			t.Errorf("%s: another run answered %t, %v", step, answered, err)
+		}
+		read := func(id string) string {
+			t.Helper()
+			text, err := os.ReadFile(filepath.Join(s.Home.ScriptSessions(), id+".jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		branch := s.says(engine.Request{Session: engine.Session{ID: id, Fork: true}, Input: engine.Input{Prompt: "aside"}}, "never").Session
+		if text := read(branch); strings.Contains(text, "six updates") || !strings.Contains(text, "first") {
+			t.Errorf("%s: the branch is\n%s", step, text)
+		}
+		s.says(engine.Request{Session: engine.Session{ID: id}, Input: engine.Input{Prompt: "third"}}, "two")
+		text := read(id)
+		before, after, _ := strings.Cut(text, "This turn was cut off")
+		if !strings.Contains(before, "six updates") || strings.Contains(before, "third") || !strings.Contains(after, "third") {
+			t.Errorf("%s: the session is\n%s", step, text)
+		}
+		if branch := s.says(engine.Request{Session: engine.Session{ID: id, Fork: true}}, "two").Session; !strings.Contains(read(branch), "six updates") {
+			t.Errorf("%s: a later branch does without the turn", step)
+		}
+	}
+}
+
 // A turn that failed after it had begun has an end in the session, and a branch has it too.
 func TestFailedTurnIsClosed(t *testing.T) {
 	s := newStage(t, "turns:\n  - - tool: a\n    - error: the line went dead\n  - - text: two\n")
