@@ -78,6 +78,11 @@ func TestReplyAfterAWeek(t *testing.T) {
 	for name, lose := range map[string]func(w *world, source string){
 		"a week":       func(w *world, _ string) { w.pass(7*24*time.Hour + time.Minute) },
 		"entry pruned": func(w *world, _ string) { w.pass(8 * 24 * time.Hour); w.write("state/fork_messages.json", "[]\n") },
+		"another message since, by the messenger's id": func(w *world, _ string) {
+			w.write("state/fork_messages.json", strings.Replace(w.read("state/fork_messages.json"), `"fork_session_id"`, `"outside_ids": ["777"], "fork_session_id"`, 1))
+			w.pass(89 * 24 * time.Hour)
+			w.must("fire", "watch")
+		},
 		"session gone": func(w *world, source string) {
 			if err := os.Remove(filepath.Join(w.dir, "sessions/script", source+".jsonl")); err != nil {
 				w.t.Fatal(err)
@@ -92,6 +97,9 @@ func TestReplyAfterAWeek(t *testing.T) {
 			w.must("chat", "in main")
 			main := w.read("state/sessions.json")
 			lose(w, source)
+			if strings.Contains(name, "by the messenger's id") {
+				message = "777"
+			}
 			r := w.try("fork", "reply", message, "sell half")
 			if r.status != 0 || !strings.Contains(r.errOut, "this session has expired — starting fresh with quoted context") {
 				t.Errorf("%+v", r)

@@ -31,14 +31,18 @@ func (m Message) Number() int {
 	return n
 }
 
-// ReplyLimit is how long a reply to a message reaches its session.
-const ReplyLimit = 7 * 24 * time.Hour
+const (
+	// ReplyLimit is how long a reply to a message reaches its session.
+	ReplyLimit = 7 * 24 * time.Hour
+	// messageLimit is how long a message is known: a later reply is told that the session has expired.
+	messageLimit = 90 * 24 * time.Hour
+)
 
-// Sent records a message, and drops those that are too old for a reply.
+// Sent records a message, and drops those that are too old.
 func (b Book) Sent(ctx context.Context, m Message) error {
 	m.TS = b.Disk.Now().In(b.Zone)
 	return b.editMessages(ctx, func(all *[]Message) error {
-		*all = slices.DeleteFunc(*all, func(old Message) bool { return m.TS.Sub(old.TS) > ReplyLimit })
+		*all = slices.DeleteFunc(*all, func(old Message) bool { return m.TS.Sub(old.TS) > messageLimit })
 		*all = append(*all, m)
 		return nil
 	})
@@ -67,8 +71,8 @@ func (b Book) editMessages(ctx context.Context, edit func(*[]Message) error) err
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.State("fork_messages.json"), edit)
 }
 
-// ByMessage returns the latest message with an id, its own or the one that a reply quotes. found is false if it cannot be answered
-// any more; the message is the zero one if none is known.
+// ByMessage returns the latest message with an id, its own or the one that a reply quotes. found is false if a reply does
+// not reach its session any more; the message is the zero one if none is known.
 func (b Book) ByMessage(ctx context.Context, id string) (m Message, found bool, err error) {
 	err = b.editMessages(ctx, func(all *[]Message) error {
 		for _, sent := range slices.Backward(*all) {

@@ -50,19 +50,19 @@ func TestSentIsOfTheDesignsForm(t *testing.T) {
 	}
 }
 
-// A message can be answered for seven days to the nanosecond, and is gone with the next one after that. A clock that was set
-// back costs none.
+// A message is kept for ninety days to the nanosecond, so that a late reply is told that it is late, and is gone with the next one
+// after that. A clock that was set back costs none.
 func TestSentPrunes(t *testing.T) {
 	b, _ := newBook(t)
 	now := start
 	b.Disk.Now = func() time.Time { return now }
-	const week = 7 * 24 * time.Hour
+	const kept = 90 * 24 * time.Hour
 	for _, step := range []struct {
 		after time.Duration
 		id    string
 		want  string
 	}{
-		{0, "a", "a"}, {time.Hour, "b", "a b"}, {week - time.Hour, "c", "a b c"}, {1, "d", "b c d"}, {-week, "e", "b c d e"}, {2*week + 2*time.Hour, "f", "f"},
+		{0, "a", "a"}, {time.Hour, "b", "a b"}, {kept - time.Hour, "c", "a b c"}, {1, "d", "b c d"}, {-kept, "e", "b c d e"}, {2*kept + 2*time.Hour, "f", "f"},
 	} {
 		now = now.Add(step.after)
 		if err := b.Sent(t.Context(), Message{MessageID: step.id, ForkSessionID: "s"}); err != nil {
