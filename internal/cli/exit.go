@@ -101,6 +101,9 @@ func statusOf(err error) status {
 	if err == nil {
 		return statusOK
 	}
+	if errors.Is(err, context.Canceled) { // whatever it was that a signal ended
+		return statusInterrupted
+	}
 	if given, ok := errors.AsType[*withStatus](err); ok {
 		return given.status
 	}
@@ -121,7 +124,7 @@ func rules() []rule {
 	return []rule{
 		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
 		{is(api.ErrToken), statusConfig}, {is(api.ErrClosed), statusUnavailable}, {is(gateway.ErrIntents), statusConfig}, {is(gateway.ErrRefused), statusConfig},
-		{is(context.Canceled), statusInterrupted}, {is(engine.ErrAttachment), statusData}, {is(runner.ErrUnfit), statusData},
+		{is(engine.ErrAttachment), statusData}, {is(runner.ErrUnfit), statusData},
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
 		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob},
 		{is(inbox.ErrGone), statusNoJob}, {is(runner.ErrNotNext), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},

@@ -71,8 +71,8 @@ type current struct {
 	noted   bool   // it is in the history for this run
 }
 
-// Begin takes the conversation's lock, waiting until ctx ends, and opens its history. The error wraps lock.ErrBusy if another
-// process held the lock all the time.
+// Begin takes the conversation's lock, waiting until ctx ends, and opens its history. If another process held the lock all the time,
+// the error wraps the cause of that end, and lock.ErrBusy unless ctx was cancelled.
 func (b Book) Begin(ctx context.Context, c Conversation, p Parts) (*Turn, error) {
 	t := &Turn{Parts: p, book: b, conv: c, meter: meter{most: maxRecord}}
 	if err := t.enter(ctx); err != nil {
@@ -98,7 +98,7 @@ func (t *Turn) enter(ctx context.Context) error {
 	}
 	guard, err := t.book.Sessions.Disk.Locks.WaitGuard(ctx, path)
 	if err != nil {
-		return errors.Join(err, context.Cause(ctx))
+		return err
 	}
 	t.guard = guard
 	if err := guard.Note(t.Run.ID + "\n"); err != nil {

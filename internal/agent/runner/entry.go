@@ -36,9 +36,6 @@ func (r *Runner) FireEntry(ctx context.Context, run string, o Options) (runlog.R
 	}
 	f.run, f.entry = e.Run, &answered{Entry: e}
 	if f.guard, err = f.Disk.Locks.WaitGuard(ctx, f.Home.JobLock(f.job.ID)); err != nil {
-		if ctx.Err() != nil {
-			return none, ctx.Err()
-		}
 		return none, err
 	}
 	defer f.release(ctx)

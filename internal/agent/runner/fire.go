@@ -149,11 +149,7 @@ func (f *fire) lock(ctx context.Context) (*lock.Guard, error) {
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.options.Wait)
 	defer cancel()
-	guard, err := f.Disk.Locks.WaitGuard(waiting, path)
-	if ctx.Err() != nil && err != nil {
-		return nil, ctx.Err() // stopped by a signal, not out of patience
-	}
-	return guard, err
+	return f.Disk.Locks.WaitGuard(waiting, path)
 }
 
 // closePrevious returns the job's latest run before this one, whose id is in the lock file. If its process died, the record is

@@ -270,7 +270,7 @@ func (r *Runner) holdFork(ctx context.Context, do func(session.Fork) error) (ses
 	}
 	guard, err := r.Disk.Locks.WaitGuard(ctx, path)
 	if err != nil {
-		return session.Fork{}, errors.Join(err, context.Cause(ctx))
+		return session.Fork{}, err
 	}
 	defer guard.Release()
 	f, open, err := r.Sessions.Fork(ctx)

@@ -111,11 +111,7 @@ func (r *Runner) waitForJob(ctx context.Context, id string) (*lock.Guard, error)
 	}
 	waiting, cancel := context.WithTimeout(ctx, continueWait)
 	defer cancel()
-	guard, err := r.Disk.Locks.WaitGuard(waiting, path)
-	if err != nil && ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return guard, err
+	return r.Disk.Locks.WaitGuard(waiting, path)
 }
 
 // awaited returns the question of the fire's run, and its record. The job's lock is held, so an unfinished record belongs to a process

@@ -30,8 +30,8 @@ type grant struct {
 	err error
 }
 
-// Wait takes the lock at path, waiting until ctx ends; then the error wraps ErrBusy. A free lock is taken even if ctx
-// has already ended.
+// Wait takes the lock at path, waiting until ctx ends. A free lock is taken even if ctx has already ended. The error wraps ErrBusy if
+// the time ran out that ctx allows, and the cause, but not ErrBusy, if ctx was cancelled: that is no reason to try again later.
 func (t *Table) Wait(ctx context.Context, path string) (*Held, error) {
 	return held(t.wait(ctx, key{path: path}))
 }
@@ -58,7 +58,7 @@ func (t *Table) WaitShort(ctx context.Context, path string) (*Held, error) {
 }
 
 func (t *Table) waitAtMost(ctx context.Context, path string, limit time.Duration) (*Held, error) {
-	if l, err := t.now(ctx, key{path: path}); !errors.Is(err, ErrBusy) || ctx.Err() != nil {
+	if l, err := t.now(ctx, key{path: path}); !errors.Is(err, ErrBusy) {
 		return held(l, err) // without a timer: most locks are free
 	}
 	if _, hung := t.look(key{path: path}); hung {
@@ -73,8 +73,12 @@ func (t *Table) wait(ctx context.Context, k key) (locker, error) {
 	if t == nil {
 		t = &Table{}
 	}
-	if l, err := t.now(ctx, k); !errors.Is(err, ErrBusy) || ctx.Err() != nil {
+	l, err := t.now(ctx, k)
+	if !errors.Is(err, ErrBusy) {
 		return l, err
+	}
+	if ctx.Err() != nil {
+		return nil, k.ended(ctx)
 	}
 	mine := make(chan grant, 1)
 	t.join(k, mine)
@@ -84,10 +88,22 @@ func (t *Table) wait(ctx context.Context, k key) (locker, error) {
 	case <-ctx.Done():
 	}
 	if t.leave(k, mine, errors.Is(context.Cause(ctx), errHung)) {
-		return nil, fmt.Errorf("%s: %w", k.path, ErrBusy)
+		return nil, k.ended(ctx)
 	}
 	g := <-mine
 	return g.l, g.err
+}
+
+// ended returns the error of a wait that ended with ctx.
+func (k key) ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("%s: %v: %w", k.path, ErrBusy, cause) //nolint:errorlint // see Wait
+	case errors.Is(cause, errHung), errors.Is(cause, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", k.path, ErrBusy)
+	}
+	return fmt.Errorf("%s: %w: %w", k.path, ErrBusy, cause)
 }
 
 // now takes the lock if it is free and nobody waits for it; else the error wraps ErrBusy.

@@ -148,7 +148,10 @@ func (t Table) put(ctx context.Context, text []byte) error {
 	if err == nil {
 		err = r.Failure()
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil && err != nil: // crontab was killed, and has replaced all of the table or nothing
+		return fmt.Errorf("%w may have been written: %w", ErrTable, err)
+	case err != nil:
 		return fmt.Errorf("%w was rejected: %w", ErrTable, err)
 	}
 	return nil

@@ -119,7 +119,7 @@ func claim(path string, take func(path string) (*lock.Guard, error)) (*lock.Guar
 		return nil, nil
 	}
 	held, err := take(path)
-	if errors.Is(err, lock.ErrBusy) {
+	if errors.Is(err, lock.ErrBusy) || errors.Is(err, context.Canceled) { // the caller may wait for it no longer
 		return nil, nil
 	}
 	if err != nil {

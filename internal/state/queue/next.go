@@ -75,7 +75,7 @@ func (b Book) await(ctx context.Context, id string) error {
 func (b Book) next(ctx context.Context, own []*Ticket, newRun func() (string, error)) (turn *Turn, before string, err error) {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("queue"))
 	if err != nil {
-		return nil, "", cmp.Or(context.Cause(ctx), err)
+		return nil, "", err
 	}
 	defer held.Release()
 	all, err := b.load(true)
