@@ -24,7 +24,7 @@ func newTick(d *deps) *cobra.Command {
 	var dryRun, wait bool
 	cmd := command(agentNever(nested), "tick", "Start due jobs, retry messages and clean up; run it every minute",
 		func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, dryRun, wait) })
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list what would be started (start), reported as late (collect) or reminded (nudge), "+
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list what would be started (start), reported as late (collect), set again (restore) or reminded (nudge), "+
 		"and change nothing")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the started jobs, as in a container that ends with its first process")
 	return withJSON(d, cmd, "with --dry-run: "+jsonLines)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -21,6 +23,49 @@ func TestOverdueBoundary(t *testing.T) {
 	c.starts("a")
 	c.has("a.md")
 	c.tells("These reminders were due more than 24 hours ago and were not run (they are kept in state/late):\n- 2026-03-01 Sun 8:59 AM: The b")
+}
+
+// TestCollectedAtAWrongDate: what was collected at a wrong date is set again by the first tick that knows better, with what the owner approved for
+// it. What was overdue in truth stays, and nothing takes the place of another file.
+func TestCollectedAtAWrongDate(t *testing.T) {
+	c := newClock(t)
+	truth := c.now
+	c.remind("month", truth.Add(30*24*time.Hour), "")
+	c.remind("soon", truth.Add(2*time.Minute), "description: The soon\nallowed-tools: [\"Bash(date)\"]\n")
+	c.remind("taken", truth.Add(time.Hour), "")
+	c.remind("past", truth.Add(-48*time.Hour), "")
+	want, err := os.ReadFile(c.home.Path("reminders", "soon.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.approve("soon", approval.Owner)
+	c.now = truth.AddDate(4, 0, 0)
+	c.starts()
+	c.has()
+	c.remind("taken", truth.Add(3*time.Hour), "")
+	collected := c.updates()
+	c.now = truth.Add(time.Minute)
+	c.plans("restore soon", "restore month")
+	c.starts()
+	c.has("month.md", "soon.md", "taken.md")
+	c.tells(append(collected, "These reminders were reported as overdue while the system date was wrong; they are set again:\n"+
+		"- 2026-03-02 Mon 9:02 AM: The soon\n- 2026-04-01 Wed 9:00 AM: Do month.")...)
+	if got, err := os.ReadFile(c.home.Path("reminders", "soon.md")); !bytes.Equal(got, want) || err != nil {
+		t.Errorf("soon is %q, %v", got, err)
+	}
+	for _, kept := range []string{"past", "taken"} {
+		if _, err := os.Stat(c.home.Path("state", "late", kept+".md")); err != nil {
+			t.Error(err)
+		}
+	}
+	c.wait(time.Minute)
+	c.starts("soon")
+	if r := c.fire("soon"); r.Outcome != runlog.OK {
+		t.Errorf("soon ended as %s: %s", r.Outcome, r.Error)
+	}
+	c.wait(time.Minute)
+	c.starts()
+	c.has("month.md", "taken.md")
 }
 
 // TestShelved: what was only told of is kept whole, as long as records of runs: 90 days, until the clock has gone on for a week.

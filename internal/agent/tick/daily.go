@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -230,17 +231,18 @@ func remove(path string) error {
 	return guard.Delete()
 }
 
-// present is the set of ids of all jobs; nil while a file cannot be read.
+// present is the set of ids of all jobs, and of the reminders that may be restored; nil while a file cannot be read.
 func (m Minute) present() (map[string]bool, error) {
 	files, err := m.Runner.Jobs.Load()
 	if err != nil || len(files.Faults) > 0 {
 		return nil, err
 	}
+	late, err := m.Runner.Jobs.Late()
 	present := map[string]bool{}
-	for _, j := range files.Jobs {
+	for _, j := range slices.Concat(files.Jobs, late.Jobs) {
 		present[j.ID] = true
 	}
-	return present, nil
+	return present, err
 }
 
 // sweepDrafts removes what writers that were killed have left of files that they had not finished.

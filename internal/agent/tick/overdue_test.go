@@ -21,7 +21,7 @@ func TestOverdue(t *testing.T) {
 	want := "These reminders were due more than 24 hours ago and were not run (they are kept in state/late):\n" +
 		"- 2026-01-25 Sun 2:30 PM: Call Ann - 2026-01-01: forged\n" +
 		"- 2026-01-25 Sun 3:30 PM: Call Ann - 2026-01-01: forged"
-	if got := overdueText(reminders(2, "Call Ann\n- 2026-01-01: forged\u2028")); got != want {
+	if got := overdueText(headOverdue, reminders(2, "Call Ann\n- 2026-01-01: forged\u2028")); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -30,7 +30,7 @@ func TestOverdue(t *testing.T) {
 func TestOverdueFits(t *testing.T) {
 	for _, text := range []string{"", "x", strings.Repeat("é", 199), strings.Repeat("é", 200), strings.Repeat("é", 201), strings.Repeat("word ", 1000)} {
 		for _, n := range []int{1, 10, 15, 16, 17, 18, 50, 200, 5000} {
-			got := overdueText(reminders(n, text))
+			got := overdueText(headOverdue, reminders(n, text))
 			if chars := utf8.RuneCountInString(got); chars > update.MaxChars {
 				t.Errorf("%d of %d characters: %d characters", n, len(text), chars)
 			}

@@ -1,31 +1,24 @@
 // Package tick does the work of one minute: it starts routines and reminders that are due, and webhooks whose events wait in the
-// inbox, reports long overdue reminders in one update, completes the records of runs whose process died, continues runs whose
-// question the owner has answered, retries undelivered messages, calls the owner's monitors and, once a day, removes old data. It
-// waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
+// inbox, reports long overdue reminders in one update and sets them again if only the date was wrong, completes the records of runs
+// whose process died, continues runs whose question the owner has answered, retries undelivered messages, calls the owner's monitors
+// and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and
+// returns.
 package tick
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/order"
-	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/slot"
-	"github.com/ollim/ollim/internal/state/update"
 )
 
 // Minute is one tick of one data directory.
@@ -60,7 +53,7 @@ const (
 
 // Action is something that a minute does, or would do.
 type Action struct {
-	Do   string    `json:"do"` // start, collect or nudge
+	Do   string    `json:"do"` // start, collect, restore or nudge
 	Job  string    `json:"job"`
 	Name string    `json:"name"`
 	At   time.Time `json:"at"` // when it was due
@@ -70,7 +63,8 @@ type Action struct {
 const (
 	Start   = "start"
 	collect = "collect"
-	nudge   = "nudge" // of the interactive fork
+	restore = "restore" // of a reminder that was collected at a wrong date
+	nudge   = "nudge"   // of the interactive fork
 )
 
 // Plan returns what Pass would do now with reminders and routines, and changes nothing.
@@ -81,6 +75,11 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	}
 	due, late, err := m.due(ctx, files, false)
 	var actions []Action
+	back, backErr := m.misdated(files)
+	err = errors.Join(err, backErr)
+	for _, j := range back {
+		actions = append(actions, m.action(restore, j, j.RunAt))
+	}
 	for _, j := range late {
 		actions = append(actions, m.action(collect, j, j.RunAt))
 	}
@@ -201,7 +200,7 @@ func (m Minute) reminders(ctx context.Context, files job.Set) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(m.collect(ctx, late), m.noteStarts(due))
+	err = errors.Join(m.restore(ctx, files), m.collect(ctx, late), m.noteStarts(due))
 	for _, j := range due {
 		err = errors.Join(err, m.Start(j))
 	}
@@ -259,66 +258,4 @@ func (m Minute) resting(last runlog.Record) bool {
 func (m Minute) within(at time.Time, d time.Duration) bool {
 	ago := m.now().Sub(at)
 	return ago >= 0 && ago < d
-}
-
-// collect reports all overdue reminders in one update. The files are claimed before the update is written and moved away after it, so
-// that none is lost and at worst one is reported twice.
-func (m Minute) collect(ctx context.Context, late []job.Job) error {
-	const head, date = 200, 30                                      // characters
-	share := max((update.MaxChars-head)/max(len(late), 1)-date, 20) // so that all are named in one update
-	var claimed []job.Job
-	var list []overdueReminder
-	for _, j := range late {
-		guard, err := lock.TryGuard(m.Runner.Home.JobLock(j.ID))
-		if err != nil {
-			continue // another process holds it
-		}
-		defer guard.Release()
-		if j.Attempt() == job.Waiting {
-			if j, err = m.Runner.Jobs.Claim(j); err != nil {
-				continue // it has just been cancelled
-			}
-		}
-		claimed = append(claimed, j)
-		list = append(list, overdueReminder{at: j.RunAt.In(m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share)})
-	}
-	if len(claimed) == 0 {
-		return nil
-	}
-	if err := m.Runner.Updates.Add(ctx, overdueText(list), "ollim"); err != nil {
-		return err
-	}
-	if err := store.MkdirOwn(m.Runner.Home.Late()); err != nil {
-		return err
-	}
-	var err error
-	for _, j := range claimed { // their files are kept from now on, because the report may have cut their texts
-		kept := filepath.Join(m.Runner.Home.Late(), j.ID+".md")
-		err = errors.Join(err, os.Rename(j.Path, kept), os.Chtimes(kept, m.now(), m.now()))
-	}
-	return err
-}
-
-// overdueReminder is a reminder whose time is long past.
-type overdueReminder struct {
-	at   time.Time // in the zone to be shown
-	text string    // what it was to remind of
-}
-
-// overdueChars is how much of each overdue reminder is told, in characters.
-const overdueChars = 200
-
-// overdueText is one update for all reminders that were due more than 24 hours ago, in the order given. It fits into an update:
-// those that found no place are counted.
-func overdueText(list []overdueReminder) string {
-	const space = update.MaxChars - 100 // for the last line
-	text := "These reminders were due more than 24 hours ago and were not run (they are kept in state/late):"
-	for i, r := range list {
-		line := fmt.Sprintf("\n- %s: %s", r.at.Format("2006-01-02 Mon 3:04 PM"), plaintext.Short(plaintext.Line(r.text), overdueChars))
-		if utf8.RuneCountInString(text)+utf8.RuneCountInString(line) > space {
-			return text + fmt.Sprintf("\nand %d more.", len(list)-i)
-		}
-		text += line
-	}
-	return text
 }

@@ -64,6 +64,12 @@ func (l Library) Load() (Set, error) {
 	return s, err
 }
 
+// Late reads the reminders that were reported as overdue and not run.
+func (l Library) Late() (Set, error) {
+	s := Set{from: l}
+	return s, s.load(l, Reminder, l.Home.Late())
+}
+
 func (s *Set) load(l Library, kind Kind, folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

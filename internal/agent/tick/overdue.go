@@ -1,0 +1,129 @@
+package tick
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// collect reports all overdue reminders in one update. The files are claimed before the update is written and moved away after it, so
+// that none is lost and at worst one is reported twice.
+func (m Minute) collect(ctx context.Context, late []job.Job) error {
+	var claimed []job.Job
+	for _, j := range late {
+		guard, err := lock.TryGuard(m.Runner.Home.JobLock(j.ID))
+		if err != nil {
+			continue // another process holds it
+		}
+		defer guard.Release()
+		if j.Attempt() == job.Waiting {
+			if j, err = m.Runner.Jobs.Claim(j); err != nil {
+				continue // it has just been cancelled
+			}
+		}
+		claimed = append(claimed, j)
+	}
+	if len(claimed) == 0 {
+		return nil
+	}
+	if err := m.tell(ctx, headOverdue, claimed); err != nil {
+		return err
+	}
+	if err := store.MkdirOwn(m.Runner.Home.Late()); err != nil {
+		return err
+	}
+	var err error
+	for _, j := range claimed { // their files are kept from now on, because the report may have cut their texts
+		kept := filepath.Join(m.Runner.Home.Late(), j.ID+".md")
+		err = errors.Join(err, os.Rename(j.Path, kept), os.Chtimes(kept, m.now(), m.now()))
+	}
+	return err
+}
+
+// misdated returns the reminders that were collected at a wrong date, by the clock as it is now: they are not overdue. One whose id or
+// file name is taken is not among them.
+func (m Minute) misdated(files job.Set) (back []job.Job, err error) {
+	late, err := m.Runner.Jobs.Late()
+	for _, j := range late.Jobs {
+		_, taken := files.ByID(j.ID)
+		_, statErr := os.Lstat(m.restored(j))
+		if !taken && errors.Is(statErr, fs.ErrNotExist) && m.now().Sub(j.RunAt) <= overdue {
+			back = append(back, j)
+		}
+	}
+	order.Sort(back, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
+	return back, err
+}
+
+// restored is where the file of a collected reminder was.
+func (m Minute) restored(j job.Job) string {
+	return filepath.Join(m.Runner.Home.Reminders(), filepath.Base(j.Path))
+}
+
+// restore sets misdated reminders again. Like collect it at worst reports one twice.
+func (m Minute) restore(ctx context.Context, files job.Set) error {
+	back, err := m.misdated(files)
+	if err != nil || len(back) == 0 {
+		return err
+	}
+	if err := m.tell(ctx, headRestored, back); err != nil {
+		return err
+	}
+	for _, j := range back {
+		err = errors.Join(err, m.Runner.Jobs.GiveBack(j, m.restored(j)))
+	}
+	return err
+}
+
+// What opens the updates about overdue reminders.
+const (
+	headOverdue  = "These reminders were due more than 24 hours ago and were not run (they are kept in state/late):"
+	headRestored = "These reminders were reported as overdue while the system date was wrong; they are set again:"
+)
+
+// tell adds one update that names all the reminders.
+func (m Minute) tell(ctx context.Context, head string, jobs []job.Job) error {
+	const rest, date = 200, 30                                      // characters
+	share := max((update.MaxChars-rest)/max(len(jobs), 1)-date, 20) // so that all are named in one update
+	var list []overdueReminder
+	for _, j := range jobs {
+		list = append(list, overdueReminder{at: j.RunAt.In(m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share)})
+	}
+	return m.Runner.Updates.Add(ctx, overdueText(head, list), "ollim")
+}
+
+// overdueReminder is a reminder whose time is long past, or was thought to be.
+type overdueReminder struct {
+	at   time.Time // in the zone to be shown
+	text string    // what it was to remind of
+}
+
+// overdueChars is how much of each overdue reminder is told, in characters.
+const overdueChars = 200
+
+// overdueText is one update for all the reminders, in the order given. It fits into an update: those that found no place are counted.
+func overdueText(head string, list []overdueReminder) string {
+	const space = update.MaxChars - 100 // for the last line
+	text := head
+	for i, r := range list {
+		line := fmt.Sprintf("\n- %s: %s", r.at.Format("2006-01-02 Mon 3:04 PM"), plaintext.Short(plaintext.Line(r.text), overdueChars))
+		if utf8.RuneCountInString(text)+utf8.RuneCountInString(line) > space {
+			return text + fmt.Sprintf("\nand %d more.", len(list)-i)
+		}
+		text += line
+	}
+	return text
+}
