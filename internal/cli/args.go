@@ -14,8 +14,8 @@ import (
 // pickOne is the value of --resume where no id is given.
 const pickOne = "?"
 
-// asAsk turns the short spelling of ask into the long one: -p, -c, -r and --session before any command word mean ask, as people know
-// them from other agents, so that `ollim -p status` asks "status".
+// asAsk turns the short spelling of ask into the long one: -p, -c, -r, --session and --no-session before any command word mean ask, as
+// people know them from other agents, so that `ollim -p status` asks "status".
 func asAsk(root *cobra.Command, args []string) []string {
 	if isCompletion(args) {
 		end := len(args)
@@ -79,7 +79,7 @@ func (r *rewriter) long(word, name string) {
 	case "print":
 		r.meant = true
 		return
-	case "continue", "session":
+	case "continue", "session", "no-session":
 		r.meant = true
 	case "resume":
 		r.meant = true
