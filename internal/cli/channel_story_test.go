@@ -244,6 +244,12 @@ telegram_..%2Fx	2026-03-02 10:00:01	2	idle
 	if got := w.must("session", "list", "--channels", "--json"); !strings.Contains(got, `{"session":"telegram_a%2Fb","channel":"telegram","chat_id":"a/b",`) {
 		t.Errorf("got\n%s", got)
 	}
+	if got := w.must("session", "id", "telegram_a%2Fb"); got != "telegram_a/b\n" {
+		t.Errorf("id %q", got)
+	}
+	if r := w.try("session", "id", "telegram_none"); r.status != 66 {
+		t.Errorf("id of no session: %+v", r)
+	}
 	if got := w.must("session", "show", "telegram_a%2Fb"); !strings.Contains(got, "session\ttelegram_a%2Fb\nid\ttelegram_a/b\nstate\tidle\nbegun\t2026-03-02 10:00:02\n") {
 		t.Errorf("got\n%s", got)
 	}

@@ -26,6 +26,9 @@ func newSession(d *deps) *cobra.Command {
 			inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args) })), jsonLines),
 		command(agentAll(), "id SESSION", "Print the full id of a session",
 			inHome(d, func(_ context.Context, h app.Home, args []string) error {
+				if n, found := d.channelNamed(h, args[0]); found {
+					return d.answer(n.ID(), nil)
+				}
 				c, err := h.Conversation(args[0])
 				return d.answer(c.ID, about(args[0], err))
 			})), newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
