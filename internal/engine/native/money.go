@@ -64,19 +64,37 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(text stri
 	begin := t.e.Now()
 	a, err := t.e.Service.Ask(ctx, q, delta)
 	t.bill.asking += t.e.Now().Sub(begin)
+	said := bytesOf(a.Message) / engine.BytesPerToken
+	if !possible(a.Usage) {
+		a.Usage = runlog.Usage{In: expected(t.talk.entries, q), Out: said}
+	}
 	if err == nil && cut && reached(a, tokens) {
 		return a, fmt.Errorf("%w: the answer needs more than %d tokens, which exceeds the limit", engine.ErrMaxCost, tokens)
 	}
 	if ctx.Err() == nil && !errors.Is(err, provider.ErrCut) && !errors.Is(err, provider.ErrGarbled) {
 		return a, err
 	}
-	said := bytesOf(a.Message) / engine.BytesPerToken
 	if a.Usage != (runlog.Usage{}) { // as it was at the beginning of the answer
 		a.Usage.Out = max(a.Usage.Out, said)
 		return a, err
 	}
 	lost, _ := t.how.model.Cost(model.Tokens{Out: said})
 	return a, errors.Join(err, t.bill.record(runlog.Event{Cost: input + lost}))
+}
+
+// mostTokens is more than any service counts for one answer: the largest windows have ten million tokens, and a search by the service
+// reads its window several times.
+const mostTokens = 100_000_000
+
+// possible reports whether a service can have counted so. A count that is not would close every later turn: for money, or because the
+// conversation seems to fill its window.
+func possible(u runlog.Usage) bool {
+	for _, n := range []int{u.In, u.Out, u.CacheRead, u.CacheWrite} {
+		if n < 0 || n > mostTokens {
+			return false
+		}
+	}
+	return true
 }
 
 // expected is how many tokens a question has at most: those that the service has counted, and an estimate of the rest.

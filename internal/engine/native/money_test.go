@@ -83,6 +83,27 @@ func TestRaise(t *testing.T) {
 	}
 }
 
+// TestImpossibleCount: a service that counts what no service can is not believed: the turn costs about what it is worth, and the
+// conversation goes on. One that counts more than the window is believed about the money, not about the length.
+func TestImpossibleCount(t *testing.T) {
+	for _, claim := range []anthropicapi.Usage{
+		{In: 1e15, Out: 5}, {In: 5, Out: 1e15}, {In: 5, CacheRead: 9e18, CacheWrite: 9e18}, {In: 9e18, Out: 9e18}, {In: 3e6, Out: 5},
+	} {
+		s := newStage(t)
+		s.api.Reply(anthropicapi.Reply{Text: "one", Usage: claim})
+		r := s.says(engine.Request{Input: engine.Input{Prompt: "hi"}, Model: engine.Model{Name: "sonnet"}}, "one")
+		if claim.In != 3e6 && (r.Cost <= 0 || r.Cost > 0.01) {
+			t.Errorf("%+v: the turn costs %v", claim, r.Cost)
+		}
+		next := engine.Request{
+			Input: engine.Input{Prompt: "on"}, Session: engine.Session{ID: r.Session}, Model: engine.Model{Name: "sonnet"}, Limits: engine.Limits{MaxCost: 5},
+		}
+		if _, err := s.run(next); err != nil { // after a compaction of the conversation that is said to be longer than the window
+			t.Errorf("%+v: the next turn: %v", claim, err)
+		}
+	}
+}
+
 // TestCutAnswerIsAssumed: an answer that broke off before the service told what it used is counted at the price of its question.
 func TestCutAnswerIsAssumed(t *testing.T) {
 	s := newStage(t)

@@ -102,6 +102,9 @@ func (b *bill) affordSearch(ctx context.Context) error {
 // bookSearch counts what a search has cost. The conversation, and what the service keeps of it, are as they were.
 func (b *bill) bookSearch(found provider.Found) error {
 	var e runlog.Event
+	if !possible(found.Usage) {
+		found.Usage = runlog.Usage{}
+	}
 	if found.Usage != (runlog.Usage{}) || found.Searches > 0 {
 		e = b.used(&found.Usage)
 		e.Cost += float64(found.Searches) * searchPrice

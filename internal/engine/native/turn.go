@@ -105,7 +105,7 @@ func (t *turn) hear(a provider.Answer) error {
 		} else if thought(a.Message) {
 			entry.Prefix = t.how.prefix
 		}
-		entry.Tokens, entry.More = length(a.Usage), len(toolUses(a.Message)) == 0 && a.Stop != provider.EndTurn
+		entry.Tokens, entry.More = t.length(a.Usage), len(toolUses(a.Message)) == 0 && a.Stop != provider.EndTurn
 		if err := t.talk.add(t.durability(a.Message), entry); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (t *turn) hear(a provider.Answer) error {
 			return err
 		}
 	}
-	t.final, t.bill.length = a.Message.Text(), length(a.Usage)
+	t.final, t.bill.length = a.Message.Text(), t.length(a.Usage)
 	return t.bill.book(a.Usage, a.Stop)
 }
 
@@ -153,5 +153,11 @@ func (t *turn) durability(m transcript.Message) store.Durability {
 	return store.Buffered
 }
 
-// length is that of the conversation, in tokens, with the answer.
-func length(u runlog.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out }
+// length is that of the conversation, in tokens, with the answer. It fits into the window, whatever the service has counted.
+func (t *turn) length(u runlog.Usage) int {
+	n := u.In + u.CacheRead + u.CacheWrite + u.Out
+	if window := t.how.model.Window; window > 0 {
+		n = min(n, window)
+	}
+	return n
+}
