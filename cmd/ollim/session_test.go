@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -88,4 +90,30 @@ func TestCompactForeign(t *testing.T) {
 	id, _, _ := strings.Cut(c.ok("session", "list", "--all"), "\t")
 	c.complains(78, "only for sessions of the native engine: session of another engine: "+id+" belongs to the script engine", "session", "compact", id, "all")
 	c.complains(64, "the instructions are empty", "session", "compact", id, " ")
+}
+
+// TestCompactWithoutTheFolder: a transcript can be compacted when the directory that it is about was removed, and stays with it.
+func TestCompactWithoutTheFolder(t *testing.T) {
+	t.Parallel()
+	c, api := withNative(t)
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "all is kept"} })
+	dir := filepath.Join(t.TempDir(), "project")
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // somebody's project
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"-p", "-c"} {
+		cmd := c.cmd(flag, "-n", "hi")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatal(string(out))
+		}
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	id, _, _ := strings.Cut(c.ok("session", "list", "--all"), "\t")
+	next := strings.TrimSpace(c.ok("session", "compact", id, "keep all"))
+	if shown := c.ok("session", "show", next); !strings.Contains(shown, "\ncwd\t"+dir+"\n") || !strings.Contains(shown, "\nlineage\t") {
+		t.Errorf("compacted to\n%s", shown)
+	}
 }

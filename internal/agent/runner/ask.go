@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -58,7 +59,11 @@ func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record,
 
 // CompactTranscript compacts a session that has no name, such as that of a question at a shell, by the owner's instructions.
 func (r *Runner) CompactTranscript(ctx context.Context, t transcript.Transcript, instructions string, o Options) (runlog.Record, error) {
-	s := r.question(t.ID, Question{Root: t.Cwd}, o)
+	root := t.Cwd
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		root = "" // it was removed; a compaction uses nothing in it
+	}
+	s := r.question(t.ID, Question{Root: root}, o)
 	s.Identity.Path = t.ID
 	s.Conversation, s.Engine.Transcribe, s.Engine.Thinking = conversation.Question{Session: t.ID}, true, "true"
 	s.Compact = instructions
