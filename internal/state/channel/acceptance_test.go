@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"strings"
@@ -133,6 +134,41 @@ func TestToolInteractionStorage(t *testing.T) {
 	}
 	if len(file.Messages) != len(want) {
 		t.Errorf("%d messages", len(file.Messages))
+	}
+}
+
+// TestToolCallsOfOthers: calls in the form of OpenAI's API, and of programs that keep its arguments beside the name, are read, and
+// written in the form of this program.
+func TestToolCallsOfOthers(t *testing.T) {
+	for call, want := range map[string]string{
+		`{"id":"a","type":"function","function":{"name":"price","arguments":"{\"of\": \"oil\"}"}}`: `{"id":"a","name":"price","input":{"of":"oil"}}`,
+		`{"id":"a","type":"function","function":{"name":"price","arguments":{"of":"oil"}}}`:        `{"id":"a","name":"price","input":{"of":"oil"}}`,
+		`{"id":"a","name":"price","arguments":{"of":"oil"}}`:                                       `{"id":"a","name":"price","input":{"of":"oil"}}`,
+		`{"id":"a","name":"price","arguments":"of oil"}`:                                           `{"id":"a","name":"price","input":{"arguments":"of oil"}}`,
+		`{"id":"a","function":{"name":"now","arguments":""}}`:                                      `{"id":"a","name":"now","input":{}}`,
+		`{"id":"a","function":{"name":"now"}}`:                                                     `{"id":"a","name":"now","input":{}}`,
+		`{"id":"a","name":"price","input":{"of":"oil"},"failed":true}`:                             `{"id":"a","name":"price","input":{"of":"oil"},"failed":true}`,
+	} {
+		w := newWorld(t)
+		n := telegram(t)
+		w.write(n, `{"session_id":"telegram_123456789","channel":"telegram","chat_id":"123456789","created_at":"2026-02-14T10:30:00Z",`+
+			`"last_accessed":"2026-02-14T15:45:00Z","messages":[{"role":"assistant","content":"","timestamp":"2026-02-14T10:30:00Z","tool_calls":[`+call+`]},`+
+			`{"role":"tool_result","content":"80","timestamp":"2026-02-14T10:30:00Z","tool_calls":null}]}`)
+		if err := w.begin(n, "hi").End(); err != nil {
+			t.Fatal(err)
+		}
+		var file struct {
+			Messages []struct {
+				Calls []json.RawMessage `json:"tool_calls"`
+			}
+		}
+		if err := json.Unmarshal([]byte(w.text(n)), &file); err != nil || len(file.Messages) != 3 || len(file.Messages[0].Calls) != 1 {
+			t.Fatalf("%s: %v\n%s", call, err, w.text(n))
+		}
+		var got bytes.Buffer
+		if err := json.Compact(&got, file.Messages[0].Calls[0]); err != nil || got.String() != want {
+			t.Errorf("%s: written as %s, want %s", call, got.String(), want)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package channel
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +43,51 @@ type ToolCall struct {
 	Name   string          `json:"name"`
 	Input  json.RawMessage `json:"input"`            // a JSON object
 	Failed bool            `json:"failed,omitempty"` // the result is an error
+}
+
+// UnmarshalJSON also reads calls in the form of OpenAI's API, whose arguments are an object in a string, and calls with arguments beside
+// the name.
+func (c *ToolCall) UnmarshalJSON(data []byte) error {
+	type own ToolCall
+	var call struct {
+		own
+		Arguments json.RawMessage `json:"arguments"`
+		Function  *struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	}
+	if err := json.Unmarshal(data, &call); err != nil {
+		return err
+	}
+	*c = ToolCall(call.own)
+	if f := call.Function; f != nil {
+		c.Name = cmp.Or(c.Name, f.Name)
+		if call.Arguments == nil {
+			call.Arguments = f.Arguments
+		}
+	}
+	if c.Input == nil && (call.Arguments != nil || call.Function != nil) {
+		c.Input = object(call.Arguments)
+	}
+	return nil
+}
+
+// object returns the arguments of a call as an object.
+func object(arguments json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(arguments, &text) == nil {
+		arguments = json.RawMessage(text)
+	}
+	var fields map[string]json.RawMessage
+	switch {
+	case len(bytes.TrimSpace(arguments)) == 0 || string(arguments) == "null":
+		return json.RawMessage("{}")
+	case json.Unmarshal(arguments, &fields) == nil:
+		return arguments
+	}
+	kept, _ := json.Marshal(map[string]string{"arguments": string(arguments)}) // texts: it cannot fail
+	return kept
 }
 
 // maxMessages is the greatest number of messages in a session, unless one turn alone has more.

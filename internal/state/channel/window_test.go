@@ -169,6 +169,7 @@ func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		head + `[]}`, head + `null}`, head + `[{"role":"user","content":"hi","timestamp":"2026-02-14T15:45:00Z","tool_calls":null}]}`,
 		head + `[{"role":"assistant","tool_calls":[{"id":"a","name":"x","input":{"a":[1]}},{}]},{"role":"tool_result"},{"role":"tool_result"}]}`,
+		head + `[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"x","arguments":"{\"a\":[1]}"}},{"name":"y","arguments":"<"}]}]}`,
 		head + `[{"role":"tool_result"}]}`, "", "{}", "null", "[]", head,
 	} {
 		f.Add([]byte(text))
