@@ -52,6 +52,7 @@ func newUpdates(d *deps) *cobra.Command {
 
 // updateRow is an update as listings show it; Became is "pending" until something happened to it.
 type updateRow struct {
+	ID      string    `json:"id"`
 	TS      time.Time `json:"ts"`
 	Message string    `json:"message"`
 	Became  string    `json:"became,omitempty"`
@@ -60,16 +61,16 @@ type updateRow struct {
 }
 
 func (r updateRow) cells() []any {
-	cells := []any{past(r.TS), r.Message}
+	cells := []any{r.ID, past(r.TS), r.Message}
 	if r.Became != "" {
-		cells = slices.Insert(cells, 1, any(state(r.Became)))
+		cells = slices.Insert(cells, 2, any(state(r.Became)))
 	}
 	return cells
 }
 
 func rowsOf(updates []update.Update, became string) (rows []updateRow) {
 	for _, u := range updates {
-		rows = append(rows, updateRow{TS: u.TS, Message: u.Message, Became: became})
+		rows = append(rows, updateRow{ID: u.ID(), TS: u.TS, Message: u.Message, Became: became})
 	}
 	return rows
 }
@@ -81,7 +82,7 @@ func newUpdatesList(d *deps) *cobra.Command {
 			rows, err := d.updates(cmd.Context(), all)
 			columns := updateColumns
 			if all {
-				columns = "TIME BECAME MESSAGE"
+				columns = "ID TIME BECAME MESSAGE"
 			}
 			if err != nil {
 				return err
@@ -92,7 +93,7 @@ func newUpdatesList(d *deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
-const updateColumns = "TIME MESSAGE"
+const updateColumns = "ID TIME MESSAGE"
 
 func (d *deps) updates(ctx context.Context, all bool) (rows []updateRow, err error) {
 	h, err := d.AnyHome()
@@ -107,7 +108,7 @@ func (d *deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, updateRow{fate.TS.In(h.Config.Zone), fate.Message, fate.Became, fate.By, fate.To})
+			rows = append(rows, updateRow{fate.ID(), fate.TS.In(h.Config.Zone), fate.Message, fate.Became, fate.By, fate.To})
 		}
 		d.warnOmitted(h.Dir.UpdateArchive(), bad, "line")
 	}

@@ -13,6 +13,8 @@ package update
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +42,16 @@ var (
 type Update struct {
 	TS      time.Time `json:"ts"`
 	Message string    `json:"message"`
+}
+
+// idDigits is the length of an ID.
+const idDigits = 12
+
+// ID identifies the update wherever it is shown. One that was taken and returned to the queue keeps it, so whoever is given an update
+// twice can tell.
+func (u Update) ID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%s", u.TS.UnixMicro(), u.Message))
+	return hex.EncodeToString(sum[:])[:idDigits]
 }
 
 // Box is the queue of one data directory. A failed change wraps *store.NotWritten or *lock.Failed and has left
