@@ -22,7 +22,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 		said string
 	}{
 		{"pending_updates", []string{"update", "add", "x"}, "ollim: update add: "},
-		{"pending_updates", []string{"update", "pop", "--", "cat"}, "ollim: update pop: "},
+		{"pending_updates", []string{"update", "pop"}, "ollim: update pop: "},
 		{"tasks", []string{"task", "add", "x"}, "ollim: task add: "},
 		{"config", []string{"config", "set", "timezone", "UTC"}, "ollim: config set: "},
 		{"session-main", []string{"fire", "look"}, "ollim: fire: look: "},

@@ -1,11 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"os/exec"
 	"slices"
 	"time"
 
@@ -16,14 +12,6 @@ import (
 )
 
 func newUpdates(d *deps) *cobra.Command {
-	pop := command(agentNever(nested), "pop [-- COMMAND ARG...]", "Print pending updates and remove them",
-		func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return usage("want: ollim update pop [-- COMMAND ARG...]")
-			}
-			return runUpdatesPop(cmd.Context(), d, args)
-		})
-	pop.Args = cobra.ArbitraryArgs
 	return group("update", "Manage pending updates: messages for the next conversation",
 		newUpdatesList(d),
 		newList(d, agentAll(), "peek", "List pending updates as a background run sees them", updateColumns,
@@ -40,7 +28,7 @@ func newUpdates(d *deps) *cobra.Command {
 				}
 				return h.Updates.Add(ctx, message, "owner")
 			})),
-		withJSON(d, pop, jsonLines),
+		newUpdatesPop(d),
 		command(agentNever(nested), "clear", "Clear all pending updates; the archive keeps them",
 			inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 				n, err := h.Updates.Clear(ctx, "owner")
@@ -114,44 +102,4 @@ func (d *deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 	}
 	pending, err := h.Updates.Peek(ctx)
 	return append(rows, rowsOf(pending, became)...), err
-}
-
-func runUpdatesPop(ctx context.Context, d *deps, command []string) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
-	claim, err := h.Updates.Pop(ctx, update.Owner{})
-	if err != nil || len(claim.Updates) == 0 {
-		return err
-	}
-	if err := d.hand(ctx, claim.Updates, command); err != nil {
-		return errors.Join(err, claim.Return(context.WithoutCancel(ctx)))
-	}
-	return claim.Deliver(context.WithoutCancel(ctx))
-}
-
-// hand writes the updates to standard output or into the command, and returns when they have been taken.
-func (d *deps) hand(ctx context.Context, updates []update.Update, command []string) error {
-	var text bytes.Buffer
-	to := *d
-	to.pager = nil // they are removed once they have been written
-	if len(command) > 0 {
-		to.Out, to.Stdout = &text, &text
-	}
-	if err := records(&to, updateColumns, rowsOf(updates, ""), updateRow.cells); err != nil {
-		return err
-	}
-	if len(command) == 0 {
-		return d.flush()
-	}
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = &text, d.Stdout, d.Stderr
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w: the updates stay pending", ctx.Err())
-		}
-		return fmt.Errorf("%s: %w: the updates stay pending", command[0], err)
-	}
-	return nil
 }

@@ -1,7 +1,8 @@
 // Package update is the queue of messages for the main session. Add appends a message, Peek reads the queue, and Pop takes all
 // messages in two phases: they stay on disk as a claim until Deliver marks them as used or Return puts them back. The claim of
 // a dead process is returned to the queue, or counts as delivered if its run had begun to answer. Each update is therefore
-// used exactly once and none is lost, wherever a process is killed.
+// used exactly once and none is lost, wherever a process is killed, except that an owner without a run may use one before it can call
+// Deliver: the updates of a claim that it leaves are given out again.
 //
 // The queue holds at most ten entries; beyond that the oldest are dropped, and a sentinel in front counts them. An archive
 // records what became of every update. An update is identified by its ts and message, which no two ever share.
