@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -111,6 +112,9 @@ func runUpdatesPop(ctx context.Context, d *deps, command []string) error {
 
 // hand writes the updates to standard output or into the command, and returns when they have been taken.
 func (d *deps) hand(ctx context.Context, updates []update.Update, command []string) error {
+	if out, isFile := d.Stdout.(*os.File); isFile && len(command) == 0 && process.WasClosed(out) {
+		return hint(&unwritten{errors.New("it is closed")}, "ollim update clear")
+	}
 	var text bytes.Buffer
 	to := *d
 	to.pager = nil // they are removed once they have been written
