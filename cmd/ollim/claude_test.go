@@ -52,21 +52,29 @@ func (c *command) useClaude(path string) {
 // knowClaude writes what is known of a claude command.
 func (c *command) knowClaude(path string, known claudecode.Known) {
 	c.t.Helper()
-	file, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	known.Path, known.File, known.Size, known.Modified = path, file, info.Size(), info.ModTime().UTC()
-	cache := filepath.Join(c.data, "state/cache/claude.json")
-	text, err := json.Marshal(known)
-	if err = errors.Join(err, os.MkdirAll(filepath.Dir(cache), 0o700), os.WriteFile(cache, text, 0o600)); err != nil {
+	if err := knowClaude(c.data, path, known); err != nil {
 		c.t.Fatal(err)
 	}
 }
+
+// knowClaude writes what is known of a claude command into a data directory.
+func knowClaude(data, path string, known claudecode.Known) error {
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	known.Path, known.File, known.Size, known.Modified = path, file, info.Size(), info.ModTime().UTC()
+	cache := filepath.Join(data, "state/cache/claude.json")
+	text, err := json.Marshal(known)
+	return errors.Join(err, os.MkdirAll(filepath.Dir(cache), 0o700), os.WriteFile(cache, text, 0o600))
+}
+
+// standIn is what is known of a command of a test that stands in for claude.
+func standIn() claudecode.Known { return claudecode.Known{Version: "2.1.330", Canaries: 1} }
 
 // kept lists what the claude command keeps under a name, in the directories of sealed processes and in the one of others.
 func (c *command) kept(name string) (list []string) {

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 )
@@ -35,7 +34,7 @@ func (c *command) stubEngine() (log, pipe string) {
 	})
 	c.ok("config", "set", "env", "HOME="+dir, "PATH="+os.Getenv("PATH"))
 	c.ok("config", "set", "claude-code.command", stub)
-	c.knowClaude(stub, claudecode.Known{Version: "2.1.330", Canaries: 1})
+	c.knowClaude(stub, standIn())
 	c.ok("config", "set", "engine", "claude-code")
 	return log, pipe
 }

@@ -36,6 +36,7 @@ func TestScript(t *testing.T) {
 			"signal":    cmdSignal,
 			"shows":     cmdShows,
 			"waitfile":  cmdWaitfile,
+			"claude":    cmdClaude,
 			"tmpfs":     cmdTmpfs,
 			"freeport":  cmdFreeport,
 			"listens":   cmdListens,
@@ -233,6 +234,17 @@ func cmdShows(ts *testscript.TestScript, neg bool, args []string) {
 	said, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
 	waitFor(ts, fmt.Sprintf("a match for %#q in the output of %s", said, args[0]), func() bool { return said.MatchString(ts.ReadFile(j.out)) })
+}
+
+// cmdClaude makes a program of the script the claude command of its data directory, and spares it the trial that a new one is given.
+func cmdClaude(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: claude FILE")
+	}
+	path := ts.MkAbs(args[0])
+	ts.Check(os.Chmod(path, 0o755))
+	ts.Check(ts.Exec("ollim", "config", "set", "claude-code.command", path))
+	ts.Check(knowClaude(ts.Getenv("OLLIM_DATA_DIR"), path, standIn()))
 }
 
 // cmdWaitfile waits until every file is there.

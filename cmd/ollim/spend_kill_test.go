@@ -84,19 +84,20 @@ func TestKilledInARequest(t *testing.T) {
 	for name, engine := range map[string]struct {
 		with    func(testing.TB) (*command, *anthropicapi.Server)
 		tool    string
+		model   string     // whose price all tested versions of claude know
 		known   [2]float64 // from, to
 		assumed [2]float64
 		after   float64 // of a run with 1000 tokens in
 	}{
 		// sonnet at 2, 2.50 and 10 USD: 16384 tokens of an answer, and what was said before
-		"native": {with: withNative, tool: "list_reminders", known: [2]float64{0.03, 0.03}, assumed: [2]float64{0.16384, 0.25}, after: 0.002},
+		"native": {with: withNative, model: "sonnet", tool: "list_reminders", known: [2]float64{0.03, 0.03}, assumed: [2]float64{0.16384, 0.25}, after: 0.002},
 		// opus at 5, 6.25 and 25 USD; of the answer it does not tell more, before its end, than what was said
-		"claude-code": {with: withClaude, tool: "mcp__ollim__list_reminders", known: [2]float64{0.05, 0.075}, assumed: [2]float64{0.4096, 0.52}, after: 0.005},
+		"claude-code": {with: withClaude, model: "claude-opus-4-8", tool: "mcp__ollim__list_reminders", known: [2]float64{0.05, 0.075}, assumed: [2]float64{0.4096, 0.52}, after: 0.005},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, api := engine.with(t)
-			c.write("routines/look.md", lookFork)
+			c.write("routines/look.md", strings.Replace(lookFork, "---\n", "---\nmodel: "+engine.model+"\n", 1))
 			within := func(what string, got float64, want [2]float64) {
 				t.Helper()
 				if got < want[0]-1e-6 || got > want[1]+1e-6 {

@@ -182,7 +182,7 @@ func TestPipedInputFitsTheWindow(t *testing.T) {
 	w.useClaude()
 	for model, limit := range map[string]string{
 		"claude-opus-4-8": "160000 bytes, about 40000 tokens, a fifth of the window of claude-opus-4-8 (200000 tokens)",
-		"opus[1m]":        "800000 bytes, about 200000 tokens, a fifth of the window of opus[1m] (1000000 tokens)",
+		"opus[1m]":        "800000 bytes, about 200000 tokens, a fifth of the window of claude-opus-5-5[1m] (1000000 tokens)",
 		"tiny":            "800 bytes, about 200 tokens, a fifth of the window of tiny (1000 tokens)",
 	} {
 		if r := w.pipe(strings.Repeat("x", 800_001), "-p", "--model", model, "hi"); r.status != 65 || !strings.Contains(r.errOut, "more than "+limit) {

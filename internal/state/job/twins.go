@@ -1,0 +1,97 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+// refuseTwins leaves an id that is used twice to one job, and turns the others into faults. Capitals do not tell ids apart, because on
+// some file systems they do not tell names apart.
+//
+// A reminder that was claimed while we read is there twice, too: before and after it was moved.
+func (s *Set) refuseTwins() {
+	shared := s.shared()
+	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return len(shared[strings.ToLower(j.ID)]) > 0 && gone(j.Path) })
+	shared = s.shared()
+	keepers := map[string]string{}
+	for id, twins := range shared {
+		keepers[id] = s.from.keeper(twins)
+	}
+	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
+		id := strings.ToLower(j.ID)
+		twins, keeper := shared[id], keepers[id]
+		if len(twins) == 0 || j.Path == keeper {
+			return false
+		}
+		other := twins[slices.IndexFunc(twins, func(t Job) bool { return t.Path != j.Path && (keeper == "" || t.Path == keeper) })]
+		fault := j.page.Doc.Fault("id", s.from.usedTwice(j, other, keeper != ""))
+		s.Faults = append(s.Faults, fault)
+		s.twins = append(s.twins, twin{j.ID, keeper != "", fault})
+		return true
+	})
+	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
+}
+
+// twin is a job that lacks its id, because another file has it.
+type twin struct {
+	id    string
+	taken bool // the other job keeps the id
+	fault *yamldoc.Fault
+}
+
+// usedTwice says why a job may not have its id. kept says that the other job keeps it.
+func (l Library) usedTwice(j, other Job, kept bool) string {
+	file := l.relative(other.Path)
+	switch {
+	case kept && other.ID == j.ID:
+		return fmt.Sprintf("%q is used twice: %s keeps it", j.ID, file)
+	case kept:
+		return fmt.Sprintf("%q differs only in case from %q, which %s keeps", j.ID, other.ID, file)
+	case other.ID == j.ID:
+		return fmt.Sprintf("%q is used twice, also in %s", j.ID, file)
+	}
+	return fmt.Sprintf("%q differs from %q in %s only in case", j.ID, other.ID, file)
+}
+
+// keeper returns the path of the job that keeps the id which several have: the one that the owner approved, else the older file; "" if
+// neither tells them apart.
+func (l Library) keeper(twins []Job) (path string) {
+	if l.Approved != nil {
+		if approved := slices.DeleteFunc(slices.Clone(twins), func(j Job) bool { return !l.Approved(j) }); len(approved) > 0 {
+			twins = approved
+		}
+	}
+	var oldest time.Time
+	for _, j := range twins {
+		info, err := os.Stat(j.Path)
+		switch {
+		case err != nil:
+		case oldest.IsZero() || info.ModTime().Before(oldest):
+			path, oldest = j.Path, info.ModTime()
+		case info.ModTime().Equal(oldest):
+			path = ""
+		}
+	}
+	return path
+}
+
+// shared returns the jobs whose id others have as well, by that id in lower case.
+func (s *Set) shared() map[string][]Job {
+	count := make(map[string]int, len(s.Jobs))
+	for _, j := range s.Jobs {
+		count[strings.ToLower(j.ID)]++
+	}
+	shared := map[string][]Job{}
+	for _, j := range s.Jobs {
+		if id := strings.ToLower(j.ID); count[id] > 1 {
+			shared[id] = append(shared[id], j)
+		}
+	}
+	return shared
+}
