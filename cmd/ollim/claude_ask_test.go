@@ -60,6 +60,18 @@ func TestAskOnClaude(t *testing.T) {
 	if again, _ := filepath.Glob(filepath.Join(c.data, "sessions", "--*", "*.jsonl")); len(again) != 1 {
 		t.Errorf("%q", again)
 	}
+	api.Reply(anthropicapi.Reply{Text: "forked"})
+	ask("-c", "--fork-session", "--tools", "", "and then?")
+	requests = api.Requests()
+	if last := requests[len(requests)-1]; !last.Has("a needle") || slices.ContainsFunc(last.Tools, func(t anthropicapi.Tool) bool { return t.Name == "Read" }) {
+		t.Errorf("the copy did not go on without tools: %+v", last.Tools)
+	}
+	if all, _ := filepath.Glob(filepath.Join(c.data, "sessions", "--*", "*.jsonl")); len(all) != 2 {
+		t.Errorf("%q", all)
+	}
+	if now, _ := os.ReadFile(found[0]); strings.Contains(string(now), "and then?") {
+		t.Error("the session that was copied has changed")
+	}
 	if full(1, 0) == 0 {
 		return // TestUnkept of the engine shows that nothing is kept
 	}

@@ -99,25 +99,33 @@ func (r *rewriter) long(word, name string) {
 
 // more returns how many words are further values of a flag that takes several, as flags of the claude command do. That command takes
 // all words up to the next flag, also the question: here they must look like values. The bare name of a tool may begin the question,
-// as in Read main.go, so it is a value only if values alone follow.
+// as in Read main.go, so a pattern that allows something is a value only if values alone follow.
 func more(name string, words []string) (n int) {
 	for _, word := range words {
 		list := policy.List(word)
 		switch {
 		case name == "add-dir" && (word == ".." || strings.HasPrefix(word, "/") || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../")):
 			n++
-		case strings.HasPrefix(strings.ToLower(name), "allowed") && len(list) > 0 && !slices.ContainsFunc(list, func(p string) bool { return !policy.IsTool(p) }):
+		case (grantsTools(name) || restrictsTools(name)) && len(list) > 0 && !slices.ContainsFunc(list, func(p string) bool { return !policy.IsTool(p) }):
 			n++
 		case isFlag(word):
 			return n
 		default:
-			for n > 0 && name != "add-dir" && !strings.ContainsAny(words[n-1], "(_") {
+			for n > 0 && grantsTools(name) && !strings.ContainsAny(words[n-1], "(_") {
 				n--
 			}
 			return n
 		}
 	}
 	return n
+}
+
+// grantsTools reports whether the values of a flag are patterns of tools that the agent may use.
+func grantsTools(name string) bool { return name == "allowed-tools" || name == "allowedTools" }
+
+// restrictsTools reports whether the values of a flag are names of tools, without which the agent could use more.
+func restrictsTools(name string) bool {
+	return name == "disallowed-tools" || name == "disallowedTools" || name == "tools"
 }
 
 // short takes a cluster such as -cp: letter by letter, the rest of it may be the value of one.

@@ -23,7 +23,6 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -35,10 +34,12 @@ type askOptions struct {
 	goOn      bool
 	resume    string
 	file      string
+	fork      bool
 	noSession bool
 	model     string
 	engine    string
 	format    string
+	input     string
 	maxTurns  int
 	partial   bool
 	empty     bool // -r or --session without a value
@@ -53,10 +54,13 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 		"on the terminal")
 	f.Lookup("resume").NoOptDefVal = pickOne
 	f.StringVar(&o.file, "session", "", "continue the conversation of this transcript file")
+	f.BoolVar(&o.fork, "fork-session", false, "with -c, -r or --session: continue in a copy, and leave the conversation as it is")
 	f.BoolVar(&o.noSession, "no-session", false, "keep nothing of the conversation; the record has times, cost and outcome only")
+	alias(f, "no-session", "no-session-persistence")
 	f.StringVar(&o.model, "model", "", "use this model")
 	f.StringVar(&o.engine, "engine", "", "use this engine, such as native or script:FILE")
 	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (one object per event)")
+	f.StringVar(&o.input, "input-format", "text", "text, the only format of standard input")
 	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json: include text as it arrives")
 	o.agent.flags(f)
 	f.IntVar(&o.maxTurns, "max-turns", 0, "fail after this many answers of the model; 0 means the engine's own limit")
@@ -95,7 +99,7 @@ func runAsk(ctx context.Context, d *deps, o askOptions) error {
 	defer cancel(nil)
 	v := &voice{
 		d: d, format: o.format, partial: o.partial, stop: cancel, began: d.Now(), root: q.Root,
-		tools: tools.BuiltIns(policy.DefaultAsk(), q.Tools), schema: q.Schema,
+		tools: tools.BuiltIns(q.Tools), schema: q.Schema,
 	}
 	options.Observe = runner.Observer{Event: v.hear, Text: v.delta()}
 	stop := d.watch("ask")
@@ -126,6 +130,12 @@ func (o *askOptions) check() error {
 		return usage("-r and --session want an id or a file, not an empty word")
 	case o.goOn && o.resume+o.file != "", o.resume != "" && o.file != "":
 		return usage("-c, -r and --session exclude each other")
+	case o.fork && !o.goOn && o.resume+o.file == "":
+		return usage("--fork-session needs -c, -r or --session")
+	case o.input == "stream-json":
+		return usage("--input-format stream-json: ask takes one question: pipe in its text, and put further ones with -c")
+	case o.input != "text":
+		return usage("--input-format %q: want text", o.input)
 	case o.maxTurns < 0:
 		return usage("--max-turns %d: want 0 or more", o.maxTurns)
 	}
@@ -156,7 +166,7 @@ func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Opti
 	}
 	t, err := o.transcript(d, h, q.Root, in)
 	if err == nil && t.ID != "" {
-		err = continues(h, t, &q, &options)
+		err = continues(h, t, o.fork, &q, &options)
 	}
 	if err == nil && piped {
 		options.Input, err = d.readPiped(h, h.Runner(d.atShell()).PlanOf(options.Engine, options.Model))
@@ -180,12 +190,12 @@ func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Opti
 	return q, options, err
 }
 
-func continues(h app.Home, t transcript.Transcript, q *runner.Question, options *runner.Options) error {
+func continues(h app.Home, t transcript.Transcript, fork bool, q *runner.Question, options *runner.Options) error {
 	others, err := h.Conversations()
 	if err != nil {
 		return err
 	}
-	q.Session, q.Branch = t.ID, others[t.ID]
+	q.Session, q.Branch, q.Fork = t.ID, others[t.ID], fork
 	holder := engine.HolderOf(t.Header)
 	if holder == engine.Script {
 		holder = t.Provider

@@ -23,6 +23,10 @@ type agentOptions struct {
 	more    string // of the system prompt
 	schema  string
 	tools   []string
+	without []string
+	only    []string
+	limited bool // only is given, which may be empty
+	mode    string
 	dirs    []string
 	maxCost float64
 }
@@ -34,16 +38,47 @@ func (o *agentOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.tools, "allowed-tools", nil, "allow tools that match these patterns, besides Read, Glob and Grep (separated by "+
 		"commas or blanks; repeatable)")
 	alias(f, "allowed-tools", "allowedTools")
+	f.StringArrayVar(&o.without, "disallowed-tools", nil, "take these tools away, such as Grep (repeatable)")
+	alias(f, "disallowed-tools", "disallowedTools")
+	f.StringArrayVar(&o.only, "tools", nil, "offer no built-in tools but these, if they are allowed; default is all, \"\" is none (repeatable)")
+	f.StringVar(&o.mode, "permission-mode", string(policy.DontAsk), "what becomes of a tool use that is not allowed: dontAsk and default refuse it; "+
+		"acceptEdits also allows Write and Edit")
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the tools also use this directory (repeatable)")
 	f.Float64Var(&o.maxCost, "max-cost", 0, "maximum cost in USD (default spend.per-run)")
 	alias(f, "max-cost", "max-budget-usd")
 }
 
 func alias(f *pflag.FlagSet, name, other string) {
-	f.Var(f.Lookup(name).Value, other, "the same as --"+name)
+	same := f.Lookup(name)
+	f.VarPF(same.Value, other, "", "the same as --"+name).NoOptDefVal = same.NoOptDefVal
+}
+
+// claudeOnly are flags of the claude command that ask does not have, each with the reason and what to use instead.
+func claudeOnly() map[string]string {
+	return map[string]string{
+		"session-id":                   "ask chooses the id of a new session itself: --output-format json prints it as session_id, and -r ID continues it",
+		"mcp-config":                   "MCP servers are those of mcp-servers in config.yaml: add the server there, and allow its tools with --allowed-tools mcp__SERVER__*",
+		"settings":                     "the settings are those of ollim: use ollim config set, or --config FILE for another settings file",
+		"replay-user-messages":         "it needs --input-format stream-json, which ask does not have: use ollim chat",
+		"dangerously-skip-permissions": "nothing skips the patterns of tools: name what the agent may use with --allowed-tools",
+	}
+}
+
+// refusedFlag returns why ask refuses a flag that the claude command has, "" for any other error.
+func refusedFlag(err error) string {
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return ""
+	}
+	name := missing.GetSpecifiedName()
+	if why := claudeOnly()[name]; why != "" {
+		return "--" + name + ": " + why
+	}
+	return ""
 }
 
 func (o *agentOptions) check(f *pflag.FlagSet) error {
+	o.limited = f.Changed("tools")
 	for name, text := range map[string]string{"system-prompt": o.system, "append-system-prompt": o.more, "json-schema": o.schema} {
 		if f.Changed(name) && strings.TrimSpace(text) == "" {
 			return usage("--%s: the text is empty", name)
@@ -57,7 +92,7 @@ func (o *agentOptions) check(f *pflag.FlagSet) error {
 			return usage("--%s %v: want more than zero", name, o.maxCost)
 		}
 	}
-	return nil
+	return o.checkMode()
 }
 
 func (o *agentOptions) apply(q *runner.Question) (err error) {
@@ -79,7 +114,8 @@ func (o *agentOptions) apply(q *runner.Question) (err error) {
 		}
 		roots = append(roots, policy.Root{Dir: real, Writable: true})
 	}
-	for _, list := range o.tools {
+	q.Tools = policy.DefaultAsk()
+	for _, list := range append(slices.Clone(o.tools), o.edits()) {
 		for _, pattern := range policy.List(list) {
 			granted, err := policy.Grant(pattern, roots)
 			if err != nil {
@@ -99,7 +135,64 @@ func (o *agentOptions) apply(q *runner.Question) (err error) {
 		}
 		q.Tools, q.Dirs = append(q.Tools, reading...), append(q.Dirs, policy.Root{Dir: root.Dir, Writable: writes})
 	}
+	return o.restrict(q)
+}
+
+// edits is what a permission mode allows besides the patterns.
+func (o *agentOptions) edits() string {
+	if o.mode == string(policy.AcceptEdits) {
+		return "Write,Edit"
+	}
+	return ""
+}
+
+// checkMode refuses a permission mode that a question cannot have.
+func (o *agentOptions) checkMode() error {
+	switch o.mode {
+	case string(policy.DontAsk), string(policy.AskOwner), string(policy.AcceptEdits):
+		return nil
+	case "plan":
+		return usage("--permission-mode plan: a question has no plan to accept: ask for a plan, and leave out --allowed-tools, so that the agent only reads")
+	case "bypassPermissions", "auto":
+		return usage("--permission-mode %s: what no pattern allows is always refused: name what the agent may use with --allowed-tools", o.mode)
+	}
+	return usage("--permission-mode %q: want dontAsk, default or acceptEdits", o.mode)
+}
+
+// restrict removes the patterns of tools that --disallowed-tools names, and those that --tools does not name.
+func (o *agentOptions) restrict(q *runner.Question) error {
+	without, err := toolNames("disallowed-tools", o.without)
+	if err != nil {
+		return err
+	}
+	only, err := toolNames("tools", o.only)
+	if err != nil {
+		return err
+	}
+	limited := o.limited && !slices.Contains(only, allTools)
+	q.Tools = slices.DeleteFunc(q.Tools, func(pattern string) bool {
+		tool, _, _ := strings.Cut(pattern, "(")
+		return slices.Contains(without, tool) || limited && !isServerTool(tool) && !slices.Contains(only, tool)
+	})
 	return nil
+}
+
+// allTools is the value of --tools that stands for all of them.
+const allTools = "default"
+
+func isServerTool(tool string) bool { return strings.HasPrefix(tool, "mcp__") }
+
+// toolNames returns the names of built-in tools in the values of a flag.
+func toolNames(flag string, lists []string) (names []string, err error) {
+	for _, list := range lists {
+		for _, name := range policy.List(list) {
+			if name != allTools && (strings.Contains(name, "(") || isServerTool(name) || !policy.IsTool(name)) {
+				return nil, usage("--%s %q: want the name of a built-in tool, such as Grep: a use that no pattern of --allowed-tools allows is refused anyway", flag, name)
+			}
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 func existingDir(name string) (string, error) {

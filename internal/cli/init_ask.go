@@ -148,7 +148,7 @@ func (o *initOptions) tryDelivery(ctx context.Context, d *deps) error {
 func (o *initOptions) prove(ctx context.Context, d *deps) (err error) {
 	f := failures{d: d, verb: "init"}
 	if o.testEngine {
-		question := askOptions{text: "This is a test. Answer with one short sentence.", noInput: true, noSession: true, format: "text"}
+		question := askOptions{text: "This is a test. Answer with one short sentence.", noInput: true, noSession: true, format: "text", input: "text"}
 		f.add("the test question", runAsk(ctx, d, question))
 	}
 	if o.schedule != "" && o.schedule != noAnswer {

@@ -37,7 +37,10 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 	f.BoolVarP(&d.quiet, "quiet", "q", false, "print only warnings and errors")
 	f.BoolVarP(&d.verbose, "verbose", "v", false, "print more on standard error")
 	f.StringVar(&d.logFormat, "log-format", "text", "format of messages on standard error: text or json")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if why := refusedFlag(err); why != "" && (cmd == root || cmd.Name() == "ask") {
+			return &ran{usage("%s", why)}
+		}
 		if strings.Contains(err.Error(), "unknown shorthand flag: ' '") {
 			return &ran{hint(usage("%v", err), "put -- before a text that begins with a dash")}
 		}

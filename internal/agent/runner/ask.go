@@ -31,7 +31,8 @@ type Question struct {
 	Root     string          // where it is asked; absolute
 	Session  string          // to continue; "" begins one
 	Branch   bool            // branch Session instead: it is not a question's
-	Tools    []string        // patterns of tools that it may use besides those that only look
+	Fork     bool            // branch Session instead, and leave it as it is
+	Tools    []string        // patterns of tools that it may use
 	Dirs     []policy.Root   // that it may use besides Root
 	System   string          // replaces the system prompt; "" is the usual one
 	More     string          // is added to the system prompt
@@ -44,7 +45,7 @@ type Question struct {
 // Ask answers a question at a shell: no part in the main conversation, a session of its own.
 func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record, error) {
 	c := conversation.Question{Session: q.Session, Branch: q.Branch, Follow: !q.Branch, Discard: q.Discard}
-	c.Branch = c.Branch || q.Discard && q.Session != "" // what is not kept must not become part of what is
+	c.Branch = c.Branch || q.Fork || q.Discard && q.Session != "" // what is not kept must not become part of what is
 	s := r.question("ask", q, o)
 	if q.Schema != nil {
 		s.Duties = []duty{fit(q.Schema)}
@@ -63,7 +64,7 @@ func (r *Runner) CompactTranscript(ctx context.Context, t transcript.Transcript,
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		root = "" // it was removed; a compaction uses nothing in it
 	}
-	s := r.question(t.ID, Question{Root: root}, o)
+	s := r.question(t.ID, Question{Root: root, Tools: policy.DefaultAsk()}, o)
 	s.Identity.Path = t.ID
 	s.Conversation, s.Engine.Transcribe, s.Engine.Thinking = conversation.Question{Session: t.ID}, true, "true"
 	s.Compact = instructions
@@ -120,7 +121,7 @@ func (r *Runner) question(id string, q Question, o Options) Spec {
 		Input:    prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Engine:   choice{Name: o.Engine, Model: o.Model},
 		Policy: rights{
-			System: system, Tools: append(policy.DefaultAsk(), q.Tools...), Root: q.Root, Dirs: q.Dirs, Update: job.Blocked,
+			System: system, Tools: q.Tools, Root: q.Root, Dirs: q.Dirs, Update: job.Blocked,
 			Owner: o.Owner, Awaited: true,
 		},
 		Limits:  limits{Time: turnLimit, Cost: q.MaxCost, Typed: o.Owner, Turns: q.MaxTurns, Patience: askPatience},
