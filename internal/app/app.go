@@ -55,15 +55,32 @@ type App struct {
 	mu     sync.Mutex
 	loaded *settings // nil before the first use
 	memory memory
-	run    *Sealed // whose command this is, in a process that has more of them; nil: the process is for this command
+	parent *App    // whose memory is used, in a process that executes several commands; nil: this App's own
+	run    *Sealed // whose command this is; nil: that of the caller of the process
 }
 
 // whole is the App whose memory is used.
 func (a *App) whole() *App {
-	if a.run != nil {
-		return a.run.home.app.whole()
+	if a.parent != nil {
+		return a.parent.whole()
 	}
 	return a
+}
+
+// Another returns the App of another command that this process executes for the same caller. It finds the directory and the settings
+// of this App in its environment.
+func (a *App) Another() *App {
+	m := a.Machine
+	m.Lookup = func(name string) (string, bool) {
+		switch {
+		case name == "OLLIM_DATA_DIR" && a.DataDir != "":
+			return a.DataDir, true
+		case name == "OLLIM_CONFIG" && a.ConfigPath != "":
+			return a.ConfigPath, true
+		}
+		return a.Lookup(name)
+	}
+	return &App{Machine: m, parent: a}
 }
 
 // memory is what all parts of a process share.

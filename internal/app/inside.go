@@ -189,5 +189,5 @@ func (s Sealed) App() *App {
 		}
 		return "", false
 	}
-	return &App{Machine: m, run: &s}
+	return &App{Machine: m, parent: a, run: &s}
 }

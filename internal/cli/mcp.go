@@ -27,12 +27,12 @@ func newMCP(d *deps) *cobra.Command {
 			return serveTools(cmd.Context(), d, mcp.Server{Tools: tools})
 		}))
 	connect.Args = cobra.MinimumNArgs(1)
-	return group("mcp", "Serve the agent's tools over the Model Context Protocol",
-		command(agentNever(programs), "serve", "Serve the agent's tools on standard input and output",
+	return group("mcp", "Serve tools over the Model Context Protocol",
+		command(agentNever(programs), "serve", "Serve the tools of a run, or yours, on standard input and output",
 			func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) }),
 		connect,
-		hidden(command(agentNever(programs), "tools", "List the tools of the run that OLLIM_RUN names", func(*cobra.Command, []string) error {
-			tools, err := d.insideTools()
+		hidden(command(agentNever(programs), "tools", "List the tools that ollim mcp serve serves here", func(*cobra.Command, []string) error {
+			tools, err := d.servedTools()
 			if err != nil {
 				return err
 			}
@@ -41,11 +41,22 @@ func newMCP(d *deps) *cobra.Command {
 }
 
 func runMCPServe(ctx context.Context, d *deps) error {
-	tools, err := d.Tools()
+	tools, err := d.servedTools()
 	if err != nil {
 		return err
 	}
 	return serveTools(ctx, d, mcp.Server{Tools: tools})
+}
+
+// servedTools returns the tools of the run that OLLIM_RUN names, and those of the owner outside every run.
+func (d *deps) servedTools() (mcp.Tools, error) {
+	if d.inside() {
+		return d.Tools()
+	}
+	if err := d.OwnerOnly(); err != nil {
+		return nil, err
+	}
+	return newOwnerTools(d), nil
 }
 
 func serveTools(ctx context.Context, d *deps, s mcp.Server) error {

@@ -61,25 +61,36 @@ type tool struct {
 //go:embed *.md
 var descriptions embed.FS
 
-func tools() []tool {
+// Types of the tools' properties.
+const (
+	text   = `{"type":"string","minLength":1}`
+	flag   = `{"type":"boolean"}`
+	choice = `{"type":"string","minLength":1,"maxLength":80}`
+	week   = `{"type":"integer","minimum":1,"maximum":10080}`
+)
+
+// EmbedSchema returns the JSON Schema of an embed with buttons, with further properties.
+func EmbedSchema(more ...string) string {
 	const (
-		text   = `{"type":"string","minLength":1}`
-		flag   = `{"type":"boolean"}`
-		choice = `{"type":"string","minLength":1,"maxLength":80}`
 		action = `{"type":"string","pattern":"^(task_done|task_del|agent):."}`
 		style  = `{"enum":["primary","success","danger"]}`
 		color  = `{"type":"string","pattern":"^#[0-9a-fA-F]{6}$"}`
-		week   = `{"type":"integer","minimum":1,"maximum":10080}`
 	)
 	list := func(most, items string) string {
 		return `{"type":"array","maxItems":` + most + `,"items":` + items + `}`
 	}
+	return engine.Schema(1, append([]string{
+		"title", text, "description", text, "url", text, "color", color,
+		"fields", list("25", engine.Schema(2, "name", text, "value", text, "inline", flag)), "footer", text,
+		"buttons", list("5", engine.Schema(2, "label", choice, "action", action, "style", style)),
+	}, more...)...)
+}
+
+func tools() []tool {
 	schema := engine.Schema
 	return []tool{
 		{"ping_user", pings, takes(callPing), schema(1, "message", text, "critical", flag)},
-		{"discord_embed", pings, takes(callEmbed), schema(1, "title", text, "description", text, "url", text, "color", color,
-			"fields", list("25", schema(2, "name", text, "value", text, "inline", flag)), "footer", text,
-			"buttons", list("5", schema(2, "label", choice, "action", action, "style", style)), "critical", flag)},
+		{"discord_embed", pings, takes(callEmbed), EmbedSchema("critical", flag)},
 		{"send_file", pings, takes(callSendFile), schema(1, "path", text, "message", `{"type":"string"}`, "critical", flag)},
 		{runlog.AskOwner, asks, takes(callAsk), schema(1, "question", text,
 			"choices", `{"type":"array","items":`+choice+`,"maxItems":10}`, "expires", `{"type":"string"}`)},

@@ -14,7 +14,7 @@ import (
 )
 
 // timed runs a test on a clock of its own and measures how long the server takes to end after what ending does.
-func timed(t *testing.T, tools toolSet, ending func(*peer), check func(p *peer, err error, took time.Duration)) {
+func timed(t *testing.T, tools Tools, ending func(*peer), check func(p *peer, err error, took time.Duration)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := connect(t, tools)

@@ -32,13 +32,13 @@ import (
 
 // Server is the agent's tools as a server.
 type Server struct {
-	Tools   toolSet              // called concurrently
+	Tools   Tools
 	Version string               // of this program, as clients show it
 	Warn    func(message string) // one line, no newline; called concurrently; never nil
 }
 
-// toolSet is the part of engine.Tools that the server needs.
-type toolSet interface {
+// Tools is the part of engine.Tools that a Server needs. Calls may run at the same time.
+type Tools interface {
 	List() []engine.Tool
 	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
 }

@@ -101,7 +101,7 @@ type peer struct {
 	warned []string
 }
 
-func connect(t *testing.T, tools toolSet) *peer {
+func connect(t *testing.T, tools Tools) *peer {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

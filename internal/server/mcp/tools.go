@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -30,9 +31,10 @@ func (s Server) described(t engine.Tool) mcp.Tool {
 	tool := mcp.NewToolWithRawSchema(t.Name, t.Description, s.schema(t))
 	tool.Annotations = mcp.ToolAnnotation{
 		ReadOnlyHint:    mcp.ToBoolPtr(false), // Claude runs read-only tools at the same time, so this also keeps their order
-		DestructiveHint: mcp.ToBoolPtr(false),
+		DestructiveHint: mcp.ToBoolPtr(slices.Contains([]string{"delete_task", "stop_run"}, t.Name)),
 		IdempotentHint:  mcp.ToBoolPtr(false),
-		OpenWorldHint:   mcp.ToBoolPtr(t.Name == "ping_user" || t.Name == "ask_owner"), // all others stay in the data directory
+		// All others stay in the data directory.
+		OpenWorldHint: mcp.ToBoolPtr(slices.Contains([]string{"ping_user", "discord_embed", "send_file", "ask_owner", "fire", "ask", "answer"}, t.Name)),
 	}
 	return tool
 }
