@@ -40,6 +40,7 @@ func TestScript(t *testing.T) {
 			"tmpfs":     cmdTmpfs,
 			"freeport":  cmdFreeport,
 			"listens":   cmdListens,
+			"answers":   cmdAnswers,
 		},
 	})
 }

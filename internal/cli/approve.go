@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -249,8 +248,8 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 
 // terminalOf is the terminal that we were started from, wherever our streams lead.
 type terminalOf struct {
-	file  *os.File
-	lines *bufio.Reader
+	file *os.File
+	*asker
 }
 
 func openTerminal() (*terminalOf, error) {
@@ -258,39 +257,17 @@ func openTerminal() (*terminalOf, error) {
 	if err != nil {
 		return nil, hint(fmt.Errorf("%w: no terminal to ask on", app.ErrNotAllowed), "run it in a terminal")
 	}
-	return &terminalOf{f, bufio.NewReader(f)}, nil
+	return &terminalOf{f, newAsker(f)}, nil
 }
 
 // yes asks a question whose answer is no unless somebody says otherwise.
 func (t *terminalOf) yes(ctx context.Context, question string) (bool, error) {
-	if _, err := io.WriteString(t.file, question); err != nil {
+	line, err := t.ask(ctx, t.file, question)
+	if err != nil && !errors.Is(err, io.EOF) { // which is no
 		return false, err
 	}
-	line, err := readLine(ctx, t.lines)
-	if err != nil && ctx.Err() != nil {
-		return false, err
-	}
-	line = strings.ToLower(strings.TrimSpace(line)) // the end of the input is no
+	line = strings.ToLower(strings.TrimSpace(line))
 	return line == "y" || line == "yes", nil
-}
-
-// readLine reads a line that somebody types. A signal, which does not end the read itself, ends the wait for it.
-func readLine(ctx context.Context, in *bufio.Reader) (string, error) {
-	type answer struct {
-		line string
-		err  error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		line, err := in.ReadString('\n')
-		answers <- answer{line, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.line, a.err
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
 }
 
 // approveOwn approves a job that the owner has just written through us. It waits instead, and a warning says so, when this

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -66,10 +65,18 @@ func watch(t *testing.T, d *deps) (h app.Home, j job.Job, approved bool) {
 	return h, s.Jobs[0], approved
 }
 
-// answers is somebody at the terminal, and what happens meanwhile.
-type answers func() string
+// answers is somebody at the terminal, who types what say returns when it is first read.
+type answers struct {
+	say  func() string
+	text *strings.Reader
+}
 
-func (a answers) Read(p []byte) (int, error) { return copy(p, a()), nil }
+func (a *answers) Read(p []byte) (int, error) {
+	if a.text == nil {
+		a.text = strings.NewReader(a.say())
+	}
+	return a.text.Read(p)
+}
 
 // What changes between the showing and the answer is not approved.
 func TestApproveWhatWasShown(t *testing.T) {
@@ -98,7 +105,7 @@ func TestApproveWhatWasShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer screen.Close()
-			tty := &terminalOf{screen, bufio.NewReader(answers(func() string { meanwhile(t, d.DataDir); return "y\n" }))}
+			tty := &terminalOf{screen, newAsker(&answers{say: func() string { meanwhile(t, d.DataDir); return "y\n" }})}
 			err = a.ask(context.Background(), tty, a.found[0])
 			_, known, _ := h.Approvals.Last("w1")
 			if name == "nothing" {
@@ -124,7 +131,7 @@ func TestAskIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	waits := make(chan struct{})
 	defer close(waits)
-	tty := &terminalOf{screen, bufio.NewReader(answers(func() string { cancel(); <-waits; return "y\n" }))}
+	tty := &terminalOf{screen, newAsker(&answers{say: func() string { cancel(); <-waits; return "y\n" }})}
 	if yes, err := tty.yes(ctx, "?"); yes || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", yes, err)
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -91,7 +90,7 @@ func runAsk(ctx context.Context, d *deps, o askOptions) error {
 	if err != nil {
 		return err
 	}
-	q, options, err := o.question(d, h)
+	q, options, err := o.question(ctx, d, h)
 	if err != nil {
 		return err
 	}
@@ -147,7 +146,7 @@ func (o *askOptions) check() error {
 	return nil
 }
 
-func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Options, error) {
+func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (runner.Question, runner.Options, error) {
 	q := runner.Question{Text: o.text, MaxTurns: o.maxTurns, Discard: o.noSession}
 	options := runner.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
 	var err error
@@ -157,14 +156,14 @@ func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Opti
 	if err := o.agent.apply(&q); err != nil {
 		return q, options, err
 	}
-	in := bufio.NewReader(d.In)
+	asks := newAsker(d.In)
 	typed, piped := q.Text, !o.noInput && !isTerminal(d.In) // what is piped in names no files
 	choosing := o.resume == pickOne && isTerminal(d.In)
 	nothing := hint(usage("nothing to ask"), "ollim -p \"TEXT\", or pipe something in")
 	if q.Text == "" && !piped && !choosing {
 		return q, options, nothing
 	}
-	t, err := o.transcript(d, h, q.Root, in)
+	t, err := o.transcript(ctx, d, h, q.Root, asks)
 	if err == nil && t.ID != "" {
 		err = continues(h, t, o.fork, &q, &options)
 	}
@@ -173,8 +172,7 @@ func (o *askOptions) question(d *deps, h app.Home) (runner.Question, runner.Opti
 	}
 	switch {
 	case err == nil && q.Text == "" && choosing:
-		_, _ = fmt.Fprint(d.Stderr, "> ")
-		line, _ := in.ReadString('\n') // what was typed before the end counts
+		line, _ := asks.ask(ctx, d.Stderr, "> ") // what was typed before the end counts
 		q.Text = strings.TrimSpace(line)
 		if typed = q.Text; typed == "" {
 			err = usage("nothing to ask")
@@ -221,7 +219,7 @@ func workingDir() (string, error) {
 }
 
 // transcript is the one to continue with; the zero one begins a new session.
-func (o *askOptions) transcript(d *deps, h app.Home, root string, in *bufio.Reader) (transcript.Transcript, error) {
+func (o *askOptions) transcript(ctx context.Context, d *deps, h app.Home, root string, asks *asker) (transcript.Transcript, error) {
 	sessions := h.Transcripts()
 	switch {
 	case o.goOn:
@@ -245,7 +243,7 @@ func (o *askOptions) transcript(d *deps, h app.Home, root string, in *bufio.Read
 		if err != nil {
 			return transcript.Transcript{}, err
 		}
-		return d.pickSession(in, list)
+		return d.pickSession(ctx, asks, list)
 	case o.resume != "":
 		t, err := sessions.FindPrefix(o.resume)
 		if err != nil {
@@ -303,7 +301,7 @@ func openSession(sessions transcript.Dir, file string) (transcript.Transcript, e
 
 const picks = 20
 
-func (d *deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcript.Transcript, error) {
+func (d *deps) pickSession(ctx context.Context, asks *asker, list []transcript.Summary) (transcript.Transcript, error) {
 	var none transcript.Transcript
 	list = list[:min(len(list), picks)]
 	for i, s := range list {
@@ -313,8 +311,7 @@ func (d *deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcr
 		}
 		_, _ = fmt.Fprintf(d.Stderr, "%2d  %s  %s  %s\n", i+1, at, s.ID, printable(s.First))
 	}
-	_, _ = fmt.Fprint(d.Stderr, "which? ")
-	line, err := in.ReadString('\n')
+	line, err := asks.ask(ctx, d.Stderr, "which? ")
 	if err != nil {
 		return none, usage("no choice was made")
 	}

@@ -44,6 +44,7 @@ type typed struct {
 	line   string
 	pasted bool // more of the message follows
 	end    bool // of the input
+	era    int  // in which it was typed
 }
 
 type ending struct {
@@ -73,7 +74,7 @@ func (l *chatLoop) run(ctx context.Context) error {
 			l.report(l.hear(ctx, e))
 		case q := <-l.asked:
 			l.question = &q
-			l.note(q.String())
+			l.ask()
 		case <-l.question.over():
 			l.question = nil
 			l.note("no answer: the use is refused")
@@ -86,6 +87,13 @@ func (l *chatLoop) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ask shows the question. The next line that is typed answers it.
+func (l *chatLoop) ask() {
+	l.editor.keys.discard()
+	l.pasted = nil
+	l.note(l.question.String())
 }
 
 // refresh reads the settings again, if their file has changed; a turn in progress goes on with those before.
@@ -139,7 +147,7 @@ func (e *editor) read() {
 			_, _ = io.Copy(io.Discard, e.keys) // for Ctrl-C
 			return
 		}
-		e.lines <- typed{line: line, pasted: pasted}
+		e.lines <- typed{line: line, pasted: pasted, era: e.keys.era}
 	}
 }
 
@@ -151,6 +159,8 @@ func (l *chatLoop) hear(ctx context.Context, e typed) error {
 	switch {
 	case e.end:
 		l.leaving = true
+		return nil
+	case e.era < l.editor.keys.in.now(): // before a question
 		return nil
 	case utf8.RuneCountInString(e.line) == mostTyped && !e.pasted:
 		l.pasted = nil
@@ -166,7 +176,7 @@ func (l *chatLoop) hear(ctx context.Context, e typed) error {
 		if l.question.reply(text) {
 			l.question = nil
 		} else {
-			l.note(l.question.String())
+			l.ask()
 		}
 		return nil
 	}

@@ -70,8 +70,13 @@ func (p *promptLoop) await(text string, times int) {
 func (w *world) promptLoop() *promptLoop { return w.promptLoopWith(chatOptions{}) }
 
 func (w *world) promptLoopWith(o chatOptions) *promptLoop {
-	w.t.Helper()
 	in, keys := io.Pipe()
+	return w.promptLoopOn(in, keys, o)
+}
+
+// promptLoopOn starts a prompt loop on a terminal in raw mode, or on something like it.
+func (w *world) promptLoopOn(in io.Reader, keys io.WriteCloser, o chatOptions) *promptLoop {
+	w.t.Helper()
 	ctx, end := context.WithCancelCause(w.t.Context())
 	p := newScreen(w.t)
 	p.keys, p.end, p.ended = keys, end, make(chan error, 1)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -11,7 +10,6 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"unicode/utf8"
 
@@ -58,7 +56,7 @@ func (d *deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 
 // newChatLoop returns a loop on a terminal in raw mode. What d writes to a terminal goes to the screen.
 func newChatLoop(d *deps, h app.Home, o chatOptions, in io.Reader, out io.Writer) (*chatLoop, *screen) {
-	k := &keys{in: in, interrupts: make(chan struct{}, 1)}
+	k := newKeys(in)
 	l := &chatLoop{
 		h: h, o: o, group: "prompt-" + rand.Text(), asked: make(chan permission), ended: make(chan ending, 1),
 		editor: editor{keys: k, lines: make(chan typed), term: term.NewTerminal(struct {
@@ -110,36 +108,99 @@ func (s *shared) Flush() error {
 	return flush(s.w)
 }
 
-// keys reads what is typed. Ctrl-C is not passed on: it is reported, and clears the line.
+// keys reads what is typed, for an editor. Ctrl-C is not passed on: it is reported, and clears the line, as a discard does.
 type keys struct {
-	in         io.Reader
+	in         *terminalInput
+	chunks     chan chunk
+	discarded  chan struct{} // holds one after a discard
 	interrupts chan struct{}
-	rest       []byte
+
+	rest []byte
+	era  int // of the last key that was passed on
+}
+
+// chunk is what was typed at once.
+type chunk struct {
+	text []byte
+	era  int
+	err  error
 }
 
 const (
 	ctrlC     = "\x03"
-	clearLine = "\x0b\x15" // to its end, and to its beginning
+	clearLine = "\x0b\x15" // to its end, and to its beginning; in a text that is being pasted it stays, and the text is no answer
 )
 
-func (k *keys) Read(p []byte) (int, error) {
-	if len(k.rest) == 0 {
-		n, err := k.in.Read(p)
+func newKeys(in io.Reader) *keys {
+	k := &keys{
+		in: &terminalInput{in: in}, chunks: make(chan chunk), discarded: make(chan struct{}, 1), interrupts: make(chan struct{}, 1),
+	}
+	go k.listen()
+	return k
+}
+
+// listen reads the terminal until its end.
+func (k *keys) listen() {
+	for {
+		text := make([]byte, 256)
+		n, era, err := k.in.read(text)
+		k.chunks <- chunk{text[:n], era, err}
 		if err != nil {
-			return n, err
+			close(k.chunks)
+			return
 		}
-		k.rest = p[:n:n]
-		if bytes.Contains(k.rest, []byte(ctrlC)) {
-			select {
-			case k.interrupts <- struct{}{}:
-			default: // one is enough
+	}
+}
+
+// discard drops what was typed and is no line that Read has passed on, and returns the era that begins.
+func (k *keys) discard() int {
+	era := k.in.discard()
+	select {
+	case k.discarded <- struct{}{}:
+	default: // one is enough
+	}
+	return era
+}
+
+func (k *keys) Read(p []byte) (int, error) {
+	for len(k.rest) == 0 {
+		select {
+		case <-k.discarded:
+			k.follow(k.in.now())
+		case c, open := <-k.chunks:
+			if !open {
+				return 0, io.EOF
 			}
-			k.rest = bytes.ReplaceAll(k.rest, []byte(ctrlC), []byte(clearLine))
+			if k.take(c); len(k.rest) == 0 && c.err != nil {
+				return 0, c.err
+			}
 		}
 	}
 	n := copy(p, k.rest)
 	k.rest = k.rest[n:]
 	return n, nil
+}
+
+// follow clears the line in the editor if it was begun in an earlier era.
+func (k *keys) follow(era int) {
+	if era > k.era {
+		k.era, k.rest = era, []byte(clearLine)
+	}
+}
+
+// take passes a chunk on, unless it was typed before a discard.
+func (k *keys) take(c chunk) {
+	if bytes.Contains(c.text, []byte(ctrlC)) {
+		select {
+		case k.interrupts <- struct{}{}:
+		default: // one is enough
+		}
+	}
+	if c.era < k.era {
+		return
+	}
+	k.follow(c.era)
+	k.rest = append(k.rest, bytes.ReplaceAll(c.text, []byte(ctrlC), []byte(clearLine))...)
 }
 
 // screen writes above the line that is being edited: whole lines, and of a longer one whole rows.
@@ -267,50 +328,23 @@ func (q permission) reply(text string) bool {
 	return false
 }
 
-// permitsOnTerminal asks on the terminal of a process that reads nothing else from it. A line answers the question that is asked when
-// it is typed: a late one is dropped, so that it does not answer the next question.
+// permitsOnTerminal asks on the terminal of a process that reads nothing else from it.
 func (d *deps) permitsOnTerminal() *permits {
-	var asked atomic.Pointer[chan string] // takes the next line; nil: nothing is asked
-	var ended chan struct{}
-	p := newPermits(nil)
-	p.ask = func(q permission) {
-		lines := make(chan string, 1)
-		asked.Store(&lines)
-		defer asked.Store(nil)
+	asks := newAsker(d.In)
+	return newPermits(func(q permission) {
 		defer func() { _, _ = d.progress.giveWay(io.Discard, []byte("\n")) }() // Enter ended the line of the question
-		if ended == nil {                                                      // a read of the terminal cannot be interrupted, but left
-			ended = make(chan struct{})
-			go readLines(d.In, &asked, ended)
-		}
 		for {
-			_, _ = fmt.Fprint(d.talk(), q)
-			select {
-			case <-q.ctx.Done():
+			line, err := asks.ask(q.ctx, d.talk(), q.String())
+			switch {
+			case q.ctx.Err() != nil:
 				_, _ = fmt.Fprintln(d.Stderr)
 				return
-			case <-ended:
-				if len(lines) == 0 || !q.reply(<-lines) {
-					q.answer <- no
-				}
+			case q.reply(line):
 				return
-			case line := <-lines:
-				if q.reply(line) {
-					return
-				}
+			case err != nil:
+				q.answer <- no
+				return
 			}
 		}
-	}
-	return p
-}
-
-func readLines(in io.Reader, asked *atomic.Pointer[chan string], ended chan<- struct{}) {
-	defer close(ended)
-	for s := bufio.NewScanner(in); s.Scan(); {
-		if lines := asked.Load(); lines != nil {
-			select {
-			case *lines <- s.Text():
-			default:
-			}
-		}
-	}
+	})
 }

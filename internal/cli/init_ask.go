@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -17,17 +16,17 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-type asker struct {
-	d  *deps
-	in *bufio.Reader
+// interview asks for settings.
+type interview struct {
+	d *deps
+	*asker
 }
 
-// ask asks for a value that no flag gives. An empty line is the standard answer; what check refuses is asked again. The error is of
+// value asks for a value that no flag gives. An empty line is the standard answer; what check refuses is asked again. The error is of
 // an input that ends without an answer or with a wrong one, or is interrupted.
-func (a asker) ask(ctx context.Context, value *string, text, standard string, check func(answer string) error) error {
+func (a interview) value(ctx context.Context, value *string, text, standard string, check func(answer string) error) error {
 	for refused := error(nil); *value == ""; {
-		_, _ = fmt.Fprintf(a.d.Stderr, "%s [%s]: ", text, standard)
-		line, readErr := readLine(ctx, a.in)
+		line, readErr := a.ask(ctx, a.d.Stderr, fmt.Sprintf("%s [%s]: ", text, standard))
 		if readErr != nil && !errors.Is(readErr, io.EOF) {
 			return readErr
 		}
@@ -53,9 +52,9 @@ func (a asker) ask(ctx context.Context, value *string, text, standard string, ch
 
 // ask fills in what no flag says.
 func (o *initOptions) ask(ctx context.Context, d *deps) error {
-	a := asker{d, bufio.NewReader(d.In)}
+	a := interview{d, newAsker(d.In)}
 	zone := func(answer string) error { return config.Check("timezone", answer) }
-	if err := a.ask(ctx, &o.timezone, "Timezone", d.SystemZone(), zone); err != nil {
+	if err := a.value(ctx, &o.timezone, "Timezone", d.SystemZone(), zone); err != nil {
 		return err
 	}
 	if err := o.askEngine(ctx, a); err != nil {
@@ -68,13 +67,13 @@ func (o *initOptions) ask(ctx context.Context, d *deps) error {
 		}
 		return nil
 	}
-	if err := a.ask(ctx, &o.delivery, "Shell command that sends you a message (text on its standard input; a test is sent)", noAnswer, delivery); err != nil {
+	if err := a.value(ctx, &o.delivery, "Shell command that sends you a message (text on its standard input; a test is sent)", noAnswer, delivery); err != nil {
 		return err
 	}
-	return a.ask(ctx, &o.schedule, "Install the schedule: crontab, systemd or none", noAnswer, checkSchedule)
+	return a.value(ctx, &o.schedule, "Install the schedule: crontab, systemd or none", noAnswer, checkSchedule)
 }
 
-func (o *initOptions) askEngine(ctx context.Context, a asker) error {
+func (o *initOptions) askEngine(ctx context.Context, a interview) error {
 	if o.engine != "" {
 		return nil
 	}
@@ -87,7 +86,7 @@ func (o *initOptions) askEngine(ctx context.Context, a asker) error {
 		"  native       built in; the account of the key engine.ANTHROPIC_API_KEY=… in %s pays\n"+
 		"  script:FILE  plays a YAML file, for tests; costs nothing\n"+
 		"  none         decide later: ollim config set engine\n", claude, a.d.SecretsFile())
-	err := a.ask(ctx, &o.engine, "Engine", standard, func(answer string) error {
+	err := a.value(ctx, &o.engine, "Engine", standard, func(answer string) error {
 		switch {
 		case answer == noAnswer:
 			return nil
@@ -100,7 +99,7 @@ func (o *initOptions) askEngine(ctx context.Context, a asker) error {
 		return err
 	}
 	var test string
-	err = a.ask(ctx, &test, "Ask it a test question, which may cost a cent", "no", func(answer string) error {
+	err = a.value(ctx, &test, "Ask it a test question, which may cost a cent", "no", func(answer string) error {
 		if answer != "yes" && answer != "y" && answer != "no" && answer != "n" {
 			return errors.New("write yes or no")
 		}

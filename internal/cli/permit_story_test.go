@@ -3,10 +3,14 @@ package cli
 import (
 	"context"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
+	"golang.org/x/term"
+
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -47,29 +51,88 @@ func TestPromptAsksForPermission(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsNoAnswerToTheNextQuestion: what is typed when a question is over permits nothing.
-func TestALateAnswerIsNoAnswerToTheNextQuestion(t *testing.T) {
+// TestTypedBeforeAPermission: a line, or the beginning of one, that was typed before the agent asks permits nothing, and neither does
+// one that was typed for a question that is over.
+func TestTypedBeforeAPermission(t *testing.T) {
 	t.Parallel()
-	in, keys := io.Pipe()
+	keys, terminal := testkit.Terminal(t)
 	screen := newScreen(t)
-	p := newWorld(t).deps(in, io.Discard, screen).permitsOnTerminal()
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if p.permit(over, runlog.Event{Text: "Bash(df)"}) {
-		t.Error("nobody answered")
-	}
-	for _, late := range []string{"y\n", "\n"} { // the first has been read when the second is
-		if _, err := io.WriteString(keys, late); err != nil {
+	p := newWorld(t).deps(terminal, io.Discard, screen).permitsOnTerminal()
+	hit := func(text string) {
+		if _, err := io.WriteString(keys, text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	allowed := make(chan bool)
-	go func() { allowed <- p.permit(t.Context(), runlog.Event{Text: "Bash(rm notes)"}) }()
-	screen.await("Bash(rm notes). Allow it?", 1)
-	if _, err := io.WriteString(keys, "n\n"); err != nil {
+	ask := func(ctx context.Context, use string) <-chan bool {
+		allowed := make(chan bool, 1)
+		go func() { allowed <- p.permit(ctx, runlog.Event{Text: use}) }()
+		screen.await(use+". Allow it?", 1)
+		return allowed
+	}
+	for _, before := range []string{"y\n", "y\ny\n", "y", "always\ny"} {
+		hit(before)
+		use := "Bash(echo " + strconv.Quote(before) + ")"
+		answer := ask(t.Context(), use)
+		hit("\n")
+		for strings.Count(screen.shown(), use+". Allow it?") < 2 {
+			select {
+			case <-screen.written:
+			case allowed := <-answer:
+				t.Fatalf("%q, typed before the question, was an answer: %v", before, allowed)
+			}
+		}
+		hit("n\n")
+		if <-answer {
+			t.Errorf("%q permitted the use", before)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := ask(ctx, "Bash(df)")
+	cancel()
+	if <-over {
+		t.Error("nobody answered")
+	}
+	hit("y\ny\n")
+	answer := ask(t.Context(), "Bash(du)")
+	hit("y\n")
+	if !<-answer {
+		t.Error("the answer is not taken")
+	}
+}
+
+// TestTypedBeforeAQuestionAtThePrompt: what is being typed when the agent asks is removed, so that Enter does not permit.
+func TestTypedBeforeAQuestionAtThePrompt(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	w.write("notes.txt", "seen\n")
+	asked, goOn := make(chan struct{}, 1), make(chan struct{})
+	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
+		if results := r.ToolResults(); len(results) > 0 {
+			return anthropicapi.Reply{Text: "<" + strings.TrimSpace(results[0].ResultText) + ">"}
+		}
+		asked <- struct{}{}
+		<-goOn
+		return anthropicapi.Use("Bash", map[string]string{"command": "cat notes.txt"})
+	})
+	keys, terminal := testkit.Terminal(t)
+	if _, err := term.MakeRaw(int(terminal.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	if <-allowed {
-		t.Error("a late answer permitted another use")
+	p := w.promptLoopOn(terminal, keys, chatOptions{permissions: "default"})
+	const question = "The agent wants to use Bash(cat notes.txt)."
+	const draw = "\x0c" // the line again, when all has been read
+	for n, before := range []struct{ typed, shown string }{{"y" + draw, "\x1b[2J"}, {"\x1b[200~pasted", "pasted"}, {"alw" + draw, "\x1b[2J"}} {
+		p.typeIn("look\r")
+		<-asked
+		p.typeIn(before.typed)
+		p.await(before.shown, 1+n/2)
+		goOn <- struct{}{}
+		p.await(question, 2*n+1)
+		p.typeIn("\x1b[201~\r")
+		p.await(question, 2*n+2)
+		p.typeIn("n\r")
+		p.await("<Bash: the owner said no>", n+1)
 	}
+	p.typeIn("exit\r")
+	p.leave()
 }
