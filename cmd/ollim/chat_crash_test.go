@@ -138,7 +138,7 @@ func (c *command) checkChats(senders []*sender) {
 		text := c.read(strings.TrimPrefix(path, c.data+"/"))
 		for _, part := range strings.Split(strings.TrimSpace(text), "\n\n")[1:] {
 			found := regexp.MustCompile(`message-\d\d\.`).FindAllString(part, -1)
-			if strings.HasPrefix(part, "[system] A turn was cut off") {
+			if strings.HasPrefix(part, "NOTE: A turn was cut off") {
 				for _, m := range found {
 					reported[m]++
 				}

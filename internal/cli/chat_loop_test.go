@@ -298,7 +298,7 @@ func TestLoopEndsInATurn(t *testing.T) {
 		if !strings.HasSuffix(got, want) {
 			t.Errorf("asked %q, want %q", got, want)
 		}
-		if strings.Contains(got, "[system] A turn was cut off") != (want != "four") {
+		if strings.Contains(got, "NOTE: A turn was cut off") != (want != "four") {
 			t.Errorf("the turn of the first message is reported in %q", got)
 		}
 	}

@@ -260,7 +260,7 @@ func TestInterruptKeepsWhatWasSaid(t *testing.T) {
 			if n := occurrences(r, "tell me a story"); n != 1 || said != "" && occurrences(r, said) != 1 {
 				t.Errorf("the next request: %+v", r.Messages)
 			}
-			if got := occurrences(r, "[system] A turn was cut off (stopped by a new message)"); got != 1 && said == "" {
+			if got := occurrences(r, "NOTE: A turn was cut off (stopped by a new message)"); got != 1 && said == "" {
 				t.Errorf("%d notes: %+v", got, r.Messages)
 			}
 		})
@@ -286,15 +286,21 @@ func TestCutOffTurnIsReportedOnce(t *testing.T) {
 	if out := w.must("status"); !strings.Contains(out, "cut-off\t") {
 		t.Errorf("status:\n%s", out)
 	}
-	reports := func() int { return strings.Count(lastRequest(t, api).LastUserText(), "[system] A turn was cut off") }
+	reports := func() int { return strings.Count(lastRequest(t, api).LastUserText(), "NOTE: A turn was cut off") }
 	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "Well."} })
 	api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
 	if r := w.run("chat", "hello"); r.status != 1 || reports() != 1 {
 		t.Errorf("%+v, reported %d times", r, reports())
 	}
+	w.must("update", "add", "oil broke 75")
 	w.must("chat", "hello again") // the turn before was not answered
-	if text := lastRequest(t, api).LastUserText(); reports() != 1 || !strings.Contains(text, "feed\n  \n  the cat\n\nhello again") {
+	if text := lastRequest(t, api).LastUserText(); reports() != 1 || !strings.HasSuffix(text, "\n\nhello again\n") {
 		t.Errorf("reported %d times: %s", reports(), text)
+	} else {
+		shows(t, text, "NOTE: A turn was cut off", "feed\n  \n  the cat\n\nRECENT BACKGROUND UPDATES", "oil broke 75\n\nhello again")
+		if strings.Contains(text, "[system]") {
+			t.Errorf("a tag that is not at the beginning: %s", text)
+		}
 	}
 	w.must("chat", "and now?")
 	if n := reports(); n != 0 || len(w.queue()) != 0 {

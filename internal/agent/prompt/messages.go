@@ -51,16 +51,12 @@ type CutOff struct {
 }
 
 // headerCutOff opens the note about a CutOff.
-const headerCutOff = "[system] A turn was cut off"
+const headerCutOff = "NOTE: A turn was cut off"
 
-// WithCutOff returns the owner's message with a note about each earlier one that was cut off.
-func WithCutOff(list []CutOff, message string) string {
-	var parts []string
-	for _, c := range list {
-		parts = append(parts, fmt.Sprintf("%s (%s); the owner has not seen a complete answer. The owner's message of %s was:\n  %s",
-			headerCutOff, strings.Join(strings.Fields(c.Why), " "), c.At.Format("2006-01-02 Mon 03:04 PM MST"), indent(strings.TrimSpace(c.Text))))
-	}
-	return strings.Join(append(parts, message), "\n\n")
+// note tells the agent of it, before the owner's next message. It is no part of that message, so it bears no tag.
+func (c CutOff) note() string {
+	return fmt.Sprintf("%s (%s); the owner has not seen a complete answer. The owner's message of %s was:\n  %s",
+		headerCutOff, strings.Join(strings.Fields(c.Why), " "), c.At.Format("2006-01-02 Mon 03:04 PM MST"), indent(strings.TrimSpace(c.Text)))
 }
 
 // Question returns the message that asks the owner, with numbered choices and how to answer.

@@ -27,6 +27,7 @@ type Input struct {
 	Late    time.Time // when the run was scheduled, if that is long enough ago to be reported; else zero
 	Busy    bool      // the owner is in mid-conversation
 	Session Change    // what became of the session since the agent's previous turn
+	CutOff  []CutOff  // messages of the owner since then that have no complete answer
 	Updates Updates
 
 	Budget  budget.Status    // of pings
@@ -178,7 +179,7 @@ func opening(b Input) string {
 
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
 
-// notes say what became of the session, and of the job's questions, since the previous fire.
+// notes say what became of the session, of the owner's messages and of the job's questions since the previous turn.
 func notes(b Input) (list []string) {
 	switch {
 	case b.Session == Lost:
@@ -189,6 +190,9 @@ func notes(b Input) (list []string) {
 	case b.Session == CompactionFailed:
 		list = append(list, "NOTE: The compaction that you requested in your previous fire was not carried out: your session is as it was. "+
 			"If it is still needed, call `compact_session` again.")
+	}
+	for _, c := range b.CutOff {
+		list = append(list, c.note())
 	}
 	for _, q := range b.Piped.Questions { // of earlier runs of the job
 		state := "still waits for an answer; when it comes, that run goes on with it. Do not ask it again."

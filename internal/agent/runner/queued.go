@@ -172,14 +172,13 @@ func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 	return o, func(s *Spec) {
 		s.Identity.Run, s.Identity.Answers = turn.Tickets[0].Run, sources
 		var files []queue.File
-		var cutOff []prompt.CutOff
 		for _, m := range turn.CutOff {
 			files = append(files, m.Files...)
 			why := cmp.Or(m.Ended, "its process ended before it did")
 			if record, err := r.Runs.Load(m.Run); err == nil && m.Ended == "" {
 				why = cmp.Or(record.Error, why)
 			}
-			cutOff = append(cutOff, prompt.CutOff{At: m.Arrived.In(r.Zone), Text: m.Text, Why: why})
+			s.Input.CutOff = append(s.Input.CutOff, prompt.CutOff{At: m.Arrived.In(r.Zone), Text: m.Text, Why: why})
 		}
 		for _, t := range turn.Tickets {
 			files = append(files, t.Files...)
@@ -188,6 +187,6 @@ func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 			s.Input.Piped.Files = append(s.Input.Piped.Files, engine.Attachment{Name: f.Name, Type: f.Type, Path: f.Path})
 		}
 		s.Input.Task.Tag = turn.Tickets[0].Tag
-		s.Input.Task.Body = prompt.WithCutOff(cutOff, strings.Join(texts, "\n\n"))
+		s.Input.Task.Body = strings.Join(texts, "\n\n")
 	}
 }
