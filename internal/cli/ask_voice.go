@@ -59,6 +59,9 @@ func (v *voice) hear(e runlog.Event) {
 	switch {
 	case v.format == "stream-json":
 		v.stream(e)
+	case e.Type == runlog.Fork && e.Tool == runlog.ForkContinued && !v.live(): // the turn before it has ended well
+		v.final(v.tally.text)
+		v.tally.text = ""
 	case e.Type == runlog.Retry:
 		v.d.warn("retried: " + e.Text)
 	case e.Type == runlog.Text && v.live():
@@ -107,9 +110,16 @@ func (v *voice) end(h app.Home, r runlog.Record, err error) {
 		v.object(v.result(h, r, err))
 		return
 	}
-	if !v.live() && r.Outcome == runlog.OK { // what a failed run has said is no answer
-		v.say(cmp.Or(string(v.structured()), v.tally.text))
+	text := "" // what a failed run has said is no answer
+	if !v.live() && r.Outcome == runlog.OK {
+		text = cmp.Or(string(v.structured()), v.tally.text)
 	}
+	v.final(text)
+}
+
+// final writes a text, and ends its line.
+func (v *voice) final(text string) {
+	v.say(text)
 	if v.midLine {
 		v.say("\n")
 	}

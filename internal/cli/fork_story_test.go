@@ -261,7 +261,7 @@ func TestAgentEntersAFork(t *testing.T) {
 	w := newWorld(t)
 	w.script("turns:\n  - - tool: enter_fork\n      input: {topic: taxes}\n    - text: I open a fork.\n  - - text: Which year?\n  - - text: ok\n")
 	r := w.try("chat", "let us do the taxes")
-	if r.status != 0 || !strings.Contains(r.out, "Which year?") || !strings.Contains(r.errOut, "fork: opened: taxes") {
+	if r.status != 0 || r.out != "I open a fork.\nWhich year?\n" || !strings.Contains(r.errOut, "fork: opened: taxes") { // both answers, also in a pipe
 		t.Errorf("%+v", r)
 	}
 	f, runs := w.openFork(), w.runs()
@@ -272,6 +272,16 @@ func TestAgentEntersAFork(t *testing.T) {
 	w.must("fork", "save")
 	if got := w.read("state/sessions.json"); got != f.Session {
 		t.Errorf("main is %s, want %s", got, f.Session)
+	}
+}
+
+// TestAnswerBeforeADeadFork: the answer of main is printed once, also if the first turn of the fork fails.
+func TestAnswerBeforeADeadFork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.script("turns:\n  - - tool: enter_fork\n      input: {topic: taxes}\n    - text: I open a fork.\n  - - text: Which\n    - error: broken\n")
+	if r := w.try("chat", "let us do the taxes"); r.status != 0 || r.out != "I open a fork.\n" {
+		t.Errorf("%+v", r)
 	}
 }
 
