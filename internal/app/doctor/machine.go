@@ -187,5 +187,5 @@ func (e *examination) seal(context.Context) string {
 	case why != "":
 		e.warn(remedy, "commands of agents are not sealed: %s", why)
 	}
-	return fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d", abi)
+	return fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d, and end with ollim, even if it is killed", abi)
 }

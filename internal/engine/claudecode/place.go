@@ -191,8 +191,8 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 	return rules
 }
 
-// endAll ends the processes that carry a variable. A killed fire leaves such ones behind: the kernel ends the command with it, but not
-// what the command has started.
+// endAll ends the processes that carry a variable, and waits for their end: those of a fire that was killed a moment ago may not have
+// ended yet.
 func endAll(ctx context.Context, entry string) error {
 	for pause := time.Millisecond; len(process.Carrying(entry)) > 0; pause = min(2*pause, 100*time.Millisecond) {
 		process.KillAll(entry)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	testkit.Main(m, map[string]func(args []string) error{
 		"attempt": attempt,
 		"start":   startWithout,
-		"tie":     tie,
+		"leave":   leave,
 		"reach":   reachAll,
 		"slow":    slow,
 		"dial":    dialEach,

@@ -1,9 +1,10 @@
 // Package seal starts programs that the kernel keeps to a list: which files they read, which they change, where they connect.
-// It needs no privileges, no other program and no namespace, and works on Linux with Landlock (see MinABI); elsewhere Check and
+// It needs no privileges and no namespace, and works on Linux with Landlock (see MinABI) and /bin/sh; elsewhere Check and
 // Seal.Start return an error. Nothing is ever sealed in part.
 //
 // A sealed program is started by a thread that restricts itself and never runs anything else. Every process that the program
-// starts inherits the restrictions, whatever it does, and cannot lift them. Seal.Close ends all of them.
+// starts inherits the restrictions, whatever it does, and cannot lift them. Seal.Close ends all of them, and so does the end of this
+// process, even by SIGKILL.
 //
 // The rules name what is allowed. The rest is closed: opening, making, linking, renaming, removing and truncating files, the
 // memory and environment of processes outside, signals to them, sockets. Metadata stays open, because Landlock does not cover

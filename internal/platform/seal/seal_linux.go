@@ -41,6 +41,9 @@ func Check() (abi int, err error) {
 	if abi, err = landlockABI(); err == nil {
 		err = checkNetwork()
 	}
+	if err == nil {
+		err = checkKeeper()
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
@@ -103,9 +106,10 @@ func (s *Seal) With(extra Rules) *Seal {
 	return &Seal{s.run, rules, s.broken}
 }
 
-// Start starts a program as cmd.Start does, sealed; the caller calls cmd.Wait. The program is killed when this process ends, and
-// inherits no descriptor except its three streams and cmd.ExtraFiles, none of which may be a protected file. Its path is used as
-// it is, and must be readable by the rules. The error wraps ErrNotSealed if a trial shows that a program could open the canary.
+// Start starts a program as cmd.Start does, sealed; the caller calls cmd.Wait. The program and all that it starts are killed when this
+// process ends. The program inherits no descriptor except its three streams and cmd.ExtraFiles, none of which may be a protected file. Its
+// path is used as it is, and must be readable by the rules. The error wraps ErrNotSealed if a trial shows that a program could open the
+// canary.
 //
 // Processes that the program leaves behind run until Close.
 func (s *Seal) Start(cmd *exec.Cmd) error {

@@ -80,15 +80,10 @@ func TestIdleThread(t *testing.T) {
 	file := filepath.Join(p.Inside, "file")
 	p.Rules.Read = append(p.Rules.Read, file)
 	s := p.seal(t)
-	idle := func() (now *thread) {
-		s.run.mu.Lock()
-		defer s.run.mu.Unlock()
-		return s.run.idle
-	}
 	after := func(s *Seal, script string) *thread {
 		output(t, s, p.shell(script))
-		waitFor(t, "an idle thread", func() bool { return idle() != nil })
-		return idle()
+		waitFor(t, "an idle thread", func() bool { return idle(s) != nil })
+		return idle(s)
 	}
 	first := after(s, "exit")
 	if after(s, "exit") != first {
@@ -112,7 +107,14 @@ func TestIdleThread(t *testing.T) {
 		t.Error("the rules are those of another seal")
 	}
 	output(t, s.With(Rules{Sockets: []string{file}}), p.shell("sleep 1000 >/dev/null 2>&1 &"))
-	waitFor(t, "the thread to wait for the end of the run", func() bool { return idle() == nil })
+	waitFor(t, "the thread to wait for the end of the run", func() bool { return idle(s) == nil })
+}
+
+// idle returns the thread that would start the next program; nil if there is none.
+func idle(s *Seal) *thread {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return s.run.idle
 }
 
 // TestInherited: a program gets no descriptor that this process has inherited.
@@ -131,16 +133,21 @@ func TestInherited(t *testing.T) {
 	}
 }
 
-// TestDescendants: what a program leaves behind runs until Close, and not longer.
-func TestDescendants(t *testing.T) {
-	for name, script := range map[string]string{
+// leaving returns scripts that leave processes behind. Each writes a line to descriptor 3, which these processes keep open.
+func leaving() map[string]string {
+	return map[string]string{
 		"a background process":  `sh -c 'echo ready >&3; sleep 1000' &`,
 		"a session of its own":  `setsid sh -c '(env -i /bin/sh -c "echo ready >&3; sleep 1000" &)' &`,
 		"one that ignores all":  `(trap '' HUP INT TERM; echo ready >&3; while :; do sleep 1000; done) &`,
 		"one that has stopped":  `sh -c 'echo ready >&3; kill -STOP $$' &`,
 		"many that start more":  `for i in 1 2 3 4 5 6 7 8; do (echo ready >&3; while :; do (sleep 0.01 & ) ; sleep 0.01; done) & done`,
 		"a program still there": `echo ready >&3; exec sleep 1000`,
-	} {
+	}
+}
+
+// TestDescendants: what a program leaves behind runs until Close, and not longer.
+func TestDescendants(t *testing.T) {
+	for name, script := range leaving() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
@@ -167,11 +174,17 @@ func TestDescendants(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			_ = r.SetReadDeadline(time.Now().Add(time.Minute)) // the pipe ends when no process has it
-			if _, err := io.Copy(io.Discard, r); err != nil {
-				t.Errorf("a process survived: %v", err)
-			}
+			waitForEnd(t, r)
 		})
+	}
+}
+
+// waitForEnd waits until no process has the other end of a pipe.
+func waitForEnd(t *testing.T, r *os.File) {
+	t.Helper()
+	_ = r.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		t.Errorf("a process survived: %v", err)
 	}
 }
 
@@ -270,48 +283,95 @@ func startWithout(args []string) error {
 	return s.Close()
 }
 
-// TestTie: a sealed program ends with the process that started it, even by SIGKILL.
-func TestTie(t *testing.T) {
-	p := newPlace(t)
-	arg, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Close() }()
-	cmd := testkit.Child(t, "tie", string(arg))
-	cmd.ExtraFiles = []*os.File{w}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_ = w.Close()
-	if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	_ = r.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := io.Copy(io.Discard, r); err != nil {
-		t.Errorf("the program survived: %v", err)
+// TestKilled: a sealed program, and whatever it has left behind, ends with the process that started it, even by SIGKILL.
+func TestKilled(t *testing.T) { testKilled(t) }
+
+// TestKilledOfUser is the same as a user without privileges.
+func TestKilledOfUser(t *testing.T) {
+	if testkit.Unprivileged(t) {
+		testKilled(t)
 	}
 }
 
-// tie is the process of TestTie.
-func tie(args []string) error {
+func testKilled(t *testing.T) {
+	for name, script := range leaving() {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			arg, err := json.Marshal(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			cmd := testkit.Child(t, "leave", string(arg), script)
+			cmd.Stderr, cmd.ExtraFiles = nil, []*os.File{w} // a pipe that a survivor has would be waited for
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = w.Close()
+			if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			waitForEnd(t, r)
+		})
+	}
+}
+
+// leave is the process of TestKilled. It never ends by itself.
+func leave(args []string) error {
 	var p place
 	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
 		return err
 	}
 	s := New(func() (Rules, error) { return p.Rules, nil }, nil)
-	cmd := p.shell("echo ready >&3; exec sleep 1000")
+	cmd := p.shell(args[1])
 	cmd.ExtraFiles = []*os.File{os.NewFile(3, "pipe")}
 	if err := s.Start(cmd); err != nil {
 		return err
 	}
-	return cmd.Wait()
+	_ = cmd.ExtraFiles[0].Close()
+	_ = cmd.Wait()
+	time.Sleep(time.Hour)
+	return nil
+}
+
+// TestKeeper: a sealed program cannot end, stop or read the process that ends it if this one is killed. Without that process nothing more is
+// started.
+func TestKeeper(t *testing.T) {
+	p := newPlace(t)
+	s := p.seal(t)
+	output(t, s, p.shell("exit"))
+	waitFor(t, "an idle thread", func() bool { return idle(s) != nil })
+	keeper := idle(s).keeper
+	const attempts = `for s in KILL STOP TERM; do kill -$s $keeper && echo sent $s; done
+		kill -KILL -1 # succeeds if it reaches nobody
+		for f in environ maps mem fd/0; do (exec </proc/$keeper/$f) && echo read $f; (exec >>/proc/$keeper/$f) && echo opened $f; done
+		echo done`
+	cmd := p.shell(attempts)
+	cmd.Env = append(cmd.Env, fmt.Sprintf("keeper=%d", keeper.cmd.Process.Pid))
+	out := output(t, s, cmd)
+	if strings.Contains(out, "sent") || strings.Contains(out, "read ") || strings.Contains(out, "opened") || !strings.HasSuffix(out, "done\n") {
+		t.Errorf("a sealed program: %s", out)
+	}
+	waitFor(t, "an idle thread", func() bool { return idle(s) != nil })
+	if idle(s).keeper != keeper {
+		t.Error("another thread was made")
+	}
+	if err := keeper.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the end of the keeper", func() bool { return poll(0, keeper.watch) })
+	if err := s.Start(p.shell("touch made")); !errors.Is(err, ErrNotSealed) {
+		t.Errorf("without a keeper: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(p.Inside, "made")); err == nil {
+		t.Error("without a keeper a program was started")
+	}
 }
 
 // TestThreads: sealed threads end, and the main thread is never one of them; the others of this process keep their rights.
@@ -368,6 +428,17 @@ func BenchmarkStart(b *testing.B) {
 	}
 	b.Run("free", run((*exec.Cmd).Start))
 	b.Run("sealed", run(p.seal(b).Start))
+	b.Run("sealed, the first of a run", func(b *testing.B) {
+		for b.Loop() {
+			s := New(func() (Rules, error) { return p.Rules, nil }, nil)
+			if err := finish(s, exec.Command("/bin/true")); err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	for len(p.Rules.Read) < 100 {
 		path := filepath.Join(p.Outside, fmt.Sprint("file", len(p.Rules.Read)))
 		write(b, path, "")

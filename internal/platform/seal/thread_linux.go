@@ -51,6 +51,7 @@ type thread struct {
 
 	processes *os.File // of /proc
 	null      *os.File
+	keeper    *keeper
 }
 
 // work is a program to start.
@@ -106,6 +107,7 @@ func (r *run) serve(t *thread, w work) {
 		return
 	}
 	defer func() { _ = t.null.Close() }()
+	defer func() { t.keeper.end() }()
 	if err := r.restrict(t); err != nil {
 		w.started <- fmt.Errorf("%w: %w", ErrNotSealed, err)
 		return
@@ -152,6 +154,10 @@ func (r *run) start(t *thread, w work) (again bool) {
 		w.started <- fmt.Errorf("%w: %w", ErrNotSealed, err)
 		return false
 	}
+	if err := t.keeper.arm(); err != nil {
+		w.started <- fmt.Errorf("%w: %w", ErrNotSealed, err)
+		return false
+	}
 	complete(w.cmd, t.null)
 	if err := w.cmd.Start(); err != nil {
 		w.started <- err
@@ -179,6 +185,9 @@ func (r *run) restrict(t *thread) error {
 	defer func() { _ = unix.Close(set) }()
 	t.files = files
 	if err := dropPrivileges(); err != nil {
+		return err
+	}
+	if t.keeper, err = keep(t.null); err != nil {
 		return err
 	}
 	if err := restrictSelf(set); err != nil {
