@@ -136,6 +136,8 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 		"claude":   func(w *world) { w.useClaude() },
 		"tickOnly": func(w *world) { w.must("schedule", "install", "--tick-only", "crontab") },
 		"a run":    func(w *world) { w.must("fire", "daily") },
+
+		"a killed run beside another installation": plantKilledRunElsewhere,
 		"a widened job": func(w *world) {
 			w.must("routine", "add", "disk", "--cron", "0 9 * * *", "--background", "--allowed-tools", "Bash(df -h)", "Look.")
 			w.must("schedule", "install", "crontab")
@@ -285,6 +287,7 @@ func faults() map[string]fault {
 		"run of the future":     {write("state/runs/20300101T000000.000Z-abcdef/run.json", "{}"), f, "clock", "1 run began later", "timedatectl"},
 		"dead run":              {plantDeadRun, w, "runs", "its record is incomplete", "ollim tick"},
 		"lock as link":          {func(w *world) { w.link("state/locks/x.lock", "/tmp") }, f, "locks", "not a file", "remove it"},
+		"process of a run":      {plantMarkedProcess, w, "runs", "(sleep) is left of run ", "kill "},
 		"hung lock":             {plantHungLock, f, "locks", "held for 1s", "fuser"},
 		"left behind":           {plantLeftover, f, "locks", "left behind by run", "kill"},
 	}

@@ -2,14 +2,19 @@ package cli
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
 )
 
 func (w *world) remove(name string) {
@@ -127,6 +132,52 @@ func plantDeadRun(w *world) {
 	at := w.clock().Add(-3 * 60e9).UTC()
 	id := at.Format("20060102T150405.000Z") + "-abcdef"
 	w.write("state/runs/"+id+"/run.json", `{"id":"`+id+`","kind":"routine","job":"daily","name":"daily","started":"`+at.Format("2006-01-02T15:04:05Z07:00")+`","pid":0}`)
+}
+
+// plantKilledRun is the record of a sealed run whose process was killed a while ago. It returns the run's id.
+func plantKilledRun(w *world) string {
+	w.t.Helper()
+	at, p := w.clock().Add(-time.Hour).UTC().Truncate(time.Second), process.Self()
+	id := at.Format("20060102T150405.000Z") + "-abcdef"
+	record, err := json.Marshal(map[string]any{
+		"id": id, "kind": "routine", "job": "daily", "name": "daily", "started": at, "finished": at.Add(time.Hour), "outcome": "interrupted",
+		"sealed": map[string]any{"abi": 7}, "pid": p.PID, "pid_start": p.Start, "boot_id": p.Boot, "pid_namespace": p.Namespace,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("state/runs/"+id+"/run.json", string(record))
+	return id
+}
+
+// plantKilledRunElsewhere is a killed run beside a sealed process of another installation.
+func plantKilledRunElsewhere(w *world) {
+	plantKilledRun(w)
+	other := w.t.TempDir()
+	canary := filepath.Join(other, "canary")
+	if err := os.WriteFile(canary, nil, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	s := seal.New(func() (seal.Rules, error) {
+		return seal.Rules{Read: []string{"/usr", "/lib", "/lib64", "/bin", "/etc"}, Canary: canary}, nil
+	}, nil)
+	cmd := exec.Command("/usr/bin/sleep", "60")
+	if err := s.Start(cmd); errors.Is(err, seal.ErrUnsupported) {
+		w.t.Skip(err)
+	} else if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = s.Close(); _ = cmd.Wait() })
+}
+
+// plantMarkedProcess is a process that a killed run has left.
+func plantMarkedProcess(w *world) {
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = append(cmd.Environ(), "OLLIM_RUN="+plantKilledRun(w))
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 }
 
 // plantHungLock holds the lock of a data file.

@@ -15,7 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
-	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
@@ -36,8 +35,8 @@ func (e *examination) runs(context.Context) string {
 		if last[r.Name].Started.Before(r.Started) {
 			last[r.Name] = r
 		}
-		if r.Outcome == runlog.Interrupted && r.Sealed != nil {
-			e.sealedLeft(r)
+		if r.Outcome == runlog.Interrupted {
+			e.left(r)
 		}
 		if r.Done() || e.home.Runs.Attended(r) || now.Sub(r.Started) < settle || r.Kind == string(job.Webhook) && e.home.Inbox.Waits(r.ID) {
 			continue
@@ -56,15 +55,11 @@ func (e *examination) runs(context.Context) string {
 	return plaintext.Count(number, "run") + " in the last day"
 }
 
-// sealedLeft looks for processes that a sealed run left when its ollim was killed. They carry no mark that they could not remove: the time
-// of their start and their limits are what shows them.
-func (e *examination) sealedLeft(r runlog.Record) {
-	const ticks, late = 100, time.Minute // clock ticks in a second; how long after the last event of the record
-	first := r.Process()
-	for _, p := range process.Limited() {
-		if !first.Foreign() && p.Start >= first.Start && p.Start <= first.Start+uint64((r.Finished.Sub(r.Started)+late).Seconds()*ticks) {
-			e.warn("look at it, then: kill "+strconv.Itoa(p.PID), "process %d (%s) may be left of run %s of %s: it began then, and is sealed", p.PID, p.Name(), r.ID, r.Name)
-		}
+// left looks for processes of a run whose ollim was killed. A process is named only if it has the variable that the run gave it: nothing
+// else proves whose it is.
+func (e *examination) left(r runlog.Record) {
+	for _, p := range e.home.Runs.Left(r.ID) {
+		e.warn("kill "+strconv.Itoa(p.PID), "process %d (%s) is left of run %s of %s", p.PID, p.Name(), r.ID, r.Name)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,22 +136,6 @@ func environment(dir string) []byte {
 			time.Sleep(wait)
 		}
 	}
-}
-
-// Limited returns the processes of this user that filter their system calls and cannot gain privileges, as sealed ones do.
-func Limited() (found []ID) {
-	lists, _ := filepath.Glob("/proc/[0-9]*/status") // the pattern is valid
-	for _, path := range lists {
-		text, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(text, []byte("\nNoNewPrivs:\t1\n")) || !bytes.Contains(text, []byte("\nSeccomp:\t2\n")) ||
-			!bytes.Contains(text, fmt.Appendf(nil, "\nUid:\t%d\t", os.Getuid())) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			found = append(found, local(pid))
-		}
-	}
-	return found
 }
 
 // variables splits what /proc/PID/environ holds.

@@ -98,6 +98,10 @@ func (b Book) leftover(path, id string) *Leftover {
 	return &Leftover{process.ID{PID: pids[0]}, id}
 }
 
+// Left returns the processes that the engine of a run has started and that are alive, as far as they are visible to this process and
+// have kept their environment.
+func (b Book) Left(id string) []process.ID { return process.Carrying(mark(id)) }
+
 // killEngine kills the engine of a run and all processes that it started, as far as they are visible to this process.
 func killEngine(id string) { process.KillAll(mark(id)) }
 
