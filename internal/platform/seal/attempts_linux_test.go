@@ -92,7 +92,7 @@ func (p place) populate(t *testing.T) {
 // attempts returns what a sealed program must not be able to do. An attempt returns nil if it succeeds.
 func attempts() map[string]func(place) error {
 	all := map[string]func(place) error{}
-	for _, group := range []map[string]func(place) error{files(), processes(), signals()} {
+	for _, group := range []map[string]func(place) error{files(), modes(), processes(), signals()} {
 		for name, try := range group {
 			all[name] = try
 		}
@@ -144,6 +144,60 @@ func files() map[string]func(place) error {
 			return os.Chown(p.Inside+"/own", 1, 1)
 		},
 	}
+}
+
+// modes are attempts to make a program set-user-ID or set-group-ID, of the owner's and of the agent's own, by every call that takes a mode.
+func modes() map[string]func(place) error {
+	const mode = 0o755
+	all := map[string]func(place) error{}
+	for name, bit := range map[string]uint32{"set-user-ID": unix.S_ISUID, "set-group-ID": unix.S_ISGID} {
+		for call, try := range map[string]func(p place, mode uint32) error{
+			"chmod outside": func(p place, mode uint32) error { return unix.Chmod(p.Outside+"/program", mode) },
+			"chmod":         func(p place, mode uint32) error { return unix.Chmod(p.Inside+"/own", mode) },
+			"fchmod": func(p place, mode uint32) error {
+				f, err := os.Open(p.Inside + "/own")
+				if err != nil {
+					return err
+				}
+				defer func() { _ = f.Close() }()
+				return unix.Fchmod(int(f.Fd()), mode)
+			},
+			"fchmodat2": func(p place, mode uint32) error {
+				return unix.Fchmodat(unix.AT_FDCWD, p.Inside+"/own", mode, unix.AT_SYMLINK_NOFOLLOW)
+			},
+			"open": func(p place, mode uint32) error {
+				return closing(unix.Open(fresh(p), unix.O_CREAT|unix.O_WRONLY, mode))
+			},
+			"creat": func(p place, mode uint32) error { return closing(unix.Creat(fresh(p), mode)) },
+			"tmpfile": func(p place, mode uint32) error {
+				return closing(unix.Open(p.Inside, unix.O_TMPFILE|unix.O_WRONLY, mode))
+			},
+			"openat2": func(p place, mode uint32) error {
+				return closing(unix.Openat2(unix.AT_FDCWD, fresh(p), &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: uint64(mode)}))
+			},
+			"mknod":   func(p place, mode uint32) error { return unix.Mknod(fresh(p), unix.S_IFREG|mode, 0) },
+			"mknodat": func(p place, mode uint32) error { return unix.Mknodat(unix.AT_FDCWD, fresh(p), unix.S_IFREG|mode, 0) },
+			"mkdir":   func(p place, mode uint32) error { return unix.Mkdir(fresh(p), mode) },
+			"mkdirat": func(p place, mode uint32) error { return unix.Mkdirat(unix.AT_FDCWD, fresh(p), mode) },
+		} {
+			all[name+": "+call] = func(p place) error { return try(p, mode|bit) }
+		}
+	}
+	return all
+}
+
+// fresh returns a path inside at which nothing is.
+func fresh(p place) string {
+	path := p.Inside + "/fresh"
+	_ = os.RemoveAll(path)
+	return path
+}
+
+func closing(fd int, err error) error {
+	if err == nil {
+		err = unix.Close(fd)
+	}
+	return err
 }
 
 func open(path string, flags int) error {

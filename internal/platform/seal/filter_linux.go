@@ -21,7 +21,8 @@ func refused() map[string][]uint32 {
 		"ENOSYS": {
 			unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // connects without connect
 			unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-			unix.SYS_CLONE3, // its flags stand in memory; the C library falls back to clone, as it does in containers
+			unix.SYS_CLONE3,  // its flags stand in memory; the C library falls back to clone, as it does in containers
+			unix.SYS_OPENAT2, // so does the mode of a new file
 			unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
 			unix.SYS_PIDFD_SEND_SIGNAL,                                                         // takes a directory of /proc for a process, also that of a thread here
 			unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, // Landlock knows no System V IPC
@@ -46,6 +47,7 @@ const (
 	firstX32     = 0x40000000 // calls of the x32 ABI, by the same architecture
 	prioProcess  = 0
 	ioprioWhoPid = 1
+	tmpfile      = unix.O_TMPFILE &^ unix.O_DIRECTORY
 	fioSetOwn    = 0x8901 // F_SETOWN of sockets, by a pointer
 	siocSetPgrp  = 0x8902
 )
@@ -111,7 +113,7 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		}
 	}
 	self := uint32(unix.Gettid())
-	return []argumentCheck{
+	return append(modeChecks(), []argumentCheck{
 		// The thread that installs the filter belongs to the sealed domain, so Landlock lets its descendants signal it, and a fatal
 		// signal to a thread ends its process. Nobody but ptrace's users and perf asks for signals of another thread by F_SETOWN_EX.
 		{[]uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_OPEN}, refuseValue(0, self)},
@@ -139,6 +141,26 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		{[]uint32{unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR}, ownThread(0)},
 		{[]uint32{unix.SYS_SETPRIORITY}, kindThenThread(prioProcess)},
 		{[]uint32{unix.SYS_IOPRIO_SET}, kindThenThread(ioprioWhoPid)},
+	}...)
+}
+
+// modeChecks refuse to make a program set-user-ID or set-group-ID: Landlock does not cover modes, and whoever executes such a program gets
+// the rights of its owner, also the program of a directory that the sealed one may not write. The mode of open only counts with a flag.
+func modeChecks() []argumentCheck {
+	mode := func(arg int) func(*assembler) {
+		return byArg(arg, unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, "EPERM", "allow")
+	}
+	opening := func(flags int) func(*assembler) {
+		return func(a *assembler) {
+			byArg(flags, unix.BPF_JSET, unix.O_CREAT|tmpfile, "", "allow")(a)
+			mode(flags + 1)(a)
+		}
+	}
+	return []argumentCheck{
+		{append(modeSecond(), unix.SYS_FCHMOD), mode(1)},
+		{[]uint32{unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_MKNODAT, unix.SYS_MKDIRAT}, mode(2)},
+		{flagsSecond(), opening(1)},
+		{[]uint32{unix.SYS_OPENAT}, opening(2)},
 	}
 }
 

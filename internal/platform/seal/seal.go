@@ -8,7 +8,7 @@
 //
 // The rules name what is allowed. The rest is closed: opening, making, linking, renaming, removing and truncating files, the
 // memory and environment of processes outside, signals to them, sockets. Metadata stays open, because Landlock does not cover
-// it: stat, chmod, chown, utimes, setxattr, flock, chdir.
+// it: stat, chmod (except S_ISUID and S_ISGID), chown, utimes, setxattr, flock, chdir.
 package seal
 
 import "errors"
