@@ -29,7 +29,7 @@ func TestPrivateWithoutHome(t *testing.T) {
 		if err := w.makePrivate(temporary, cache); err != nil || filepath.Dir(cache) != temporary {
 			t.Errorf("%q: caches in %q, want them in %q: %v", caches, cache, temporary, err)
 		}
-		if err := r.SweepPrivate(); err != nil {
+		if err := r.SweepPrivate(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestSweepPrivate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.SweepPrivate(); err != nil {
+	if err := r.SweepPrivate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for name := range ages {
@@ -104,7 +104,7 @@ func TestPrivateThroughLinks(t *testing.T) {
 	if temporary, cache := w.private(); cache != filepath.Join(temporary, "cache") {
 		t.Errorf("with a link in place of all: %s", cache)
 	}
-	if err := w.SweepPrivate(); err != nil {
+	if err := w.SweepPrivate(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(old); err != nil {

@@ -75,8 +75,9 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 	if err != nil || w.list == nil {
 		return ctx, func() {}, err
 	}
+	run := ctx
 	ctx, end := context.WithCancelCause(ctx)
-	closeSeal := w.seal(context.WithoutCancel(ctx), end)
+	closeSeal := w.seal(run, end)
 	return ctx, func() {
 		end(nil)
 		if !closeSeal() {
@@ -103,7 +104,7 @@ func (w *work) end(ctx context.Context, cause error) {
 
 // seal makes the seal of the run's programs. Most runs start none: what programs need is made for the first one. end is called when that
 // fails, or when the seal proves not to hold. stop ends every program that is left, and reports whether there was one.
-func (w *work) seal(ctx context.Context, end func(error)) (stop func() bool) {
+func (w *work) seal(run context.Context, end func(error)) (stop func() bool) {
 	var socket Socket
 	var modes map[string]fs.FileMode
 	var closed atomic.Bool // from then on nothing is made, and a program gets seal.ErrClosed
@@ -135,8 +136,8 @@ func (w *work) seal(ctx context.Context, end func(error)) (stop func() bool) {
 		}
 		socket.Close()
 		w.warn(w.tools.Seal.Close())
-		w.warn(store.RemoveAll(w.dirs[0]))
-		w.reportModes(ctx, modes)
+		w.warn(store.Discard(run, w.dirs[0])) // SweepPrivate removes the rest
+		w.reportModes(context.WithoutCancel(run), modes)
 		return true
 	}
 }
@@ -331,21 +332,22 @@ func privateVars(temporary, cache string) []string {
 	}
 }
 
-// SweepPrivate removes the temporary files of runs whose process was killed, and caches that no run has used for two weeks.
-func (r *Runner) SweepPrivate() error {
+// SweepPrivate removes the temporary files of runs whose process was killed or that left too many, and caches that no run has used for two
+// weeks. It stops when ctx ends; another call goes on.
+func (r *Runner) SweepPrivate(ctx context.Context) error {
 	temporary, err := filepath.Glob(filepath.Join(r.Sealing.Temp, temporaryPrefix+"2*Z-*-*"))
 	for _, dir := range temporary {
 		id := strings.TrimPrefix(filepath.Base(dir), temporaryPrefix)
 		id = id[:strings.LastIndexByte(id, '-')]
 		if record, loadErr := r.Runs.Load(id); loadErr == nil && (record.Done() || !r.Runs.Alive(record)) {
-			err = errors.Join(err, store.RemoveAll(dir))
+			err = errors.Join(err, store.RemoveAll(ctx, dir))
 		}
 	}
 	caches, _ := os.ReadDir(r.caches()) // no run of this user's has used one that cannot be listed
 	for _, entry := range caches {
 		info, statErr := entry.Info()
 		if statErr == nil && info.IsDir() && info.ModTime().Before(r.Disk.Now().Add(-cacheLife)) {
-			err = errors.Join(err, store.RemoveAll(filepath.Join(r.caches(), entry.Name())))
+			err = errors.Join(err, store.RemoveAll(ctx, filepath.Join(r.caches(), entry.Name())))
 		}
 	}
 	return err

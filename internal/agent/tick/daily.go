@@ -67,7 +67,8 @@ func (m Minute) noteStarts(jobs []job.Job) error {
 	return m.save(p)
 }
 
-// daily is what is done in the first minute of a day.
+// daily is what is done in the first minute of a day, after everything that is due. An agent may have left any number of files: the next
+// minute goes on with what could not be removed in time.
 func (m Minute) daily(ctx, sending context.Context) error {
 	f := m.Runner
 	today := m.now().In(f.Zone).Format(time.DateOnly)
@@ -78,7 +79,13 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	f.EndOrphans(sending, time.Time{})
 	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
-	err = errors.Join(m.prune(ctx, old), m.sweepObjects(ctx), m.sweepDrafts(), m.Runner.SweepPrivate(), m.sweepRuns(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
+	removing, cancel := limited(ctx, removeLimit)
+	defer cancel()
+	err = errors.Join(m.prune(removing, old), f.SweepPrivate(removing), m.sweepRuns(removing))
+	if removing.Err() != nil {
+		p.Tidied, err = "", ctx.Err()
+	}
+	err = errors.Join(err, m.sweepObjects(ctx), m.sweepDrafts(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
 	return errors.Join(err, m.save(p))
 }
 
@@ -111,7 +118,7 @@ func (m Minute) prune(ctx context.Context, at time.Time) error {
 		return nil
 	}
 	before := at.AddDate(0, 0, -m.Keep)
-	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
+	return errors.Join(m.pruneRuns(ctx, before), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
 		m.pruneChanged(ctx, before), m.expireChannels(at))
 }
 
@@ -135,12 +142,12 @@ func (m Minute) expireChannels(at time.Time) error {
 }
 
 // pruneRuns removes the records of runs that ended before an instant.
-func (m Minute) pruneRuns(before time.Time) error {
+func (m Minute) pruneRuns(ctx context.Context, before time.Time) error {
 	runs := m.Runner.Runs
 	ids, err := runs.Before(before)
 	for _, id := range ids {
 		if r, readErr := runs.Load(id); readErr == nil && r.Done() && r.Outcome != runlog.Waiting && r.Finished.Before(before) {
-			err = errors.Join(err, os.RemoveAll(m.Runner.Home.Run(id)))
+			err = errors.Join(err, store.RemoveAll(ctx, m.Runner.Home.Run(id)))
 		}
 	}
 	return err
@@ -185,13 +192,13 @@ func (m Minute) isLeftOver(path string) bool {
 }
 
 // sweepRuns removes the directories of runs that have no record: their process was killed before it wrote one.
-func (m Minute) sweepRuns() error {
+func (m Minute) sweepRuns(ctx context.Context) error {
 	runs := m.Runner.Runs
 	ids, err := runs.Before(m.now())
 	for _, id := range ids {
 		_, statErr := os.Lstat(m.Runner.Home.Run(id, "run.json"))
 		if errors.Is(statErr, fs.ErrNotExist) && m.isLeftOver(m.Runner.Home.Run(id)) && lock.Free(m.Runner.Home.RunLock(id)) {
-			err = errors.Join(err, os.RemoveAll(m.Runner.Home.Run(id)))
+			err = errors.Join(err, store.RemoveAll(ctx, m.Runner.Home.Run(id)))
 		}
 	}
 	return err

@@ -1,6 +1,7 @@
 package tick_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -30,6 +32,37 @@ func TestOncePerDay(t *testing.T) {
 		if c.swept != step.swept {
 			t.Errorf("at %s: swept %d times, want %d", c.now, c.swept, step.swept)
 		}
+	}
+}
+
+// TestRemovalGoesOn: what agents have left is removed after everything that is due has been started, and no longer than the tick may take. The
+// next tick goes on.
+func TestRemovalGoesOn(t *testing.T) {
+	c := newClock(t)
+	cache := filepath.Join(t.TempDir(), "caches")
+	c.minute.Runner.Sealing.Cache = cache
+	old := filepath.Join(cache, "routine-old")
+	if err := errors.Join(os.MkdirAll(filepath.Join(old, "a", "b"), 0o700), os.Chtimes(old, c.now, c.now.AddDate(0, 0, -30))); err != nil {
+		t.Fatal(err)
+	}
+	c.remind("a", c.now, "")
+	ctx, stop := context.WithCancel(t.Context())
+	start := c.minute.Start
+	c.minute.Start = func(j job.Job) error {
+		if _, err := os.Lstat(old); err != nil {
+			t.Errorf("removed before what was due: %v", err)
+		}
+		stop() // as a signal does
+		return start(j)
+	}
+	_ = c.minute.Pass(ctx)
+	if _, err := os.Lstat(old); len(c.started) != 1 || err != nil {
+		t.Errorf("started %q, and removed after the end of the tick's time: %v", c.started, err)
+	}
+	c.wait(time.Minute)
+	c.tick()
+	if _, err := os.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the next tick: %v", err)
 	}
 }
 

@@ -40,15 +40,16 @@ type Minute struct {
 
 // Bounds of a minute.
 const (
-	maxStarts  = 10                 // reminders and late slots that one minute starts; the rest is due in the next
-	overdue    = 24 * time.Hour     // after which a reminder is notified of and not run
-	retryAfter = 5 * time.Minute    // an attempt that failed, or that only a pause or runs in progress held back
-	maxNote    = 7 * 24 * time.Hour // that a job's agent has to read that its question was not answered
-	askAgain   = time.Hour          // after a fire that was refused
-	startTime  = time.Minute        // that a fire which was started has to take its job's lock
-	orphanAge  = 24 * time.Hour     // how far back a minute looks for runs that died; once a day it looks further
-	sendLimit  = 45 * time.Second   // for messages of earlier runs
-	callLimit  = 15 * time.Second   // for heartbeats
+	maxStarts   = 10                 // reminders and late slots that one minute starts; the rest is due in the next
+	overdue     = 24 * time.Hour     // after which a reminder is notified of and not run
+	retryAfter  = 5 * time.Minute    // an attempt that failed, or that only a pause or runs in progress held back
+	maxNote     = 7 * 24 * time.Hour // that a job's agent has to read that its question was not answered
+	askAgain    = time.Hour          // after a fire that was refused
+	startTime   = time.Minute        // that a fire which was started has to take its job's lock
+	orphanAge   = 24 * time.Hour     // how far back a minute looks for runs that died; once a day it looks further
+	sendLimit   = 45 * time.Second   // for messages of earlier runs
+	callLimit   = 15 * time.Second   // for heartbeats
+	removeLimit = 10 * time.Second   // for old records, and for what agents have left
 )
 
 // Action is something that a minute does, or would do.

@@ -3,7 +3,6 @@ package tick
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -51,7 +50,7 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 		switch holder := engine.Holder(t.ID); {
 		case kept[t.ID] || !t.Modified.Before(before):
 		case t.Provider == engine.ClaudeCode:
-			err = errors.Join(err, os.RemoveAll(t.Path))
+			err = errors.Join(err, store.RemoveAll(ctx, t.Path))
 		case holder == engine.Native || holder == engine.Script:
 			err = errors.Join(err, store.Remove(t.Path))
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -99,7 +100,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	t.sink = sink.Collect(&t.result.Messages)
 	from.args = slices.Concat(from.args, options(r), in.flags())
 	if unkept(r.Session) {
-		defer e.forget(id)
+		defer e.forget(ctx, id)
 	}
 	if err := e.start(ctx, r, known, from, in, t); err != nil {
 		if errors.Is(err, engine.ErrNoKey) {
@@ -132,11 +133,11 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
 	if err := e.start(ctx, r, known, from, input{text: prompt}, t); err != nil {
-		e.forget(id)
+		e.forget(ctx, id)
 		return engine.Compaction{}, err
 	}
 	if t.compaction.made == nil {
-		e.forget(id)
+		e.forget(ctx, id)
 		return engine.Compaction{}, fmt.Errorf("compaction failed: %s", firstLine(orElse(t.compaction.failure, t.result.Text, "no summary was made")))
 	}
 	if !e.saved(id) {
@@ -203,11 +204,11 @@ func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 func unkept(s engine.Session) bool { return s.Begins() && !s.Kept() }
 
 // forget removes what is left of a session that was not kept.
-func (e *Engine) forget(id string) {
+func (e *Engine) forget(ctx context.Context, id string) {
 	for _, path := range e.transcripts(id) {
 		_ = os.Remove(path) // nothing refers to it
 	}
-	_ = os.RemoveAll(e.config(id))
+	_ = store.Discard(ctx, e.config(id))
 }
 
 // saved reports whether a session's transcript is on disk. The command prints nothing if it could not write it.

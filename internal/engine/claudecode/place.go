@@ -165,7 +165,7 @@ func (e *Engine) directory(ctx context.Context, r engine.Request, session string
 		return os.MkdirTemp(e.Home.Run(r.Run.ID), "claude-")
 	}
 	config := e.config(session)
-	return config, errors.Join(store.RemoveAll(config), store.MkdirOwn(config))
+	return config, errors.Join(store.RemoveAll(ctx, config), store.MkdirOwn(config))
 }
 
 // rules returns what a sealed process may do besides the programs of its run.
@@ -250,12 +250,12 @@ func (p place) start(cmd *exec.Cmd, locks []*os.File) error {
 	return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, cmd.Path, store.Cause(err))
 }
 
-func (p place) close() {
+func (p place) close(ctx context.Context) {
 	for _, f := range p.secrets {
 		_ = f.Close()
 	}
 	p.way.close()
 	if p.temporary != "" {
-		_ = store.RemoveAll(p.temporary) // else it is removed with the record of the run
+		_ = store.Discard(ctx, p.temporary) // else it is removed with the record of the run
 	}
 }

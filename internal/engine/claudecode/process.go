@@ -23,7 +23,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 		return err
 	}
 	at, err := e.place(ctx, r, t.want.session, from)
-	defer at.close()
+	defer at.close(ctx)
 	if err != nil {
 		return err
 	}

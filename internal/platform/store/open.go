@@ -116,25 +116,6 @@ func MkdirOwn(path string) error {
 	return MkdirAll(path)
 }
 
-// RemoveAll removes a directory in which an agent may have taken away its own rights.
-func RemoveAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	root, err := os.OpenRoot(filepath.Dir(dir)) // so that no link leads out of it
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	err = fs.WalkDir(root.FS(), filepath.Base(dir), func(path string, e fs.DirEntry, _ error) error {
-		if e != nil && e.IsDir() {
-			_ = root.Chmod(path, 0o700) // the removal returns the error
-		}
-		return nil
-	})
-	return errors.Join(err, os.RemoveAll(dir))
-}
-
 // noLinks rejects a path with a link below the last directory named state or sessions.
 func noLinks(path string) error {
 	root := -1 // the length of the path of that directory

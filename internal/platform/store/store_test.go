@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -262,6 +263,7 @@ func TestRemoveAll(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
+		os.WriteFile(filepath.Join(dir, "0"), nil, 0o600), os.Mkdir(filepath.Join(dir, "1"), 0o700),
 		os.WriteFile(filepath.Join(kept, "x"), nil, 0o600), os.Symlink(kept, filepath.Join(dir, "link")),
 		os.WriteFile(filepath.Join(dir, "closed", "deep", "x"), nil, 0o600),
 		os.Chmod(filepath.Join(dir, "closed", "deep"), 0), os.Chmod(filepath.Join(dir, "closed"), 0o100),
@@ -270,7 +272,7 @@ func TestRemoveAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := store.RemoveAll(dir); err != nil {
+	if err := store.RemoveAll(t.Context(), dir); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(dir); err == nil {
@@ -279,4 +281,67 @@ func TestRemoveAll(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(kept, "x")); err != nil {
 		t.Error(err)
 	}
+}
+
+// An agent may nest directories deeper than a path is long, and than a process has descriptors.
+func TestRemoveDeep(t *testing.T) {
+	t.Parallel()
+	const depth = 5_000
+	dir := filepath.Join(t.TempDir(), "tmp")
+	at, err := os.OpenRoot(filepath.Dir(dir))
+	if err == nil {
+		err = at.Mkdir("tmp", 0o700)
+	}
+	for i, name := 0, "tmp"; err == nil && i < depth; i, name = i+1, "d" {
+		var below *os.Root
+		if below, err = at.OpenRoot(name); err == nil {
+			err = errors.Join(at.Close(), below.Mkdir("d", 0o700))
+			at = below
+		}
+	}
+	if err := errors.Join(err, at.Close()); err != nil {
+		t.Fatal(err)
+	}
+	stopped := errors.New("stopped")
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(stopped)
+	if err := store.RemoveAll(ctx, dir); !errors.Is(err, stopped) {
+		t.Errorf("after the end of its context: %v", err)
+	}
+	begun := &counted{Context: context.Background(), left: depth}
+	if err := store.RemoveAll(begun, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped half way: %v", err)
+	}
+	whole := &counted{Context: context.Background(), left: 10 * depth} // no more than so many looks: the time grows with the number of entries
+	if err := store.RemoveAll(whole, dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// The end of a run's context must not keep what the run leaves.
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "tmp")
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	err := errors.Join(os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700), store.Discard(ctx, dir))
+	if _, statErr := os.Lstat(dir); err != nil || !errors.Is(statErr, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v, %v", err, statErr)
+	}
+}
+
+// counted is a context that ends when it was asked so often whether it has.
+type counted struct {
+	context.Context
+	left int
+}
+
+func (c *counted) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
 }

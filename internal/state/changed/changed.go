@@ -148,7 +148,7 @@ func (b Book) Prune(ctx context.Context, before time.Time, present func(id strin
 		if !ofJob || badName != nil || statErr != nil || present(id) || !info.ModTime().Before(before) {
 			continue
 		}
-		err = errors.Join(err, b.Disk.Locked(ctx, b.Home.Lock("changed"), func() error { return store.RemoveAll(b.path(entry.Name())) }))
+		err = errors.Join(err, b.Disk.Locked(ctx, b.Home.Lock("changed"), func() error { return store.RemoveAll(ctx, b.path(entry.Name())) }))
 	}
 	return err
 }
