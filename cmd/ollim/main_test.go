@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -60,7 +61,11 @@ func build(dir string) error {
 		return err
 	}
 	defer held.Release()
-	cmd := exec.Command("go", "build", "-race=false", "-ldflags=-s -w", "-o", kept, ".")
+	overlay, err := staying(filepath.Dir(kept))
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-race=false", "-ldflags=-s -w", "-overlay="+overlay, "-o", kept, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // or each start would load the C library
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -71,6 +76,20 @@ func build(dir string) error {
 	}
 	program = filepath.Join(dir, "ollim")
 	return errors.Join(os.Chmod(dir, 0o755), os.WriteFile(program, data, 0o755), os.Setenv("PATH", dir+":"+os.Getenv("PATH")))
+}
+
+// staying returns an overlay for the go command by which the program takes no directory but TMPDIR for one whose files do not stay: it is in
+// such a directory itself, and schedules must call it.
+func staying(dir string) (overlay string, err error) {
+	list, err := filepath.Abs("../../internal/cli/temporary.go")
+	if err != nil {
+		return "", err
+	}
+	empty := filepath.Join(dir, "temporary.go")
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{list: empty}})
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, errors.Join(err, os.WriteFile(overlay, text, 0o600),
+		os.WriteFile(empty, []byte("package cli\n\nfunc temporary() []string { return nil }\n"), 0o600))
 }
 
 // patience bounds the wait for an event that must come. It is never a measure of speed: on a busy machine everything takes

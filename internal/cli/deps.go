@@ -32,6 +32,7 @@ type deps struct {
 	Stderr io.Writer
 	// Automatic reports whether a cron daemon or a timer started this process.
 	Automatic func() bool
+	Temporary []string // directories whose files do not stay, besides TMPDIR
 
 	forwarded bool   // the command was sent by a process of a sealed run, which can do less than this process
 	caller    string // the working directory of that process

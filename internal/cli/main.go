@@ -32,7 +32,7 @@ func Main(args []string) int {
 	d := &deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		App:       &app.App{Machine: app.Machine{Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: process.Sleep}},
-		Automatic: automatic,
+		Automatic: automatic, Temporary: temporary(),
 	}
 	return execute(ctx, d, args)
 }

@@ -43,16 +43,16 @@ func (d *deps) vanishes(path string) string {
 	if err != nil {
 		resolved = path
 	}
-	temporary := "/tmp"
+	temporary := d.Temporary
 	if dir, ok := d.Lookup("TMPDIR"); ok && filepath.IsAbs(dir) {
-		temporary = filepath.Clean(dir)
+		temporary = append(slices.Clone(temporary), filepath.Clean(dir))
 	}
 	for _, p := range []string{path, resolved} {
 		switch {
 		// Before Go 1.24 these programs were in a directory of their own, and are since in the build cache if they have been run before.
 		case regexp.MustCompile(`/go-build\d+/.*/exe/|/[0-9a-f]{64}-d/[^/]+$`).MatchString(p):
 			return "go run has built it and deletes it"
-		case slices.ContainsFunc([]string{temporary, "/var/tmp", "/dev/shm", "/run/user"}, func(dir string) bool { return strings.HasPrefix(p, dir+"/") }):
+		case slices.ContainsFunc(temporary, func(dir string) bool { return strings.HasPrefix(p, dir+"/") }):
 			if p != path { // a link is named by what it leads to
 				return p + ", to which it leads, is in a temporary directory"
 			}
