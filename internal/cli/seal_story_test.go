@@ -252,6 +252,21 @@ func TestRefusalsOfTheSealAreExplained(t *testing.T) {
 	}
 }
 
+// TestSealedBash: bash takes a socket as standard input, which claude gives it, and a variable of ssh for a login from elsewhere and reads
+// the owner's .bashrc, which is closed. What the model reads of that must not look like a failure.
+func TestSealedBash(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	if err := os.WriteFile(filepath.Join(w.home, ".bashrc"), []byte("true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := sealedRun(t, w, api, `SSH_CLIENT=x bash -c 'echo in bash' 2>&1`)
+	if out != "in bash" {
+		t.Errorf("%q", out)
+	}
+}
+
 // A question names the flag that is to be changed, not a key of a job.
 func TestAddedDirThatIsProtected(t *testing.T) {
 	t.Parallel()

@@ -327,6 +327,7 @@ func makeCanary(path string) error {
 // privateVars returns the variables by which programs find the two directories.
 func privateVars(temporary, cache string) []string {
 	return []string{
+		"SHLVL=2", // a bash that takes itself for the first one, below a socket or ssh, reads the .bashrc of the owner, which is closed
 		"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary, "XDG_CACHE_HOME=" + cache,
 		"GOCACHE=" + filepath.Join(cache, "go-build"), "npm_config_cache=" + filepath.Join(cache, "npm"),
 	}
