@@ -89,10 +89,48 @@ func datagramReaches() map[string]reach {
 			return nil
 		}), denied, ""},
 		"unix datagrams": {func(outside) error { _, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0); return err }, denied, denied},
-		"unix datagram pair": {func(outside) error {
-			_, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+		"unix datagram pair": {pairOf(func(pair [2]int, _ outside) error {
+			_, err := unix.Write(pair[0], question)
+			return errors.Join(err, unix.Send(pair[0], question, 0), unix.Sendmsg(pair[0], question, nil, nil, 0))
+		}), "", ""},
+		"unix datagram pair, outside by sendto": {pairOf(func(pair [2]int, o outside) error {
+			return unix.Sendto(pair[0], question, 0, &unix.SockaddrUnix{Name: o.Dgram})
+		}), denied, denied},
+		"unix datagram pair, outside by sendmsg": {pairOf(func(pair [2]int, o outside) error {
+			return unix.Sendmsg(pair[0], question, nil, &unix.SockaddrUnix{Name: o.Dgram}, 0)
+		}), denied, denied},
+		"unix datagram pair, connected outside": {pairOf(func(pair [2]int, o outside) error {
+			return unix.Connect(pair[0], &unix.SockaddrUnix{Name: o.Dgram})
+		}), refuses, refuses},
+		"unix datagram pair, disconnected": {pairOf(func(pair [2]int, o outside) error {
+			if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(pair[0]), uintptr(unsafe.Pointer(&unix.RawSockaddr{})), 16); errno != 0 {
+				return errno
+			}
+			return unix.Sendto(pair[0], question, 0, &unix.SockaddrUnix{Name: o.Dgram})
+		}), denied, denied},
+	}
+}
+
+// pairOf uses a pair of sockets for datagrams, which the other side then reads.
+func pairOf(use func(pair [2]int, o outside) error) func(outside) error {
+	return func(o outside) error {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
 			return err
-		}, denied, denied},
+		}
+		defer func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) }()
+		if err := use(pair, o); err != nil {
+			return err
+		}
+		for data := make([]byte, 100); ; {
+			n, err := unix.Read(pair[1], data)
+			if errors.Is(err, unix.EAGAIN) {
+				return nil
+			}
+			if err != nil || string(data[:n]) != "question" {
+				return fmt.Errorf("%q %w", data[:n], err)
+			}
+		}
 	}
 }
 

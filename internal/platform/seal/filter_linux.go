@@ -123,11 +123,16 @@ func argumentChecks(datagrams bool) []argumentCheck {
 			a.jump(unix.BPF_JEQ, unix.F_SETOWN, "", "allow")
 			refuseValue(2, self)(a)
 		}},
-		{[]uint32{unix.SYS_SOCKETPAIR}, byArg(0, unix.BPF_JEQ, unix.AF_UNIX, "unix", "EAFNOSUPPORT")},
+		{[]uint32{unix.SYS_SOCKETPAIR}, func(a *assembler) { // the sender of a datagram may name another receiver than the other side
+			byArg(0, unix.BPF_JEQ, unix.AF_UNIX, "", "EAFNOSUPPORT")(a)
+			a.arg(1)
+			a.and(socketType)
+			a.jump(unix.BPF_JEQ, unix.SOCK_DGRAM, "allow", "unix")
+		}},
 		{[]uint32{unix.SYS_SOCKET}, func(a *assembler) { checkSocket(a, datagrams) }},
-		{[]uint32{unix.SYS_SENDTO}, func(a *assembler) { checkSendto(a, datagrams) }},
-		{[]uint32{unix.SYS_SENDMSG}, func(a *assembler) { checkSendmsg(a, 2, datagrams) }},
-		{[]uint32{unix.SYS_SENDMMSG}, func(a *assembler) { checkSendmsg(a, 3, datagrams) }},
+		{[]uint32{unix.SYS_SENDTO}, checkSendto},
+		{[]uint32{unix.SYS_SENDMSG}, sendmsg(2)},
+		{[]uint32{unix.SYS_SENDMMSG}, sendmsg(3)},
 		{[]uint32{unix.SYS_CLONE}, refuseFlags(0, newNamespaces)},
 		{[]uint32{unix.SYS_UNSHARE}, refuseFlags(0, newNamespaces|unix.CLONE_NEWTIME)},
 		{[]uint32{unix.SYS_IOCTL}, func(a *assembler) { // keys typed into a terminal run in the shell that waits there
@@ -197,20 +202,16 @@ func checkSocket(a *assembler, datagrams bool) {
 	a.arg(2)
 	a.jump(unix.BPF_JEQ, 0, "allow", "")
 	a.jump(unix.BPF_JEQ, unix.IPPROTO_UDP, "allow", "EACCES")
-	a.label("unix") // no datagrams, which name their receiver with each message
+	a.label("unix") // no datagrams: nobody could tell whether their receiver is inside
 	a.arg(1)
 	a.and(socketType)
 	a.jump(unix.BPF_JEQ, unix.SOCK_STREAM, "allow", "")
 	a.jump(unix.BPF_JEQ, unix.SOCK_SEQPACKET, "allow", "EACCES")
 }
 
-// checkSendto passes what names no receiver. Without UDP no socket heeds one but netlink's.
-func checkSendto(a *assembler, datagrams bool) {
+// checkSendto lets the supervisor send what names a receiver.
+func checkSendto(a *assembler) {
 	a.arg(3)
-	if !datagrams {
-		a.jump(unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", "allow")
-		return
-	}
 	a.jump(unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", "")
 	a.arg(4)
 	a.jump(unix.BPF_JEQ, 0, "", "notify")
@@ -218,13 +219,9 @@ func checkSendto(a *assembler, datagrams bool) {
 	a.jump(unix.BPF_JEQ, 0, "allow", "notify")
 }
 
-func checkSendmsg(a *assembler, flags int, datagrams bool) {
-	verdict := "allow"
-	if datagrams {
-		verdict = "notify" // the receiver stands in memory
-	}
-	a.arg(flags)
-	a.jump(unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", verdict)
+// sendmsg lets the supervisor send: whether a receiver is named stands in memory.
+func sendmsg(flags int) func(*assembler) {
+	return byArg(flags, unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", "notify")
 }
 
 // assembler makes a program of the classic BPF, whose jumps lead forwards only.

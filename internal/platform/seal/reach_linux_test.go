@@ -25,6 +25,7 @@ type outside struct {
 	Inside   string
 	TCP      string // HOST:PORT
 	Unix     string // a path
+	Dgram    string // a path of a socket for datagrams
 	Abstract string
 	Allowed  string // a unix socket that the rules name
 	UDP      string // HOST:PORT
@@ -97,7 +98,7 @@ func lineOf(results, name string) (string, bool) {
 // newOutside listens on everything. The number counts what arrives at TCP; anything that arrives elsewhere fails the test.
 func newOutside(t *testing.T, p place) (outside, *atomic.Int32) {
 	t.Helper()
-	o := outside{Inside: p.Inside, Unix: filepath.Join(p.Outside, "socket"), Allowed: filepath.Join(p.Outside, "allowed")}
+	o := outside{Inside: p.Inside, Unix: filepath.Join(p.Outside, "socket"), Dgram: filepath.Join(p.Outside, "dgram"), Allowed: filepath.Join(p.Outside, "allowed")}
 	o.Abstract = fmt.Sprintf("@ollim-seal-reach-%d-%s", os.Getpid(), filepath.Base(t.Name()))
 	var touched atomic.Int32
 	listen := func(network, address string, arrived func()) string {
@@ -122,9 +123,10 @@ func newOutside(t *testing.T, p place) (outside, *atomic.Int32) {
 	listen("unix", o.Unix, func() { t.Error("a connection came to the socket outside") })
 	listen("unix", o.Abstract, func() { t.Error("a connection came to the abstract socket outside") })
 	listen("unix", o.Allowed, func() {})
-	o.UDP = listenUDP(t, "127.0.0.1:0", func(string) { t.Error("a datagram came out") })
+	datagrams(t, "unixgram", o.Dgram, func(string) { t.Error("a datagram came to the socket outside") })
+	o.UDP = datagrams(t, "udp", "127.0.0.1:0", func(string) { t.Error("a datagram came out") })
 	if os.Getuid() == 0 {
-		o.DNS = listenUDP(t, fmt.Sprintf("127.53.%d.%d:53", os.Getpid()>>8&255, os.Getpid()&255), func(question string) {
+		o.DNS = datagrams(t, "udp", fmt.Sprintf("127.53.%d.%d:53", os.Getpid()>>8&255, os.Getpid()&255), func(question string) {
 			if question != "question" {
 				t.Errorf("DNS: %q", question)
 			}
@@ -133,10 +135,10 @@ func newOutside(t *testing.T, p place) (outside, *atomic.Int32) {
 	return o, &touched
 }
 
-// listenUDP answers every datagram with itself.
-func listenUDP(t *testing.T, address string, arrived func(string)) string {
+// datagrams answers every datagram with itself.
+func datagrams(t *testing.T, network, address string, arrived func(string)) string {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", address)
+	conn, err := net.ListenPacket(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where UDP may be used, each message that may name a receiver is sent here: by a duplicate of the socket, with copies of all
-// that the call points to. A stream takes no receiver, but the kernel cannot be left to send either: the caller could put a
+// Each message that may name a receiver is sent here: by a duplicate of the socket, with copies of all that the call points to. A stream takes no receiver, but the kernel cannot be left to send either: the caller could put a
 // datagram socket in its place.
 
 const (
@@ -34,10 +33,11 @@ type message struct {
 
 // outlet is the socket of a message, with what does not change from one message to the next.
 type outlet struct {
-	fd     int
-	domain int
-	stream bool
-	waits  bool
+	fd       int
+	domain   int
+	stream   bool
+	datagram bool
+	waits    bool
 }
 
 func (c *call) outlet(flags int) (o outlet, err error) {
@@ -56,7 +56,7 @@ func (c *call) outlet(flags int) (o outlet, err error) {
 		closeAll([]int{o.fd})
 		return o, err
 	}
-	o.stream = kind == unix.SOCK_STREAM
+	o.stream, o.datagram = kind == unix.SOCK_STREAM, kind == unix.SOCK_DGRAM
 	o.waits = status&unix.O_NONBLOCK == 0 && flags&unix.MSG_DONTWAIT == 0
 	return o, nil
 }
@@ -201,7 +201,7 @@ func (c *call) send(o outlet, m message) (sent int, err error) {
 	}
 }
 
-// receiver returns whom a message may name: DNS servers. Netlink's only receiver is the kernel, which needs no name. With a name
+// receiver returns whom a message may name: DNS servers. A datagram of a unix socket goes to the other side of its pair. Netlink's only receiver is the kernel, which needs no name. With a name
 // netlink would count the rights of this process, not those of the one that made the socket.
 func (c *call) receiver(o outlet, name []byte) (unix.Sockaddr, error) {
 	switch {
@@ -212,6 +212,8 @@ func (c *call) receiver(o outlet, name []byte) (unix.Sockaddr, error) {
 			return nil, errDenied // another process, or a group
 		}
 		return nil, nil
+	case o.domain == unix.AF_UNIX && o.datagram:
+		return nil, errDenied
 	case o.stream || o.domain == unix.AF_UNIX:
 		return nil, nil // the kernel takes no notice of it
 	}
