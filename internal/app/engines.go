@@ -217,7 +217,7 @@ func (h Home) builtIns(r engine.Request) *builtin.Box {
 	}
 	box := &builtin.Box{
 		Roots:     append([]policy.Root{{Dir: r.Scope.Root, Writable: true}}, r.Scope.Dirs...),
-		Protected: r.Scope.Protected, Secrets: h.secrets(), Env: env, Hold: r.Run.Locks, Seal: r.Scope.Seal, Shared: r.Scope.Root != string(h.Dir),
+		Protected: r.Scope.Protected, Secrets: h.secrets(), Env: env, Hold: r.Run.Locks, Seal: r.Scope.Seal, Hints: r.Scope.Hints, Shared: r.Scope.Root != string(h.Dir),
 	}
 	for _, text := range r.Scope.Allow {
 		if p, err := policy.Parse(text); err == nil { // an invalid pattern allows nothing

@@ -245,10 +245,37 @@ func TestRefusalsOfTheSealAreExplained(t *testing.T) {
 	}
 	sealedRun(t, w, api, "cat "+diary)
 	want := diary + " is closed: dirs: " + filepath.Dir(diary) + " opens it"
-	for _, args := range [][]string{{"run", "show", "daily"}, {"run", "log", "daily"}, {"doctor"}} {
-		if out := w.run(args...).out; strings.Count(out, want) != 1 {
+	for before, args := range map[string][]string{"": {"run", "show", "daily"}, "sealed ": {"run", "log", "daily"}, "failed: ": {"doctor"}} {
+		if out := w.run(args...).out; strings.Count(out, before+want) != 1 {
 			t.Errorf("%s does not say %q once:\n%s", args, want, out)
 		}
+	}
+}
+
+// The model reads in the result of a command what the seal has closed to it and what opens that, also if the program went on without it.
+func TestModelIsToldWhatTheSealRefused(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	for name, c := range map[string]struct{ script, want string }{
+		"failed":     {"cat DIARY", "ollim: seal: DIARY is closed: dirs: OTHER opens it for reading, dirs: rw:OTHER for writing"},
+		"went on":    {"cat DIARY; echo done", "ollim: seal: DIARY is closed: dirs: OTHER opens it for reading, dirs: rw:OTHER for writing"},
+		"temporary":  {"echo >/tmp/ollim-test-literal; echo done", "ollim: seal: /tmp/ollim-test-literal is closed: $TMPDIR is the run's own directory for temporary files"},
+		"memory":     {"echo >/dev/shm/ollim-test; echo done", "ollim: seal: /dev/shm is closed: dirs: rw:/dev/shm opens it, for shared memory"},
+		"not denied": {"echo DIARY", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, api := newNativeWorld(t)
+			diary := filepath.Join(w.home, "other", "diary")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(diary), 0o700), os.WriteFile(diary, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			named := strings.NewReplacer("DIARY", diary, "OTHER", filepath.Dir(diary))
+			out := sealedRun(t, w, api, named.Replace(c.script))
+			if want := named.Replace(c.want); want == "" && strings.Contains(out, "ollim: seal") || !strings.HasSuffix(out, want) || strings.Count(out, "ollim: seal") > 1 {
+				t.Errorf("%q, want at its end %q", out, want)
+			}
+		})
 	}
 }
 

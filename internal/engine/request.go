@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/seal"
@@ -94,6 +95,19 @@ type Scope struct {
 	Subagent  *Subagent     // to whom the agent may delegate; nil if to nobody
 	Seal      *seal.Seal    // under which the engine starts programs; nil if they are not sealed
 	Offline   bool          // sealed programs connect only to what was started in the run
+
+	Hints Hints // for the results of commands; nil: none
+}
+
+// Hints says what the seal has closed to a command of the agent, and what opens it, for the model to read.
+type Hints func(command, output string, failed bool) []string
+
+// WithHints adds to the result of a command what the seal has closed to it.
+func WithHints(result string, hints []string) string {
+	for _, hint := range hints {
+		result = strings.TrimPrefix(result+"\nollim: seal: "+hint, "\n")
+	}
+	return result
 }
 
 // Subagent is an agent that the engine offers to the agent.

@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +17,31 @@ import (
 // systemBus is what programs that only say that they cannot connect to the bus connect to.
 const systemBus = "/run/dbus/system_bus_socket"
 
+// Hints says what the model is told in the result of a command: what Closed says of one that failed. Of one that succeeded only the lines
+// of its output that say that permission was denied count, because a program may go on without what was closed to it.
+func (l *List) Hints(command, output string, failed bool) (list []string) {
+	if failed {
+		return l.Closed(command + "\n" + output)
+	}
+	if !denies(output) { // most commands
+		return nil
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(output) {
+		if denies(line) {
+			lines.WriteString(line)
+		}
+	}
+	list = l.Closed(lines.String() + implied(output))
+	return slices.DeleteFunc(list, func(why string) bool { return why == perhaps })
+}
+
+// perhaps is said of a failed command whose output names nothing that is closed.
+const perhaps = "permission was denied, perhaps by the seal: read and write list what is open"
+
+// mostHints limits how much is closed to one command in words: a search can meet any number of closed directories.
+const mostHints = 5
+
 // Closed says what is closed to the programs of the run of what a command that failed and its output name, and what opens it. The programs
 // themselves say only that permission was denied, or that there is nothing.
 func (l *List) Closed(text string) (list []string) {
@@ -24,17 +50,16 @@ func (l *List) Closed(text string) (list []string) {
 	if err != nil || groundErr != nil {
 		return nil
 	}
-	if mentions(text, "connect to bus", "connect to system scope bus") {
-		text += " " + systemBus
-	}
-	denied := mentions(text, "permission denied", "eacces", "eperm", "not permitted", "read-only", "readonly", "unable to open")
+	text += implied(text)
+	denied := denies(text)
 	opened := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(?:^|[\s'"=:(\[])(~?/[^\s'"=:;,()<>|&\]\x60\\]+)`).FindAllStringSubmatch(text, -1) {
 		path := strings.TrimRight(found[1], ".?!")
 		if rest, ok := strings.CutPrefix(path, "~/"); ok {
 			path = filepath.Join(last(l.run.Env, "HOME"), rest)
 		}
-		if name, why := l.closed(g, rules, filepath.Clean(path), denied); why != "" && !opened[name] {
+		name, why := l.closed(g, rules, filepath.Clean(path), denied)
+		if why != "" && !opened[name] && len(list) < mostHints {
 			opened[name], list = true, append(list, why)
 		}
 	}
@@ -43,9 +68,25 @@ func (l *List) Closed(text string) (list []string) {
 	case !l.run.Network && mentions(text, "connect", "resolve", "network", "enotfound", "eai_again", "unreachable"):
 		list = append(list, "network: none closes all connections but those inside the run")
 	case denied:
-		list = append(list, "permission was denied, perhaps by the seal: read and write list what is open")
+		list = append(list, perhaps)
 	}
 	return list
+}
+
+// denies reports whether a text says that permission was denied.
+func denies(text string) bool {
+	return mentions(text, "permission denied", "eacces", "eperm", "not permitted", "read-only", "readonly", "unable to open")
+}
+
+// implied returns, a line each, the paths that programs use without naming them in what they say.
+func implied(text string) (paths string) {
+	if mentions(text, "connect to bus", "connect to system scope bus") {
+		paths += "\n" + systemBus
+	}
+	if mentions(text, "semlock", "sem_open", "shm_open") {
+		paths += "\n" + sharedMemory
+	}
+	return paths
 }
 
 // mentions reports whether a text has one of the words, given in lower case, in any case.
@@ -58,6 +99,11 @@ func mentions(text string, words ...string) bool {
 // permission was denied.
 func (l *List) closed(g policy.Ground, rules seal.Rules, path string, denied bool) (name, why string) {
 	real, err := policy.Resolve(path)
+	if denied && err == nil && !slices.ContainsFunc(rules.Write, func(dir string) bool { return within(real, dir) }) {
+		if name, why := l.elsewhere(path, real); why != "" {
+			return name, why
+		}
+	}
 	info, statErr := os.Lstat(real)
 	around := filepath.Dir(real)
 	if err != nil || g.Hides(real, info) || within(real, string(l.run.Home)) || statErr != nil && !l.ownersDir(around) {
@@ -88,6 +134,40 @@ func (l *List) closed(g policy.Ground, rules seal.Rules, path string, denied boo
 		return name, fmt.Sprintf("%s is closed: dirs: %s opens it for reading, dirs: rw:%s for writing", path, name, name)
 	}
 	return "", ""
+}
+
+// sharedMemory is where programs make shared memory and semaphores.
+const sharedMemory = "/dev/shm"
+
+// elsewhere returns what a program can use instead of a place for all programs of the machine or of the owner, which it may not change.
+func (l *List) elsewhere(path, real string) (name, why string) {
+	home, _ := filepath.EvalSymlinks(last(l.run.Env, "HOME"))
+	cache := func(variable, dir string) string {
+		return fmt.Sprintf("%s cannot be changed: %s=$XDG_CACHE_HOME/%s is a directory of the job's own", path, variable, dir)
+	}
+	modules := cmp.Or(last(l.run.Env, "GOMODCACHE"), filepath.Join(cmp.Or(last(l.run.Env, "GOPATH"), filepath.Join(home, "go")), "pkg", "mod"))
+	cargo := cmp.Or(last(l.run.Env, "CARGO_HOME"), filepath.Join(home, ".cargo"))
+	switch {
+	case within(real, sharedMemory):
+		return sharedMemory, sharedMemory + " is closed: dirs: rw:" + sharedMemory + " opens it, for shared memory"
+	case (within(real, "/tmp") || within(real, "/var/tmp")) && !l.named(real, home):
+		return "/tmp", path + " is closed: $TMPDIR is the run's own directory for temporary files"
+	case home == "":
+		return "", ""
+	case within(strings.TrimSuffix(real, ".lock"), filepath.Join(home, ".gitconfig")), within(real, filepath.Join(home, ".config", "git")):
+		return home, path + " cannot be changed: git config --local sets what the repository has"
+	case within(real, modules):
+		return modules, cache("GOMODCACHE", "mod") + ", and dirs: rw:" + modules + " opens yours"
+	case within(real, cargo):
+		return cargo, cache("CARGO_HOME", "cargo")
+	}
+	return "", ""
+}
+
+// named reports whether a path is below the owner's home, or below a directory that the run knows.
+func (l *List) named(real, home string) bool {
+	return home != "" && within(real, home) || within(real, l.run.Root) || within(real, string(l.run.Home)) ||
+		slices.ContainsFunc(l.run.Dirs, func(dir policy.Root) bool { return within(real, dir.Dir) })
 }
 
 // ownersDir reports whether a path is a directory in the owner's home.

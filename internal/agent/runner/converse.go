@@ -78,7 +78,7 @@ func (w *work) request(granted float64) (engine.Request, error) {
 		}
 	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.raise(), w.run.Reserved
-	request.Run.Socket, request.Run.Vars, request.Scope.Seal = w.socket, w.vars, w.tools.Seal
+	request.Run.Socket, request.Run.Vars, request.Scope.Seal, request.Scope.Hints = w.socket, w.vars, w.tools.Seal, w.hints
 	request.Run.Locks = append(request.Run.Locks, w.lock.File())
 	if guard := w.spec.Identity.Guard; guard != nil {
 		request.Run.Locks = append(request.Run.Locks, guard.File())

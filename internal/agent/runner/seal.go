@@ -86,7 +86,7 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 		if rules, err := w.list.Summary(true); err == nil {
 			record.Read = rules.Read
 		}
-		record.Refused = w.refused(w.list)
+		record.Refused = w.refused()
 	}, nil
 }
 
@@ -124,7 +124,7 @@ func (w *work) seal(run context.Context, end func(error)) (stop func() bool) {
 		rules.Sockets = append(rules.Sockets, w.socket)
 		return rules, err
 	}, func(err error) { end(&refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) })
-	socket = w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.writable()})
+	socket = w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.writable(), w.hints})
 	if w.socket == "" {
 		w.socket = socket.Path
 		w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+w.socket)
@@ -151,7 +151,7 @@ func (w *work) writable() []string {
 }
 
 // refused says what the seal has closed to the commands of the agent that failed.
-func (w *work) refused(list *confine.List) (all []string) {
+func (w *work) refused() (all []string) {
 	const most = 5
 	text, err := store.Read(w.Home.Run(w.run.ID, "events.jsonl"))
 	if err != nil || !bytes.Contains(text, []byte(`"is_error":true`)) { // nothing failed, and nothing needs to be decoded
@@ -169,10 +169,7 @@ func (w *work) refused(list *confine.List) (all []string) {
 		case e.Type == runlog.Verdict && e.IsError: // it did not start
 			delete(commands, e.ToolID)
 		case e.Type == runlog.ToolResult && e.IsError && commands[e.ToolID] != "":
-			for _, why := range list.Closed(commands[e.ToolID] + "\n" + e.Text) {
-				if w.run.Kind == kindAsk {
-					why = strings.NewReplacer("dirs: rw:", "--add-dir ", "dirs: ", "--add-dir ").Replace(why)
-				}
+			for _, why := range w.hints(commands[e.ToolID], e.Text, true) {
 				if !slices.Contains(all, why) {
 					all = append(all, why)
 				}
@@ -180,6 +177,20 @@ func (w *work) refused(list *confine.List) (all []string) {
 		}
 	}
 	return all
+}
+
+// hints says what the seal has closed to a command, and what opens it, in words for the owner and the model; nothing of a run that is not sealed.
+func (w *work) hints(command, output string, failed bool) []string {
+	if w.list == nil {
+		return nil
+	}
+	list := w.list.Hints(command, output, failed)
+	if w.run.Kind == kindAsk {
+		for i := range list {
+			list[i] = strings.NewReplacer("dirs: rw:", "--add-dir ", "dirs: ", "--add-dir ").Replace(list[i])
+		}
+	}
+	return list
 }
 
 // Seals returns what the kernel has for the seal of a job that an engine runs, or why such a job is not sealed. The error says why it is refused.
@@ -250,6 +261,7 @@ type Service struct {
 	Seal    *seal.Seal
 	Vars    []string // of the programs of those servers, KEY=value
 	Write   []string // directories and files that its processes may write, without links
+	Hints   engine.Hints
 }
 
 // Socket is where the processes of a run connect to.

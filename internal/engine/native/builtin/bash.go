@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/shell"
@@ -42,6 +43,9 @@ func callBash(ctx context.Context, b *Box, in struct {
 	defer stop()
 	r, err := process.Run(ctx, process.Call{Argv: words, Env: b.Env, Dir: g.Dir(), Files: b.Hold, Limit: bashBytes, Grace: bashGrace, Tied: true, Seal: b.Seal})
 	text := b.output(r)
+	if b.Hints != nil {
+		text = engine.WithHints(text, b.Hints(in.Command, text, err != nil || r.Status != 0))
+	}
 	switch {
 	case errors.Is(err, process.ErrNotFound):
 		return "", fmt.Errorf("%s: %w", words[0], process.ErrNotFound) // without the folders

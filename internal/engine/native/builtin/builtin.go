@@ -37,6 +37,7 @@ type Box struct {
 	Env       []string          // of commands, whole
 	Hold      []*os.File        // locks that commands keep for as long as they live, unless they are sealed
 	Seal      *seal.Seal        // of commands; nil: they are not sealed
+	Hints     engine.Hints      // what the seal has closed to a command; nil: nothing
 	Shared    bool              // new files and directories are as the umask has them; else they are the owner's alone
 	Secrets   plaintext.Secrets // are replaced in every result
 
