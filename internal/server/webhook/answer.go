@@ -75,8 +75,8 @@ func (a answer) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
-// writeEarly sends the answer to a request that has not arrived completely, and ends the connection. A part of what follows is read
-// first: closing the connection on a sender that is still sending would lose the answer.
+// writeEarly sends the answer to a request that may not have arrived completely, and ends the connection. The rest of the body is read
+// first, up to a limit: closing the connection on a sender that is still sending would lose the answer.
 func (a answer) writeEarly(w http.ResponseWriter, r *http.Request) {
 	c := http.NewResponseController(w)
 	_ = c.EnableFullDuplex() // HTTP/1 always can

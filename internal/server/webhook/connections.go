@@ -34,6 +34,7 @@ type connection struct {
 	bytes int64         // of the body of the request at hand
 	used  bool          // it had a request
 	gone  bool
+	whole bool // the body of the request at hand has been read; only for its handler
 }
 
 // listener makes the connections of a listener those of all.
@@ -120,6 +121,7 @@ func (all *connections) changed(conn net.Conn, state http.ConnState) {
 
 // begin notes that a connection has a request that is being handled.
 func (c *connection) begin() {
+	c.whole = false
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	c.all.use(c)
@@ -178,6 +180,7 @@ func (c *connection) read(r *http.Request, most int64) ([]byte, error) {
 		case !c.hold(int64(len(body)), err != nil):
 			return nil, errNoMemory
 		case err != nil: // the end
+			c.whole = true
 			return body, nil //nolint:nilerr // see the first case
 		case len(body) == cap(body):
 			body = slices.Grow(body, len(body))

@@ -47,7 +47,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.stopping.Load() {
 		w.Header().Set("Connection", "close")
 	}
-	if a.code == http.StatusRequestEntityTooLarge {
+	if a.code == http.StatusRequestEntityTooLarge || r.Close && r.ContentLength != 0 && !c.whole { // net/http reads the rest of other bodies
 		a.writeEarly(w, r)
 	} else {
 		a.write(w)

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -153,6 +154,23 @@ func TestTooSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wants("a body that ends early", w.answer(half), 400, "completely")
+}
+
+// TestEarlyAnswer: a sender that wants the connection to be closed gets the answer to a request that is refused before its body has
+// arrived: the rest of the body is read.
+func TestEarlyAnswer(t *testing.T) {
+	w := serve(t)
+	const pieces, piece = 16, 4096
+	c := w.dial(fmt.Sprintf("POST /hook/bearer HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", pieces*piece))
+	w.wants("a type that is not JSON", w.answer(c), 415, "application/json")
+	for i := range pieces {
+		if _, err := c.Write(make([]byte, piece)); err != nil {
+			t.Fatalf("piece %d of the body: %v", i, err)
+		}
+	}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("after the body: %v", err)
+	}
 }
 
 // TestMemoryOfBodies: bodies that never end fill a bounded part of the memory; then the oldest of them is closed, and a whole one is
