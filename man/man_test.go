@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/man"
 )
 
@@ -34,12 +35,7 @@ func pages(t *testing.T, pattern string) map[string]string {
 
 // TestLint has the hand-written pages judged by mandoc.
 func TestLint(t *testing.T) {
-	if _, err := exec.LookPath("mandoc"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no mandoc: apt-get install mandoc")
-		}
-		t.Skip("no mandoc: apt-get install mandoc")
-	}
+	testkit.Program(t, "mandoc", "mandoc")
 	for name := range pages(t, "*.[57]") {
 		if out, err := exec.Command("mandoc", "-T", "lint", "-W", "warning", name).CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%v\n%s", err, out)

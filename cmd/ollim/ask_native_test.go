@@ -5,12 +5,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -150,13 +150,7 @@ func TestAskOldMain(t *testing.T) {
 // TestAskStreams: a terminal shows the text before the answer has ended.
 func TestAskStreams(t *testing.T) {
 	t.Parallel()
-	script, err := exec.LookPath("script")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no script: apt-get install bsdutils")
-		}
-		t.Skip("no script: apt-get install bsdutils")
-	}
+	script := testkit.Program(t, "script", "bsdutils")
 	c, api := withNative(t)
 	rest := make(chan struct{})
 	api.Reply(anthropicapi.Reply{Text: "Let me look.", ToolUses: []anthropicapi.ToolUse{{Name: "Glob", Input: map[string]string{"pattern": "*"}}}},
@@ -187,13 +181,7 @@ func TestAskStreams(t *testing.T) {
 // only looks.
 func TestSyncedBeforeEffects(t *testing.T) {
 	t.Parallel()
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no strace: apt-get install strace")
-		}
-		t.Skip("no strace: apt-get install strace")
-	}
+	strace := testkit.Program(t, "strace", "strace")
 	c, api := withNative(t)
 	echo := anthropicapi.Use("Bash", map[string]string{"command": "echo effect"})
 	for tool, reply := range map[string]anthropicapi.Reply{"Bash": echo, "Glob": anthropicapi.Use("Glob", map[string]string{"pattern": "*.none"})} {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -52,7 +53,7 @@ func TestChatsAreAnsweredInOrder(t *testing.T) {
 			return c
 		},
 	} {
-		for _, kills := range []bool{true, false}[:full(2, 1)] {
+		for _, kills := range []bool{true, false}[:testkit.Full(2, 1)] {
 			t.Run(fmt.Sprintf("%s kills=%v", name, kills), func(t *testing.T) {
 				t.Parallel()
 				for range rounds(t, 1) {
@@ -69,7 +70,7 @@ func TestChatsAreAnsweredInOrderOnClaude(t *testing.T) {
 	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	echo(api)
-	manyChats(t, c, full(10, 3), false, false)
+	manyChats(t, c, testkit.Full(10, 3), false, false)
 }
 
 func manyChats(t *testing.T, c *command, n int, kills, echoes bool) {

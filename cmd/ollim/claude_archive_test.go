@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -23,7 +24,7 @@ func TestClaudeSessionsAreRead(t *testing.T) {
 		anthropicapi.Reply{Text: "An okapi."})
 	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "Oil stands at 71."} })
 	c.ok("chat", "what is in a.md?")
-	if full(1, 0) == 1 {
+	if testkit.Full(1, 0) == 1 {
 		c.ok("fire", "daily-market")
 	}
 	kept := func() string {
@@ -48,7 +49,7 @@ func TestClaudeSessionsAreRead(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(c.ok("session", "export", "--json", "main")), "\n"); len(lines) != 5 || !strings.Contains(lines[0], `"provider":"claude-code"`) {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
-	if full(1, 0) == 1 {
+	if testkit.Full(1, 0) == 1 {
 		if exported := c.ok("session", "export", "routine:daily"); !strings.Contains(exported, "Oil stands at 71.") {
 			t.Errorf("%s", exported)
 		}

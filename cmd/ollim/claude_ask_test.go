@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -72,7 +73,7 @@ func TestAskOnClaude(t *testing.T) {
 	if now, _ := os.ReadFile(found[0]); strings.Contains(string(now), "and then?") {
 		t.Error("the session that was copied has changed")
 	}
-	if full(1, 0) == 0 {
+	if testkit.Full(1, 0) == 0 {
 		return // TestUnkept of the engine shows that nothing is kept
 	}
 	sessions := func() []string { return c.kept("projects/*/*.jsonl") }
@@ -116,7 +117,7 @@ func TestShellKeysOnClaude(t *testing.T) {
 		t.Errorf("key %q", got)
 	}
 	missing := map[string][]string{"only ask, chat and session compact": {"fire", "daily"}}
-	if full(1, 0) == 1 {
+	if testkit.Full(1, 0) == 1 {
 		missing["or in this environment"] = []string{"-p", "-n", "hi"}
 	}
 	for want, args := range missing {

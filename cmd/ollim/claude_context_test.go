@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -38,7 +39,7 @@ func combinations() (list []combination) {
 			list = append(list, combination{mode, i&1 == 0, i&2 != 0})
 		}
 	}
-	if full(1, 0) == 0 {
+	if testkit.Full(1, 0) == 0 {
 		list = []combination{{"always", true, true}}
 	}
 	return list
@@ -165,7 +166,7 @@ func TestModesOnClaude(t *testing.T) {
 			c.ok("config", "set", "delivery.command", "sh", "-c", "cat >> received.txt")
 			c.write("routines/it.md", m.job())
 			m.neverReports(c, api)
-			if full(1, 0) == 1 && (m.mode == "always" || m.mode == "on_ping" && m.ping) {
+			if testkit.Full(1, 0) == 1 && (m.mode == "always" || m.mode == "on_ping" && m.ping) {
 				m.reportsWhenReminded(c, api)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -61,7 +62,7 @@ func TestKillDuringClaude(t *testing.T) {
 		anthropicapi.InCI(t)
 	}
 	rounds := rounds(t, 2)
-	for lane := range full(2, 1) { // one for each core: what a round costs is the start of claude
+	for lane := range testkit.Full(2, 1) { // one for each core: what a round costs is the start of claude
 		t.Run(fmt.Sprint(lane), func(t *testing.T) {
 			t.Parallel()
 			killDuringClaude(t, rounds, int64(lane))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -66,7 +67,7 @@ func TestChainOnClaude(t *testing.T) {
 		t.Errorf("it runs at %s", at)
 	}
 
-	if full(1, 0) == 0 {
+	if testkit.Full(1, 0) == 0 {
 		return // the script chain shows the final check
 	}
 	before := len(api.Requests())

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -65,25 +66,22 @@ func TestCronFires(t *testing.T) {
 // daemons are the two, where they may be started: by root, with no other cron running.
 func daemons(t *testing.T) (debian, busybox string) {
 	t.Helper()
-	missing := t.Skipf
-	if os.Getenv("CI") == "true" {
-		missing = t.Fatalf
-	} else if os.Getenv("OLLIM_TEST_CRON") == "" {
+	if !testkit.CI() && os.Getenv("OLLIM_TEST_CRON") == "" {
 		t.Skip("takes a minute: apt-get install cron busybox-static, and set OLLIM_TEST_CRON=1")
 	}
 	debian, err := exec.LookPath("cron")
 	if err != nil {
-		missing("no cron: apt-get install cron")
+		testkit.Missing(t, "no cron: apt-get install cron")
 	}
 	busybox, err = exec.LookPath("busybox")
 	if err != nil || exec.Command(busybox, "crond", "--help").Run() != nil {
-		missing("no crond of busybox: apt-get install busybox-static")
+		testkit.Missing(t, "no crond of busybox: apt-get install busybox-static")
 	}
 	if os.Getuid() != 0 {
-		missing("cron can be started by root only")
+		testkit.Missing(t, "cron can be started by root only")
 	}
 	if out, _ := exec.Command("pgrep", "-x", "cron").Output(); len(out) > 0 {
-		missing("a cron is running already")
+		testkit.Missing(t, "a cron is running already")
 	}
 	return debian, busybox
 }

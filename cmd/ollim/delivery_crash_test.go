@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // rounds is how many rounds a crash test plays: OLLIM_TEST_ROUNDS, or what is given.
@@ -16,7 +18,7 @@ func rounds(t testing.TB, few int) int {
 	t.Helper()
 	text := os.Getenv("OLLIM_TEST_ROUNDS")
 	if text == "" {
-		return full(few, (few+1)/2)
+		return testkit.Full(few, (few+1)/2)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

@@ -2,32 +2,26 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // strace runs a command line under strace with further options, and returns what it printed, its exit status and the trace.
 func (c *command) strace(options []string, args ...string) (out string, code int, trace string) {
 	c.t.Helper()
-	missing := c.t.Skipf
-	if os.Getenv("CI") == "true" {
-		missing = c.t.Fatalf
-	}
-	path, err := exec.LookPath("strace")
-	if err != nil {
-		missing("no strace: apt-get install strace")
-	}
+	path := testkit.Program(c.t, "strace", "strace")
 	log := filepath.Join(c.t.TempDir(), "trace")
 	cmd := c.cmd()
 	cmd.Path, cmd.Args = path, slices.Concat([]string{path, "-f", "-y", "-qq", "-s", "8", "-o", log}, options, []string{c.path}, args)
 	text, runErr := cmd.CombinedOutput()
 	traced, err := os.ReadFile(log)
 	if err != nil || strings.Contains(string(text), "PTRACE") {
-		missing("strace may not trace here (allow ptrace): %v %s", err, text)
+		testkit.Missing(c.t, "strace may not trace here (allow ptrace): %v %s", err, text)
 	}
 	return string(text), status(runErr), string(traced)
 }

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -36,7 +37,7 @@ func compileProbe(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if !installed("cc") {
-		needs(t, "no C compiler", "apt-get install gcc libc6-dev")
+		testkit.Missing(t, "no C compiler: apt-get install gcc libc6-dev")
 	}
 	for _, args := range [][]string{{"-o", "probe"}, {"-shared", "-fPIC", "-o", "probe.so"}} {
 		cmd := exec.Command("cc", append(args, "-Wall", "-Werror", "-x", "c", "-")...)
@@ -80,15 +81,6 @@ func forUser(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// needs skips a test that lacks a part, and fails it if CI=true.
-func needs(t *testing.T, missing, how string) {
-	t.Helper()
-	if anthropicapi.CI() {
-		t.Fatalf("%s: %s", missing, how)
-	}
-	t.Skipf("%s: %s", missing, how)
 }
 
 func appendTo(path, text string) error {

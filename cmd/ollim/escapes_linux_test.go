@@ -42,7 +42,7 @@ func TestEscapesOfUser(t *testing.T) {
 
 func testEscapes(t *testing.T, engines ...string) {
 	if _, err := seal.Check(); err != nil {
-		needs(t, err.Error(), "run the test on Linux 6.12 or later")
+		testkit.Missing(t, "%v: run the test on Linux 6.12 or later", err)
 	}
 	probe := os.Getenv("OLLIM_TEST_PROBE")
 	if probe == "" {
@@ -185,7 +185,7 @@ func (p *prison) prepare() {
 		case tool == "ollim":
 		case !installed(tool):
 			p.t.Logf("%s: %s is missing", e.name, tool)
-			if anthropicapi.CI() {
+			if testkit.CI() {
 				p.t.Fail()
 			}
 			continue

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestExamples runs every example of the README and of the hand-written manuals, in their order, in a data directory with the jobs
@@ -197,7 +198,7 @@ func (c *exampleCommand) lacks(line string) bool {
 		if _, err := exec.LookPath(program); err == nil || !strings.Contains(line, program+" ") {
 			continue
 		}
-		if os.Getenv("CI") == "true" {
+		if testkit.CI() {
 			c.t.Errorf("no %[1]s: apt-get install %[1]s", program)
 		}
 		return true

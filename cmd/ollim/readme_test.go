@@ -2,23 +2,18 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestREADMETerminal compares the terminal in the README with what the program writes on one now; UPDATE=1 rewrites it. Ids, digits and
 // the width of columns may differ.
 func TestREADMETerminal(t *testing.T) {
 	t.Parallel()
-	script, err := exec.LookPath("script")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no script: apt-get install bsdutils")
-		}
-		t.Skip("no script: apt-get install bsdutils")
-	}
+	script := testkit.Program(t, "script", "bsdutils")
 	const readme = "../../README.md"
 	page, err := os.ReadFile(readme)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestScript plays testdata/script/*.txtar, each in a directory of its own. UPDATE=1 rewrites what `cmp` compares with;
@@ -82,7 +84,7 @@ func scriptCondition(cond string) (bool, error) {
 	default:
 		return false, fmt.Errorf("unknown condition %q", cond)
 	}
-	if !there && os.Getenv("CI") == "true" {
+	if !there && testkit.CI() {
 		return false, fmt.Errorf("%s is missing", cond)
 	}
 	return there, nil

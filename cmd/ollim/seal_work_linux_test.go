@@ -122,7 +122,7 @@ func TestUsefulWorkOfUser(t *testing.T) {
 // testUsefulWork keeps what go compiles in cache.
 func testUsefulWork(t *testing.T, cache string) {
 	if _, err := seal.Check(); err != nil {
-		needs(t, err.Error(), "run the test on Linux 6.12 or later")
+		testkit.Missing(t, "%v: run the test on Linux 6.12 or later", err)
 	}
 	c, api := withNative(t)
 	base := t.TempDir()
@@ -144,7 +144,7 @@ func testUsefulWork(t *testing.T, cache string) {
 	var names []string
 	for name, work := range usefulWork() {
 		if !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool { _, err := os.Stat(filepath.Join(dir, work[0])); return err == nil }) {
-			if anthropicapi.CI() {
+			if testkit.CI() {
 				t.Errorf("%s: %s is missing", name, work[0])
 			}
 			continue

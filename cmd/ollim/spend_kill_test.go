@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -125,7 +126,7 @@ func TestKilledInARequest(t *testing.T) {
 			if closed := c.price("run", "show", "look~1"); math.Abs(closed.Cost-shown.Cost) > 1e-6 {
 				t.Errorf("when closed: %+v, before: %+v", closed, shown)
 			}
-			if name == "claude-code" && full(1, 0) == 0 {
+			if name == "claude-code" && testkit.Full(1, 0) == 0 {
 				return // what follows is the same on every engine
 			}
 			c.ok("config", "set", "spend.per-day", "5.00")

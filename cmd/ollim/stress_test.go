@@ -17,14 +17,6 @@ import (
 	"time"
 )
 
-// full is how much is done where CI=true; elsewhere the tests are to take less than a minute together.
-func full(all, some int) int {
-	if os.Getenv("CI") == "true" {
-		return all
-	}
-	return some
-}
-
 // command is the real binary, built once, over a data directory of its own.
 type command struct {
 	t    testing.TB

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -41,7 +42,7 @@ const priceIn, priceOut, priceRead, priceWrite = 2e-6, 10e-6, 0.1e-6, 2.5e-6
 func TestLimitsHoldAndSlotsAreAnswered(t *testing.T) {
 	t.Parallel()
 	seeds := 3
-	if anthropicapi.CI() {
+	if testkit.CI() {
 		seeds = 8
 	}
 	for seed := range seeds {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ollim/ollim/internal/server/webhook"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // hooks is a webhook server that runs in this process.
@@ -93,26 +94,8 @@ type senderAnswer struct {
 // senders is the directory of the vendors' packages.
 func senders(t *testing.T) string {
 	t.Helper()
-	dir := os.Getenv("OLLIM_TEST_WEBHOOKS")
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir = filepath.Join(cache, "ollim-test/webhooks/node_modules")
-	}
-	_, err := exec.LookPath("node")
-	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, "@octokit/webhooks-examples"))
-	}
-	if err != nil {
-		missing := "no vendors' libraries: install node and the packages that .ci/run names as senders, and set OLLIM_TEST_WEBHOOKS to their node_modules: " + err.Error()
-		if os.Getenv("CI") == "true" || os.Getenv("OLLIM_TEST_WEBHOOKS") != "" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	return dir
+	testkit.Program(t, "node", "nodejs")
+	return testkit.Installed(t, "vendors' libraries", "OLLIM_TEST_WEBHOOKS", "webhooks/node_modules", "@octokit/webhooks-examples")
 }
 
 // send lets the vendors' libraries send webhooks, one after the other.

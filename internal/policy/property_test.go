@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // anything matches every ollim command that is one at all, so what Decide allows shows how it read the command.
@@ -30,10 +31,7 @@ func shells(t testing.TB) []string {
 		}
 	}
 	if len(found) == 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no shell: apt-get install dash")
-		}
-		t.Skip("no shell: apt-get install dash")
+		testkit.Missing(t, "no shell: apt-get install dash")
 	}
 	return found
 }

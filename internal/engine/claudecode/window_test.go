@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -100,7 +101,7 @@ func TestSessions(t *testing.T) {
 	for name, session := range map[string]engine.Session{
 		"new": {Discard: true}, "branch": {ID: first.Session, Fork: true, Discard: true}, "messages": {Messages: window()},
 	} {
-		if session.ID == "" && session.Messages == nil && !anthropicapi.CI() {
+		if session.ID == "" && session.Messages == nil && !testkit.CI() {
 			continue // the messages are read by a session that is new, too
 		}
 		w.api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: "use_" + name, Name: "mcp__ollim__note", Input: map[string]any{"text": "x"}}}})

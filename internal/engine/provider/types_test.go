@@ -15,28 +15,14 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // compiler returns the path of tsc, beside which the vendors' packages are installed: $OLLIM_TEST_TSC, else where .ci/run puts
 // it. Without it the test is skipped, except in CI.
 func compiler(t *testing.T) string {
 	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := os.Getenv("OLLIM_TEST_TSC")
-	if path == "" {
-		path = filepath.Join(cache, "ollim-test/types/node_modules/.bin/tsc")
-	}
-	if _, err := os.Stat(path); err != nil {
-		missing := "no TypeScript compiler: npm install @anthropic-ai/sdk openai typescript, and set OLLIM_TEST_TSC to node_modules/.bin/tsc: " + err.Error()
-		if os.Getenv("CI") == "true" || os.Getenv("OLLIM_TEST_TSC") != "" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	return path
+	return testkit.Installed(t, "TypeScript compiler", "OLLIM_TEST_TSC", "types/node_modules/.bin/tsc", "")
 }
 
 // sent returns the body that a provider sends.

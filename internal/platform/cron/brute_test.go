@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // tick is a real instant at which a clock shows a whole minute.
@@ -97,13 +98,13 @@ func TestBruteForce(t *testing.T) {
 	for _, w := range windows {
 		zone := load(t, w.zone)
 		from := instant(t, w.from, zone)
-		bruteForce(t, r, zone, from, from.AddDate(0, 0, w.days), full(60, 40))
+		bruteForce(t, r, zone, from, from.AddDate(0, 0, w.days), testkit.Full(60, 40))
 	}
 }
 
 // A year of dates, with times that are not checked at every minute.
 func TestBruteForceYear(t *testing.T) {
-	count := full(100, 30)
+	count := testkit.Full(100, 30)
 	r := rand.New(rand.NewSource(4))
 	from := time.Date(2027, 12, 31, 23, 59, 0, 0, time.UTC)
 	ticks := walk(time.UTC, from, from.AddDate(1, 0, 1))
@@ -192,7 +193,7 @@ func sameTime(a, b time.Time) bool {
 
 // Far from any window, Prev must still undo Next and in reverse.
 func TestPrevUndoesNext(t *testing.T) {
-	count := full(600, 200)
+	count := testkit.Full(600, 200)
 	r := rand.New(rand.NewSource(7))
 	for i := range count {
 		s := randomSpec(r, mix{nights: true})

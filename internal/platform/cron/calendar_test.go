@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestOnCalendar(t *testing.T) {
@@ -53,7 +54,7 @@ func TestOnCalendarOracle(t *testing.T) {
 	for i, sample := range samples {
 		r := rand.New(rand.NewSource(int64(100 + i)))
 		zone := load(t, sample.zone)
-		count, compared := full(sample.all, sample.specs), 0
+		count, compared := testkit.Full(sample.all, sample.specs), 0
 		for left := count; left > 0; left -= oracleBatch {
 			compared += askOracle(t, r, zone, min(left, oracleBatch), func(s *spec) []string {
 				return parse(t, s.text).OnCalendar(sample.name)

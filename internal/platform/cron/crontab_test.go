@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestCrontab(t *testing.T) {
@@ -61,7 +62,7 @@ var portable = regexp.MustCompile(`^([*](/\d+)?(,\d+)*|\d+(,\d+)*)( ([*](/\d+)?(
 func TestCrontabRandom(t *testing.T) {
 	r := rand.New(rand.NewSource(12))
 	none := 0
-	for range full(8000, 3000) {
+	for range testkit.Full(8000, 3000) {
 		s := randomSpec(r, mix{})
 		parsed := parse(t, s.text)
 		line, ok := parsed.Crontab()
@@ -139,7 +140,7 @@ func TestCrontabZones(t *testing.T) {
 	for _, w := range windows {
 		zone := load(t, w.zone)
 		from := instant(t, w.from, zone)
-		for i := range full(80, 40) {
+		for i := range testkit.Full(80, 40) {
 			s := parse(t, randomSpecText(r, mix{plainDays: i%4 != 0, nights: i%3 != 0}))
 			line, ok := s.Crontab()
 			if !ok {
@@ -161,13 +162,7 @@ func randomSpecText(r *rand.Rand, m mix) string {
 
 // The real program reads every line, and none is too long for it.
 func TestCrontabProgram(t *testing.T) {
-	missing := t.Skip
-	if os.Getenv("CI") == "true" {
-		missing = t.Fatal
-	}
-	if _, err := exec.LookPath("crontab"); err != nil {
-		missing("needs crontab: apt-get install cron")
-	}
+	testkit.Program(t, "crontab", "cron")
 	check := func(lines ...string) error {
 		file := filepath.Join(t.TempDir(), "table")
 		text := strings.Join(lines, " /bin/true\n") + " /bin/true\n"
@@ -177,7 +172,7 @@ func TestCrontabProgram(t *testing.T) {
 		return exec.Command("crontab", "-n", file).Run()
 	}
 	if check("0 0 * * *") != nil || check("0 0 32 * *") == nil {
-		missing("needs Debian's crontab, which has a dry run: apt-get install cron")
+		testkit.Missing(t, "needs Debian's crontab, which has a dry run: apt-get install cron")
 	}
 	r := rand.New(rand.NewSource(14))
 	var lines []string

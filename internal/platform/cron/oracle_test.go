@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // The oracle is systemd's own reader of calendars. It agrees with cron on
@@ -29,7 +31,7 @@ func TestOracle(t *testing.T) {
 		{"Australia/Lord_Howe", 10, 80}, {"Asia/Kathmandu", 0, 80},
 	}
 	for i, sample := range samples {
-		count, compared := full(sample.all, sample.specs), 0
+		count, compared := testkit.Full(sample.all, sample.specs), 0
 		if count == 0 {
 			continue
 		}
@@ -49,12 +51,7 @@ func TestOracle(t *testing.T) {
 
 func needOracle(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("systemd-analyze is missing: apt-get install systemd")
-		}
-		t.Skip("needs systemd-analyze: apt-get install systemd")
-	}
+	testkit.Program(t, "systemd-analyze", "systemd")
 }
 
 // askOracle compares one batch, written for systemd by a function, and returns

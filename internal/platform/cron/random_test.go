@@ -3,18 +3,9 @@ package cron_test
 import (
 	"fmt"
 	"math/rand"
-	"os"
 	"strings"
 	"time"
 )
-
-// full is all in the long form of the tests and some in their quick form.
-func full(all, some int) int {
-	if os.Getenv("CI") == "true" {
-		return all
-	}
-	return some
-}
 
 // spec is a random expression together with its meaning, which the generator
 // knows without parsing anything.

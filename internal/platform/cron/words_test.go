@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestWords(t *testing.T) {
@@ -90,7 +91,7 @@ func TestWordsAreComplete(t *testing.T) {
 		}
 		said[words] = *s
 	}
-	for range full(12_000, 5000) {
+	for range testkit.Full(12_000, 5000) {
 		s := randomSpec(r, mix{})
 		// One part varies and the rest is plain, so that words meet again.
 		switch r.Intn(3) {
@@ -136,7 +137,7 @@ func meaning(s *spec) string {
 
 func TestPerYear(t *testing.T) {
 	r := rand.New(rand.NewSource(8))
-	for range full(600, 200) {
+	for range testkit.Full(600, 200) {
 		s := randomSpec(r, mix{})
 		year := 1890 + r.Intn(250)
 		want, days := 0, 0

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,22 +12,13 @@ import (
 // faulty lets a copy of the test program write once, with its n-th fsync failing, and returns what it says.
 func faulty(t *testing.T, role, path string, n string) string {
 	t.Helper()
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no strace: apt-get install strace")
-		}
-		t.Skip("no strace, which makes fsync fail: apt-get install strace")
-	}
+	strace := testkit.Program(t, "strace", "strace") // makes fsync fail
 	cmd := testkit.Child(t, role, path)
 	cmd.Args = append([]string{strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=" + n, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path, cmd.Stderr = strace, nil
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "strace: ") || strings.Contains(string(out), "PTRACE") {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(string(out))
-		}
-		t.Skipf("strace may not trace here (allow ptrace): %s", out)
+		testkit.Missing(t, "strace may not trace here (allow ptrace): %s", out)
 	}
 	if err == nil {
 		t.Fatalf("%s: the failure of fsync %s went unseen", role, n)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/cron"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestCrontab(t *testing.T) {
@@ -110,10 +111,10 @@ func TestCrontabLinesStayShort(t *testing.T) {
 
 // Debian's own reader takes the block, also below what a person may have written.
 func TestCronReadsTheBlock(t *testing.T) {
-	need(t, "crontab", "apt-get install cron")
+	testkit.Program(t, "crontab", "cron")
 	help, _ := exec.Command("crontab", "-h").CombinedOutput()
 	if !strings.Contains(string(help), "dry run") {
-		missing(t, "needs Debian's crontab, which has a dry run: apt-get install cron")
+		testkit.Missing(t, "needs Debian's crontab, which has a dry run: apt-get install cron")
 	}
 	h := host(t)
 	h.Ollim = "/home/ada@example.org/a+b,c:d/ollim=1.0"

@@ -2,9 +2,7 @@ package installer
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,23 +97,6 @@ func golden(t *testing.T, name, got string) {
 	if got != string(want) {
 		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 	}
-}
-
-// need is a program of the machine that the test is about.
-func need(t *testing.T, program, remedy string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		missing(t, fmt.Sprintf("needs %s: %s", program, remedy))
-	}
-}
-
-// missing skips a test for want of something, but not where CI=true.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
 }
 
 func ids(left []Left) string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // fakeCrontab keeps the crontab in a file, and the number of times that it was written in another. As in Debian -l shows two
@@ -78,12 +79,8 @@ func fileText(t *testing.T, path string) string {
 func TestTableKeepsForeignBytes(t *testing.T) {
 	table, dir := theTable(t, fakeCrontab)
 	file, written := filepath.Join(dir, "table"), filepath.Join(dir, "written")
-	count := 8
-	if os.Getenv("CI") == "true" {
-		count = 100
-	}
 	gen := tables(strings.TrimSpace(begin), strings.TrimSpace(end), strings.TrimSpace(noted))
-	for i := range count {
+	for i := range testkit.Full(100, 8) {
 		old := gen.Example(i)
 		put(t, file, old)
 		rest, _, err := Remove([]byte(old))
@@ -219,13 +216,13 @@ const debianUser = "uucp"
 // debianTable is the real crontab of a user, as root sees it.
 func debianTable(t *testing.T) (table Table, spool string) {
 	t.Helper()
-	need(t, "crontab", "apt-get install cron")
+	testkit.Program(t, "crontab", "cron")
 	spool = filepath.Join("/var/spool/cron/crontabs", debianUser)
 	if _, err := os.Stat(filepath.Dir(spool)); err != nil || os.Getuid() != 0 {
-		missing(t, "needs root, and Debian's cron: apt-get install cron")
+		testkit.Missing(t, "needs root, and Debian's cron: apt-get install cron")
 	}
 	if _, err := os.Stat(spool); err == nil {
-		missing(t, fmt.Sprintf("%s has a crontab: crontab -u %s -r", debianUser, debianUser))
+		testkit.Missing(t, "%[1]s has a crontab: crontab -u %[1]s -r", debianUser)
 	}
 	t.Cleanup(func() { _ = exec.Command("crontab", "-u", debianUser, "-r").Run() })
 	path, err := exec.LookPath("crontab")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestSystemd(t *testing.T) {
@@ -157,7 +158,7 @@ func hard(t *testing.T) []job.Job {
 
 // systemd itself finds nothing to say about the units, whatever the paths and the jobs are called.
 func TestSystemdVerifies(t *testing.T) {
-	need(t, "systemd-analyze", "apt-get install systemd")
+	testkit.Program(t, "systemd-analyze", "systemd")
 	for _, system := range []bool{false, true} {
 		for i, odd := range []string{"plain", "we ird %h $HOME ${X} é; #"} {
 			dir := filepath.Join(t.TempDir(), odd)
@@ -182,7 +183,7 @@ func TestSystemdVerifies(t *testing.T) {
 }
 
 func TestVerifyWouldSayIt(t *testing.T) {
-	need(t, "systemd-analyze", "apt-get install systemd")
+	testkit.Program(t, "systemd-analyze", "systemd")
 	h := host(t)
 	h.Ollim = "/bin/true"
 	for _, damage := range [][2]string{{"OnCalendar=", "OnCalendar=x"}, {"Type=", "Tipe="}, {"/bin/true", "/bin/no-such"}} {
@@ -200,7 +201,7 @@ func TestVerifyWouldSayIt(t *testing.T) {
 }
 
 func TestHardeningVerifies(t *testing.T) {
-	need(t, "systemd-analyze", "apt-get install systemd")
+	testkit.Program(t, "systemd-analyze", "systemd")
 	h := host(t)
 	h.Ollim = "/bin/true"
 	files, err := Systemd(h, someJobs(t))
@@ -227,7 +228,7 @@ func TestHardeningVerifies(t *testing.T) {
 const mostExposed = 30 // tenths
 
 func TestListenerIsHardened(t *testing.T) {
-	need(t, "systemd-analyze", "apt-get install systemd")
+	testkit.Program(t, "systemd-analyze", "systemd")
 	path := filepath.Join("..", "..", "..", "contrib", "systemd", listener)
 	text := strings.ReplaceAll(fileText(t, path), "ExecStart=ollim", "ExecStart=/bin/true")
 	for _, system := range []bool{false, true} {

@@ -72,7 +72,7 @@ func TestBranchKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range full(40, 6) {
+	for i := range testkit.Full(40, 6) {
 		c := testkit.Child(t, "branch", sessions, source.Path)
 		out, err := c.StdoutPipe()
 		if err != nil {
@@ -195,7 +195,7 @@ func TestCompactedIsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.ID = fmt.Sprint("c", n)
-		if n++; n > full(100, 25) {
+		if n++; n > testkit.Full(100, 25) {
 			return // each waits for the disk
 		}
 		made, err := compact(sessions, source, "summary", keep, h)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 const head = `{"type":"session","id":"a","cwd":"/p"}` + "\n"
@@ -100,7 +101,7 @@ func TestWrittenLines(t *testing.T) {
 }
 
 func TestLongLines(t *testing.T) {
-	long := strings.Repeat("0123456789abcde\n", full(4<<20-1<<10, 200_000)) // 64 MB, or 3
+	long := strings.Repeat("0123456789abcde\n", testkit.Full(4<<20-1<<10, 200_000)) // 64 MB, or 3
 	f := begin(t, t.TempDir(), "n-1", user("a"), agent(long), user("b"))
 	list, bad := load(t, f)
 	if len(list) != 3 || bad != 0 || list[1].Message.Text() != long || list[2].Message.Text() != "b" {

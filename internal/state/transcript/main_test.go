@@ -27,14 +27,6 @@ func branchAll(args []string) error {
 	return err
 }
 
-// full returns all if CI=true, else some.
-func full(all, some int) int {
-	if os.Getenv("CI") == "true" {
-		return all
-	}
-	return some
-}
-
 var noon = time.Date(2026, 2, 24, 14, 30, 0, 123456789, time.FixedZone("", -5*3600))
 
 func header(id string) transcript.Header {

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 const install = "npm install -g @anthropic-ai/claude-code"
@@ -26,21 +28,15 @@ func Claude(t testing.TB) string {
 			t.Fatalf("OLLIM_TEST_CLAUDE: no command %s", name)
 		}
 	}
-	if CI() {
-		t.Fatalf("no claude command: %s", install)
-	}
-	t.Skipf("no claude command: %s", install)
+	testkit.Missing(t, "no claude command: %s", install)
 	return ""
 }
-
-// CI reports whether the variants of what another test mostly shows are tested, too.
-func CI() bool { return os.Getenv("CI") == "true" }
 
 // InCI skips a test, or a case, that starts the claude command once more for what another one mostly shows: a start takes a second of
 // processor time. With CI=true it runs.
 func InCI(t testing.TB) {
 	t.Helper()
-	if !CI() {
+	if !testkit.CI() {
 		t.Skip("one more start of the claude command: set CI=true to run it, which needs what .ci/run installs")
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestPublic(t *testing.T) {
@@ -222,10 +223,7 @@ func TestMarkdown(t *testing.T) {
 // proportion to its square would not end before the deadline of the test.
 func TestHostilePages(t *testing.T) {
 	pieces := []string{"<div>", "<b>", "<a href=x>", "<ul><li>", "<blockquote>", "<td>", "<table>", "<svg>", "<pre>", "<a href=x>y", "<p>x", "&amp;", "<", "<a ", "<!--", "</", "<select>", "<li>x", "<ol><li>x<blockquote>y", "<template>", "<h1>", "`<code>"}
-	size := 100 << 10
-	if os.Getenv("CI") != "" {
-		size = 400 << 10
-	}
+	size := testkit.Full(400, 100) << 10
 	for _, piece := range pieces {
 		text := strings.Repeat(piece, size/len(piece))
 		for _, before := range []string{"", "<table><tr><td colspan=1000000000 rowspan=1000000000>", "<b a><b b><b c><p>"} {
