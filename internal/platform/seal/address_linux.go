@@ -148,7 +148,7 @@ func (c *call) judgeFile(held *os.File) error {
 	if err != nil {
 		return err
 	}
-	return c.judgeListeners(func(l unixListener) bool { return l.file == file })
+	return c.judgeListeners(func(l unixListener) bool { return file.mayBe(l.file) })
 }
 
 func (c *call) judgeListeners(named func(unixListener) bool) error {

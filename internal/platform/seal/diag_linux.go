@@ -58,7 +58,13 @@ func listeningTCP(addr netip.AddrPort) ([]uint64, error) {
 // inode is what the kernel itself has for a file; stat shows another device on some file systems.
 type inode struct {
 	number uint32 // the lower half, as in struct unix_diag_vfs
-	device uint32
+	device uint32 // 0 if it is not known
+}
+
+// mayBe reports whether a file may be the one that a listener is bound to. Where the device is not known, listeners on every device count:
+// that never allows more, because the run must listen on all of them.
+func (i inode) mayBe(bound inode) bool {
+	return i.number == bound.number && (i.device == 0 || i.device == bound.device)
 }
 
 // inodeOf returns the inode of an open file, by its number and by the mount that it was found through.
@@ -86,6 +92,8 @@ func fieldsOf(path string) (map[string]string, error) {
 	return fields, err
 }
 
+// deviceOf returns the device of a mount, 0 if this process does not see it: in a chroot whose directory is no mount point, that is the mount
+// that holds the directory.
 func deviceOf(mount string) (uint32, error) {
 	mounts, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
@@ -102,7 +110,7 @@ func deviceOf(mount string) (uint32, error) {
 		}
 		return major<<20 | minor, nil
 	}
-	return 0, unix.EACCES
+	return 0, nil
 }
 
 type unixListener struct {
