@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,6 +174,9 @@ func TestDescendants(t *testing.T) {
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)
+			}
+			if cmd.ProcessState == nil {
+				_ = cmd.Wait() // else a child is left
 			}
 			waitForEnd(t, r)
 		})
@@ -378,6 +382,7 @@ func TestKeeper(t *testing.T) {
 func TestThreads(t *testing.T) {
 	p := newPlace(t)
 	s := p.seal(t)
+	before := restricted(t) // threads of testkit.StartRefusing; the main thread stays if it was one
 	var starts sync.WaitGroup
 	for range 8 {
 		starts.Go(func() {
@@ -393,22 +398,30 @@ func TestThreads(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	for sealed := 1; sealed > 0; { // the end of a thread comes after that of its goroutine
-		threads, err := filepath.Glob("/proc/self/task/*/status")
-		if err != nil {
-			t.Fatal(err)
+	waitFor(t, "the end of the sealed threads", func() bool { // it comes after that of their goroutines
+		now := restricted(t)
+		maps.DeleteFunc(now, func(thread string, _ bool) bool { return before[thread] })
+		if now[fmt.Sprint(os.Getpid())] {
+			t.Fatal("the main thread is sealed")
 		}
-		sealed = 0
-		for _, path := range threads {
-			status, _ := os.ReadFile(path)
-			if !strings.Contains(string(status), "NoNewPrivs:\t1") {
-				continue
-			}
-			if sealed++; filepath.Base(filepath.Dir(path)) == fmt.Sprint(os.Getpid()) {
-				t.Fatal("the main thread is sealed")
-			}
+		return len(now) == 0
+	})
+}
+
+// restricted returns the threads of this process that cannot gain privileges.
+func restricted(t *testing.T) map[string]bool {
+	t.Helper()
+	threads, err := filepath.Glob("/proc/self/task/*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, path := range threads {
+		if status, _ := os.ReadFile(path); strings.Contains(string(status), "NoNewPrivs:\t1") {
+			found[filepath.Base(filepath.Dir(path))] = true
 		}
 	}
+	return found
 }
 
 func BenchmarkStart(b *testing.B) {
