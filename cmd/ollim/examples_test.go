@@ -113,8 +113,11 @@ func (c *exampleCommand) prepareExamples() {
 		c.t.Fatal(err)
 	}
 	c.write("bin/mail", "#!/bin/sh\ncat >>\"$OLLIM_DATA_DIR/mailed\"\n")
-	if err := os.Chmod(filepath.Join(bin, "mail"), 0o700); err != nil {
-		c.t.Fatal(err)
+	c.write("bin/npx", "#!/bin/sh\nexit 1\n") // ollim check looks for the commands of mcp-servers
+	for _, name := range []string{"mail", "npx"} {
+		if err := os.Chmod(filepath.Join(bin, name), 0o700); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	if err := os.Symlink(c.path, filepath.Join(bin, "ollim")); err != nil {
 		c.t.Fatal(err)

@@ -47,15 +47,21 @@ func release(t *testing.T, pipe string) {
 	}
 }
 
-// waitsForLock reports whether a process waits in the kernel for a lock of flock(2).
-func waitsForLock(t *testing.T, pid int) bool {
+// waitsForLock reports whether a thread of a process is in flock(2) for a file. /proc/locks does not show that in a PID namespace if the
+// process that took the lock has ended.
+func waitsForLock(t *testing.T, pid int, path string) bool {
 	t.Helper()
-	locks, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		t.Fatal(err)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatal("the process has ended", err)
 	}
-	for line := range strings.Lines(string(locks)) {
-		if f := strings.Fields(line); len(f) > 5 && f[1] == "->" && f[5] == fmt.Sprint(pid) {
+	for _, thread := range threads {
+		var call, fd int
+		text, _ := os.ReadFile(thread)
+		if _, err := fmt.Sscanf(string(text), "%d %v", &call, &fd); err != nil || call != syscall.SYS_FLOCK {
+			continue
+		}
+		if file, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)); file == path {
 			return true
 		}
 	}
@@ -97,7 +103,8 @@ func TestOrphanedEngineKeepsTheSession(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = first.Wait()
-			if guard, err := lock.TryGuard(paths.Dir(c.data).SessionLock(tc.session)); !errors.Is(err, lock.ErrBusy) {
+			session := paths.Dir(c.data).SessionLock(tc.session)
+			if guard, err := lock.TryGuard(session); !errors.Is(err, lock.ErrBusy) {
 				guard.Release()
 				t.Fatalf("the session is free while its engine works: %v", err)
 			}
@@ -105,7 +112,7 @@ func TestOrphanedEngineKeepsTheSession(t *testing.T) {
 			if err := second.Start(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the second writer waits for the session", func() bool { return waitsForLock(t, second.Process.Pid) })
+			eventually(t, "the second writer waits for the session", func() bool { return waitsForLock(t, second.Process.Pid, session) })
 			if !begun(1)() {
 				t.Error("two engines write one session")
 			}

@@ -383,10 +383,10 @@ func TestKillDuringNative(t *testing.T) {
 	for _, key := range []string{"runs-per-day", "per-day", "per-month", "per-run"} {
 		c.ok("config", "set", "spend."+key, "none")
 	}
-	var used atomic.Int64
+	var fires, used atomic.Int64
 	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		n := len(q.ToolResults())
-		if n == 0 && rand.Intn(3) == 0 || n > 0 && rand.Intn(2) == 0 {
+		if n == 0 && fires.Add(1)%3 > 0 || n > 0 && rand.Intn(2) == 0 { // of two fires in a row, one uses a tool
 			id := used.Add(1)
 			return anthropicapi.Reply{Text: "on it", StreamDelay: time.Millisecond, ToolUses: []anthropicapi.ToolUse{{Name: "Bash", Input: map[string]string{"command": fmt.Sprintf("./bump use-%d", id)}}}}
 		}

@@ -2,6 +2,8 @@ package changed
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,7 +29,11 @@ func TestConformance(t *testing.T) {
 		Acts: map[string]storetest.Act{
 			"Propose": func(ctx context.Context, dir string, warn func(string)) error {
 				b := at(dir, warn)
-				if err := os.MkdirAll(filepath.Dir(b.proposals(run)), 0o500); err != nil {
+				record := filepath.Dir(b.proposals(run))
+				if err := os.MkdirAll(filepath.Dir(record), 0o700); err != nil {
+					return err
+				}
+				if err := os.Mkdir(record, 0o500); err != nil && !errors.Is(err, fs.ErrExist) {
 					return err
 				}
 				return b.Propose(ctx, run, "a", nil)
