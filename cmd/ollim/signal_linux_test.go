@@ -42,8 +42,9 @@ func TestSignalWhileWaiting(t *testing.T) {
 				cmd := c.cmd(tc.args...)
 				waits := c.slowCrontab(cmd)
 				if tc.lock != "" {
-					waits = func() bool { return waitsForLock(t, cmd.Process.Pid) }
-					held, err := lock.Try(filepath.Join(c.data, "state/locks", tc.lock+".lock"))
+					path := filepath.Join(c.data, "state/locks", tc.lock+".lock")
+					waits = func() bool { return waitsForLock(t, cmd.Process.Pid, path) }
+					held, err := lock.Try(path)
 					if err != nil {
 						t.Fatal(err)
 					}
