@@ -286,7 +286,7 @@ func (s *Server) ready(c *conn, intents int) {
 // resume sends what the bot has missed. The caller holds mu.
 func (s *Server) resume(c *conn, id string, seq int) {
 	old := s.gate.sessions[id]
-	if old == nil || old.ended || seq > len(old.events) {
+	if seq += 1 - s.firstNumber(); old == nil || old.ended || seq > len(old.events) {
 		c.sendOp(9, false)
 		return
 	}
@@ -297,9 +297,17 @@ func (s *Server) resume(c *conn, id string, seq int) {
 	s.emit(old, "RESUMED", map[string]any{})
 }
 
+// firstNumber is the number of READY.
+func (s *Server) firstNumber() int {
+	if s.options.Zero {
+		return 0
+	}
+	return 1
+}
+
 // emit adds an event to a session, and sends it if the bot is there. The caller holds mu.
 func (s *Server) emit(to *session, name string, d any) {
-	data := encode(map[string]any{"op": 0, "t": name, "s": len(to.events) + 1, "d": d})
+	data := encode(map[string]any{"op": 0, "t": name, "s": len(to.events) + s.firstNumber(), "d": d})
 	to.events = append(to.events, data)
 	if to.conn != nil && !to.conn.silent {
 		to.conn.send(data)

@@ -186,7 +186,22 @@ func (x *exchange) answer(status int, v any) {
 	}
 	x.w.Header().Set("Content-Type", "application/json")
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(encode(v))
+	_, _ = x.w.Write(encode(x.odd(v)))
+}
+
+// odd returns an answer with keys of types that Discord does not use today, if the options ask for it.
+func (x *exchange) odd(v any) any {
+	if !x.options.Odd || strings.Contains(x.call.Path, "/messages") {
+		return v
+	}
+	var object map[string]any
+	if json.Unmarshal(encode(v), &object) != nil {
+		return v
+	}
+	for _, key := range []string{"flags", "public_flags", "position", "recipients", "permission_overwrites", "bot_public", "install_params", "shards"} {
+		object[key] = "odd"
+	}
+	return object
 }
 
 // fail sends an error object of the API's.

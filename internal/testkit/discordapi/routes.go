@@ -71,6 +71,10 @@ func (x *exchange) users(parts []string) {
 			x.fail(http.StatusBadRequest, 50278, "Cannot send messages to this user due to having no mutual guilds")
 			return
 		}
+		if x.world.channels[to] != nil {
+			x.fail(http.StatusBadRequest, 50033, "Invalid Recipient(s)")
+			return
+		}
 		for _, c := range x.world.channels {
 			if c.User == to {
 				x.answer(http.StatusOK, channelObject(c))

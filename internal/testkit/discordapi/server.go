@@ -27,6 +27,8 @@ type Options struct {
 	Unlimited bool          // the rate limits are a thousand requests a second, for a test of many turns
 	Team      []string      // user ids of the team that owns the application, the owner first; nil: Owner owns it
 	Memory    bool          // connections are made by Transport alone, for a test in a bubble of testing/synctest
+	Zero      bool          // READY is numbered 0, and the first event after it 1, as another program numbers them
+	Odd       bool          // channels, users, the application and the gateway's address have a key of a type that no client expects
 	Closed    int           // code with which opening a DM or sending to it is refused, such as 50007; 0: DMs are open
 }
 

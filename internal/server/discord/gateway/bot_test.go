@@ -79,6 +79,12 @@ func (b *bot) beaten() (n int) {
 	return n
 }
 
+// happened returns the types of the events so far.
+func (b *bot) happened() (types []string) {
+	b.set(func() { types = slices.Clone(b.events) })
+	return types
+}
+
 func (b *bot) sleep(ctx context.Context, d time.Duration) error {
 	b.set(func() { b.slept, b.instant = append(b.slept, d), b.instant.Add(d) })
 	select {

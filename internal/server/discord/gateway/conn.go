@@ -186,6 +186,7 @@ func (c *conn) invalid(resumable bool) error {
 }
 
 func (c *conn) dispatch(f frame) error {
+	again := f.Seq <= c.seq // Discord has sent it before
 	switch f.Type {
 	case "READY":
 		var d struct {
@@ -196,7 +197,7 @@ func (c *conn) dispatch(f frame) error {
 			return errors.New("the gateway's READY has no session")
 		}
 		if d.ID != c.session.id {
-			c.session, c.seq = session{d.ID, d.Resume}, 0
+			c.session, c.seq, again = session{d.ID, d.Resume}, 0, false // whatever the number of READY, which may be 0
 		}
 		c.ready()
 	case "RESUMED":
@@ -206,8 +207,8 @@ func (c *conn) dispatch(f frame) error {
 			c.patience.Reset(c.Patience)
 		}
 	}
-	if f.Seq <= c.seq {
-		return nil // Discord has sent it before
+	if again {
+		return nil
 	}
 	i := item{Event{f.Type, f.Data, f.Seq}, c.session}
 	select {

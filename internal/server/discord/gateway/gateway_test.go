@@ -45,6 +45,23 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestReadyIsNeverDropped: a READY that is numbered 0, as some servers of Discord's protocol number it, is an event as well.
+func TestReadyIsNeverDropped(t *testing.T) {
+	t.Parallel()
+	s := discordapi.New(t, discordapi.Options{Heartbeat: beat, Zero: true})
+	b := newBot(t, s)
+	b.start()
+	s.Wait("READY", func() bool { return slices.Contains(b.happened(), "READY") })
+	s.Say(discordapi.Post{Text: "one"})
+	b.hears("one")
+	s.Close(4000)
+	s.Say(discordapi.Post{Text: "two"})
+	b.hears("one", "two")
+	if v := b.did(1); v.Resumed != 1 || b.again != 0 {
+		t.Errorf("%+v, %d messages came again", v, b.again)
+	}
+}
+
 func TestCloses(t *testing.T) {
 	s, b := world(t)
 	b.start().connected()
