@@ -186,6 +186,25 @@ func TestListenCatchesUp(t *testing.T) {
 	}
 }
 
+// TestListenReadsWhatItNeeds: keys of unknown types in Discord's answers about channels, users and the application stop nothing.
+func TestListenReadsWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	const user, room = "1200000000000000001", "1200000000000000009"
+	w, s := onDiscord(t, discordapi.Options{Odd: true}, "discord.allow", room)
+	s.Open(discordapi.Channel{ID: room, Guild: discordapi.Guild})
+	b := w.listen(s)
+	b.Say(discordapi.Post{Text: "one"})
+	b.Say(discordapi.Post{From: user, Channel: room, Text: "<@" + discordapi.Bot + "> hello"})
+	for _, channel := range []string{discordapi.DM, room} {
+		b.answers(channel, 1)
+	}
+	b.end()
+	w.must("discord", "check")
+	if out := w.must("ping", "hello"); out != "" || !slices.Contains(s.Said(discordapi.DM), "hello") {
+		t.Errorf("%q, %q", out, s.Said(discordapi.DM))
+	}
+}
+
 // asked is what the owner said in the prompts of all runs, line by line.
 func (w *world) asked() (said []string) {
 	for _, r := range w.runs() {

@@ -261,7 +261,7 @@ const fewSessions = 100
 func (e *examination) gateway(ctx context.Context, client *api.Client) {
 	e.name = "gateway"
 	g, err := client.Gateway(ctx)
-	switch limit := g.SessionStartLimit; {
+	switch limit := g.Starts; {
 	case err != nil:
 		e.fault(err, "")
 	case limit.Remaining < fewSessions:

@@ -40,9 +40,9 @@ func (p *places) find(ctx context.Context, c *api.Client, id string) (place, err
 	if err != nil {
 		return place{}, err
 	}
-	at.guild = found.GuildID
-	if found.IsThread() {
-		at.parent = found.ParentID
+	at.guild = found.Guild
+	if found.Thread() {
+		at.parent = found.Parent
 	}
 	p.note(id, at)
 	return at, nil

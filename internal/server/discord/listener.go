@@ -178,11 +178,9 @@ func (l *listener) introduce(ctx context.Context, h Home) error {
 		if l.app, err = l.API.Application(ctx); err != nil {
 			return err
 		}
-		me, err := l.API.Me(ctx)
-		if err != nil {
+		if l.self, err = l.API.Me(ctx); err != nil {
 			return err
 		}
-		l.self = me.ID
 		owners := l.owners(h)
 		if len(owners) == 0 {
 			return fmt.Errorf("%w: the application has no owner: set discord.owner", api.ErrRefused)

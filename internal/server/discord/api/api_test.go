@@ -449,7 +449,7 @@ func TestApplication(t *testing.T) {
 	if skew, known := c.Skew(); !known || skew.Abs() > time.Hour {
 		t.Errorf("%v, %v", skew, known)
 	}
-	if g, err := c.Gateway(t.Context()); err != nil || g.SessionStartLimit.Total != 1000 {
+	if g, err := c.Gateway(t.Context()); err != nil || g.Starts.Total != 1000 {
 		t.Errorf("%+v, %v", g, err)
 	}
 	commands := []*discordgo.ApplicationCommand{{Name: "status", Description: "Show it"}, {

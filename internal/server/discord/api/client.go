@@ -60,9 +60,11 @@ func New(o Options) *Client {
 	}
 }
 
+// Of an answer only those keys are read that are used, so that no other one can make it unreadable. (discordgo's types have all.)
+
 // OpenDM opens the channel of the direct messages with a user.
 func (c *Client) OpenDM(ctx context.Context, user string) (channel string, err error) {
-	var opened discordgo.Channel
+	var opened named
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/users/@me/channels", path: "/users/@me/channels", safe: true,
 		body: map[string]string{"recipient_id": user},
@@ -70,20 +72,34 @@ func (c *Client) OpenDM(ctx context.Context, user string) (channel string, err e
 	return opened.ID, err
 }
 
+type named struct {
+	ID string `json:"id"`
+}
+
+// Channel is where a channel is.
+type Channel struct {
+	Guild  string                `json:"guild_id"`  // "": direct messages
+	Parent string                `json:"parent_id"` // of a thread its channel, of another one its category
+	Type   discordgo.ChannelType `json:"type"`
+}
+
 // Channel returns a channel, such as the thread that a message arrived in.
-func (c *Client) Channel(ctx context.Context, id string) (*discordgo.Channel, error) {
-	return get[discordgo.Channel](ctx, c, "/channels/"+id)
+func (c *Client) Channel(ctx context.Context, id string) (Channel, error) {
+	return get[Channel](ctx, c, "/channels/"+id)
 }
 
-// Me returns the bot's user.
-func (c *Client) Me(ctx context.Context) (*discordgo.User, error) {
-	return get[discordgo.User](ctx, c, "/users/@me")
+// Thread reports whether the channel is a thread.
+func (c Channel) Thread() bool { return (&discordgo.Channel{Type: c.Type}).IsThread() }
+
+// Me returns the id of the bot's user.
+func (c *Client) Me(ctx context.Context) (id string, err error) {
+	me, err := get[named](ctx, c, "/users/@me")
+	return me.ID, err
 }
 
-func get[T any](ctx context.Context, c *Client, path string) (*T, error) {
-	var found T
-	err := c.do(ctx, request{method: http.MethodGet, route: path, path: path, safe: true}, &found)
-	return &found, err
+func get[T any](ctx context.Context, c *Client, path string) (found T, err error) {
+	err = c.do(ctx, request{method: http.MethodGet, route: path, path: path, safe: true}, &found)
+	return found, err
 }
 
 // Application is the bot's application.
@@ -95,7 +111,19 @@ type Application struct {
 
 // Application asks whose application the bot is.
 func (c *Client) Application(ctx context.Context) (Application, error) {
-	app, err := get[discordgo.Application](ctx, c, "/oauth2/applications/@me")
+	app, err := get[struct {
+		named
+
+		Name  string `json:"name"`
+		Owner *named `json:"owner"`
+		Team  *struct {
+			Owner   string `json:"owner_user_id"`
+			Members []struct {
+				User  *named                    `json:"user"`
+				State discordgo.MembershipState `json:"membership_state"`
+			} `json:"members"`
+		} `json:"team"`
+	}](ctx, c, "/oauth2/applications/@me")
 	if err != nil {
 		return Application{}, err
 	}
@@ -106,9 +134,9 @@ func (c *Client) Application(ctx context.Context) (Application, error) {
 		}
 		return a, nil
 	}
-	a.Owners = []string{app.Team.OwnerID}
+	a.Owners = []string{app.Team.Owner}
 	for _, m := range app.Team.Members {
-		if m.User != nil && m.User.ID != app.Team.OwnerID && m.MembershipState == discordgo.MembershipStateAccepted {
+		if m.User != nil && m.User.ID != app.Team.Owner && m.State == discordgo.MembershipStateAccepted {
 			a.Owners = append(a.Owners, m.User.ID)
 		}
 	}
@@ -133,9 +161,19 @@ func (c *Client) compare(date string) {
 	c.skew, c.dated = c.o.Now().Sub(theirs), true
 }
 
-// Gateway returns the address of the gateway, and how often a session may begin.
-func (c *Client) Gateway(ctx context.Context) (*discordgo.GatewayBotResponse, error) {
-	return get[discordgo.GatewayBotResponse](ctx, c, "/gateway/bot")
+// Gateway is the address of the gateway, and how often a session may begin.
+type Gateway struct {
+	URL    string `json:"url"`
+	Starts struct {
+		Total      int `json:"total"`
+		Remaining  int `json:"remaining"`
+		ResetAfter int `json:"reset_after"` // milliseconds
+	} `json:"session_start_limit"`
+}
+
+// Gateway asks for the gateway.
+func (c *Client) Gateway(ctx context.Context) (Gateway, error) {
+	return get[Gateway](ctx, c, "/gateway/bot")
 }
 
 // SetCommands replaces the commands of an application.

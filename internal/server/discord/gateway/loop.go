@@ -120,7 +120,7 @@ func (r *run) ask(ctx context.Context, begin bool) (string, error) {
 		}
 		return "", err
 	}
-	if limit := found.SessionStartLimit; begin && limit.Total > 0 && limit.Remaining <= 0 {
+	if limit := found.Starts; begin && limit.Total > 0 && limit.Remaining <= 0 {
 		after := time.Duration(limit.ResetAfter)*time.Millisecond + time.Duration(r.Random()*float64(time.Second))
 		return "", later{errors.New("the bot has used up Discord's daily number of new sessions"), after}
 	}
