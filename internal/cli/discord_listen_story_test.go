@@ -186,6 +186,38 @@ func TestListenCatchesUp(t *testing.T) {
 	}
 }
 
+// TestListenCatchesUpWithGuests: the first direct message of a listed user is answered, also if it was sent while the listener was
+// stopped; what was said before the first start is not.
+func TestListenCatchesUpWithGuests(t *testing.T) {
+	t.Parallel()
+	const friend, newcomer, room = "1200000000000000002", "1200000000000000003", "1200000000000000009"
+	w, s := onDiscord(t, discordapi.Options{}, "discord.allow", room+" "+friend)
+	s.Open(discordapi.Channel{ID: room, Guild: discordapi.Guild})
+	dm, other := s.Open(discordapi.Channel{User: friend}), s.Open(discordapi.Channel{User: newcomer})
+	s.Say(discordapi.Post{From: friend, Channel: dm, Text: "before the first start"})
+	b := w.listen(s)
+	b.Say(discordapi.Post{Text: "one"})
+	b.answers(discordapi.DM, 1)
+	b.end()
+	w.must("config", "set", "discord.allow", room, friend, newcomer)
+	s.Say(discordapi.Post{From: friend, Channel: dm, Text: "the first"})
+	s.Say(discordapi.Post{From: newcomer, Channel: other, Text: "the newcomer's"})
+	b = w.listen(s)
+	for _, channel := range []string{dm, other} {
+		if got := b.answers(channel, 1); !slices.Equal(got, []string{"The answer."}) {
+			t.Errorf("said %q", got)
+		}
+	}
+	if out := b.end(); out != "" {
+		t.Errorf("stderr: %s", out)
+	}
+	w.wants(w.read("state/channels/discord_"+dm+".json"), "the first")
+	w.wants(w.read("state/channels/discord_"+other+".json"), "the newcomer's")
+	if strings.Contains(w.read("state/channels/discord_"+dm+".json"), "before the first start") {
+		t.Error("an old message was answered")
+	}
+}
+
 // TestListenReadsWhatItNeeds: keys of unknown types in Discord's answers about channels, users and the application stop nothing.
 func TestListenReadsWhatItNeeds(t *testing.T) {
 	t.Parallel()

@@ -97,6 +97,16 @@ func (h *handled) upTo(channel string) string {
 	return h.state.Channels[channel].UpTo
 }
 
+// newest returns the id of the newest message that was handled in any channel, "" before the first start.
+func (h *handled) newest() (id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.state.Channels {
+		id = slices.MaxFunc(append([]string{id, s.UpTo}, s.After...), compareIDs)
+	}
+	return id
+}
+
 func (h *handled) channels() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

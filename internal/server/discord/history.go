@@ -40,6 +40,32 @@ func (l *listener) catchUp(ctx context.Context, start bool) {
 	}
 }
 
+// openDMs opens the direct messages of those who are allowed, so that the history of each has a beginning before its first message:
+// that of a channel which an earlier process did not know is newest, the last message that it handled. One that cannot be opened is
+// opened at the next start.
+func (l *listener) openDMs(ctx context.Context, h Home, newest string) {
+	for _, user := range slices.Concat(l.owners(h), h.Allow) {
+		if l.handled.upTo(user) != "" { // a channel
+			continue
+		}
+		channel, err := l.API.OpenDM(ctx, user)
+		switch {
+		case errors.Is(err, api.ErrRefused), errors.Is(err, api.ErrClosed): // a channel, or somebody who takes no messages
+			continue
+		case err == nil && l.handled.upTo(channel) != "":
+			continue
+		case err == nil && snowflake(newest) <= 1: // nothing was handled yet
+			err = l.readHistory(ctx, channel)
+		case err == nil:
+			err = l.handled.begin(channel, newest)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		l.warn(err)
+	}
+}
+
 // readHistory handles the messages of a channel since the last handled one. It runs in the channel's lane.
 func (l *listener) readHistory(ctx context.Context, channel string) error {
 	after := l.handled.upTo(channel)

@@ -132,9 +132,11 @@ func (l *listener) run(ctx context.Context, h Home) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	l.Notify("STATUS=connecting to Discord")
+	newest := l.handled.newest()
 	if err := l.introduce(ctx, h); err != nil || ctx.Err() != nil {
 		return err
 	}
+	l.openDMs(ctx, h, newest)
 	turns, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	l.turns = turns
