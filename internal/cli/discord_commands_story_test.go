@@ -259,6 +259,24 @@ func TestDiscordFork(t *testing.T) {
 	}
 }
 
+// TestDiscordForkWithoutReport: Report says so if the agent left no summary.
+func TestDiscordForkWithoutReport(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t)
+	p.script("turns:\n  - - text: hello\n  - - text: in the fork\n  - - text: no\n  - - text: no\n  - - text: no\n")
+	p.must("chat", "hi")
+	p.slash("fork", option("topic", "the trip"))
+	opened := p.latest().ID
+	p.must("chat", "by train?")
+	p.click(opened, "Report")
+	if got := p.latest().Content; got != "The fork has ended; its agent left no summary, which the main conversation is told." {
+		t.Error(got)
+	}
+	if got := p.must("update", "list"); !strings.Contains(got, "its agent left no summary") {
+		t.Error(got)
+	}
+}
+
 // TestDiscordConfirm: what takes something away must be pressed twice within a minute; the button itself says so.
 func TestDiscordConfirm(t *testing.T) {
 	t.Parallel()

@@ -96,6 +96,7 @@ func forkLine(e runlog.Event) string {
 		runlog.ForkContinued: join("fork", "this turn is in the interactive fork", e.Text),
 		runlog.ForkSaved:     "fork: saved; it is the main conversation now",
 		runlog.ForkReported:  "fork: ended; a pending update reports it",
+		runlog.ForkSilent:    "fork: ended; its agent left no summary, and a pending update says so",
 		runlog.ForkDropped:   "fork: ended and dropped",
 		runlog.ForkKept:      join("fork", "not saved", e.Text),
 	}[e.Tool], e.Text)

@@ -206,8 +206,10 @@ func (d endFork) enforce(ctx context.Context, w *work, t *conversation.Turn) err
 			return noteFork(ctx, t.Run, t.Observe, runlog.ForkKept, err.Error())
 		}
 		return errors.Join(err, noteFork(ctx, t.Run, t.Observe, runlog.ForkSaved, d.fork.Topic))
-	case d.report || standing.Reports > 0:
+	case standing.Reports > 0:
 		became = runlog.ForkReported
+	case d.report:
+		became = runlog.ForkSilent
 	case standing.LeaveFork == runlog.ExitFork:
 		became = runlog.ForkDropped
 	default:

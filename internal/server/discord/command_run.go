@@ -270,6 +270,9 @@ func (x *Interactions) endFork(ctx context.Context, r *runner.Runner, p press) (
 		record, err = r.ReportFork(ctx, runner.Options{Owner: true})
 		err = failed(record, err)
 		said = "The fork has ended; the main conversation gets a summary."
+		if record.Reports == 0 {
+			said = "The fork has ended; its agent left no summary, which the main conversation is told."
+		}
 	default:
 		_, err = r.ExitFork(ctx)
 		said = "The fork has ended and was dropped."

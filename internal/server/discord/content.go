@@ -158,6 +158,8 @@ func forkNote(e runlog.Event) string {
 		return "fork: saved; it is the main conversation now"
 	case runlog.ForkReported:
 		return "fork: ended; the main conversation gets a summary"
+	case runlog.ForkSilent:
+		return "fork: ended; its agent left no summary, which the main conversation is told"
 	case runlog.ForkDropped:
 		return "fork: ended and dropped"
 	case runlog.ForkKept:

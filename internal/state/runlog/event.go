@@ -203,6 +203,7 @@ const (
 	ForkContinued = "continued" // the turn is part of it
 	ForkSaved     = "saved"
 	ForkReported  = "reported"
+	ForkSilent    = "silent" // the owner asked for a report, and there is none
 	ForkDropped   = "dropped"
 	ForkKept      = "kept"    // it could not be saved; Text says why
 	ForkExpired   = "expired" // the session that a reply was for is gone; Text says so
