@@ -324,6 +324,9 @@ func TestDiscordQuestion(t *testing.T) {
 	p.must("config", "set", "discord.api", p.server.URL())
 	run := p.question(asks)
 	message := p.latest().ID
+	if text := p.latest().Content; strings.Contains(text, "ollim answer") || !strings.Contains(text, "answer until ") || !strings.Contains(text, "by a button or a reply") {
+		t.Errorf("asked %q", text)
+	}
 	p.restart()
 	p.click(message, "green blue")
 	if !slices.Equal(p.launched, []string{"answer --continue -- " + run}) {

@@ -59,10 +59,18 @@ func (c CutOff) note() string {
 		headerCutOff, strings.Join(strings.Fields(c.Why), " "), c.At.Format("2006-01-02 Mon 03:04 PM MST"), indent(strings.TrimSpace(c.Text)))
 }
 
-// Question returns the message that asks the owner, with numbered choices and how to answer.
+// Question returns the message that asks the owner, with numbered choices and how to answer in a shell.
 func Question(q question.Question) string {
-	return fmt.Sprintf("%s\n(answer until %s: ollim answer %s %s)",
-		withChoices(q), q.Expires.Format("Mon 2006-01-02 15:04"), q.Run, map[bool]string{true: "N|TEXT", false: "TEXT"}[len(q.Choices) > 0])
+	return asked(q, fmt.Sprintf("ollim answer %s %s", q.Run, map[bool]string{true: "N|TEXT", false: "TEXT"}[len(q.Choices) > 0]))
+}
+
+// QuestionInChat is Question for a messenger, where the owner replies to it or presses a button.
+func QuestionInChat(q question.Question) string {
+	return asked(q, map[bool]string{true: "by a button or a reply", false: "by a reply"}[len(q.Choices) > 0])
+}
+
+func asked(q question.Question, how string) string {
+	return fmt.Sprintf("%s\n(answer until %s: %s)", withChoices(q), q.Expires.Format("Mon 2006-01-02 15:04"), how)
 }
 
 // withChoices is a question with its choices, a line each.

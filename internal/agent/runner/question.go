@@ -199,21 +199,19 @@ func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
 	if err != nil {
 		return err
 	}
-	text := prompt.Question(q)
+	m := tools.Asking(q)
 	fate := outbox.Refused
 	if r.Outbox.Configured() {
 		var receipt outbox.Receipt
 		r.warn(tools.Remember(ctx, r.Sessions, run, q.Message))
-		receipt, err = r.Outbox.Send(ctx, outbox.Message{
-			ID: q.Message, Run: run.ID, Job: run.Job, Label: run.Label(), Kind: outbox.Ping, Text: text, Buttons: tools.ChoiceButtons(q),
-			Created: r.Disk.Now(),
-		})
+		m.ID, m.Run, m.Job, m.Label, m.Kind, m.Created = q.Message, run.ID, run.Job, run.Label(), outbox.Ping, r.Disk.Now()
+		receipt, err = r.Outbox.Send(ctx, m)
 		fate = receipt.Fate
 		r.warn(err) // one that is in the outbox already is sent from there
 		r.warn(r.Sessions.Received(ctx, q.Message, receipt.Outside...))
 	}
 	if fate == outbox.Refused {
-		if err := r.Updates.Add(ctx, text, q.Run); err != nil {
+		if err := r.Updates.Add(ctx, m.Text, q.Run); err != nil {
 			return err
 		}
 	}

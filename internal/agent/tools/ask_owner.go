@@ -50,8 +50,7 @@ func callAsk(ctx context.Context, b *Set, in struct {
 		q.Message = message
 		return b.Questions.Ask(ctx, q)
 	}
-	m := outbox.Message{Text: prompt.Question(q), Buttons: ChoiceButtons(q)}
-	said, err := b.reachWith(ctx, m, runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: q.Text}, keep)
+	said, err := b.reachWith(ctx, Asking(q), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: q.Text}, keep)
 	if err != nil {
 		return "", err
 	}
@@ -95,10 +94,11 @@ func (b *Set) question(text string, choices []string, expires string) (q questio
 	return q, nil
 }
 
-// ChoiceButtons returns a button for each choice of a question.
-func ChoiceButtons(q question.Question) (list []outbox.Button) {
+// Asking returns the message that asks a question, with a button for each choice.
+func Asking(q question.Question) outbox.Message {
+	m := outbox.Message{Text: prompt.Question(q), Brief: prompt.QuestionInChat(q)}
 	for i, c := range q.Choices {
-		list = append(list, outbox.Button{Label: c, ID: outbox.ButtonID(outbox.ButtonAnswer, q.Run, strconv.Itoa(i+1))})
+		m.Buttons = append(m.Buttons, outbox.Button{Label: c, ID: outbox.ButtonID(outbox.ButtonAnswer, q.Run, strconv.Itoa(i+1))})
 	}
-	return list
+	return m
 }

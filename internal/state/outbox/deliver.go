@@ -50,6 +50,7 @@ type Message struct {
 	Kind     Kind      `json:"kind"`
 	Critical bool      `json:"critical"`
 	Text     string    `json:"text"`            // UTF-8; any other byte becomes U+FFFD
+	Brief    string    `json:"brief,omitempty"` // Text for a messenger with replies and buttons; "": Text
 	Embed    *Embed    `json:"embed,omitempty"` // what Text says, in parts
 	File     string    `json:"file,omitempty"`  // absolute path of a file to send along
 	Buttons  []Button  `json:"buttons,omitempty"`
@@ -140,6 +141,7 @@ func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
 	if m.Created.IsZero() {
 		m.Created = p.Disk.Now()
 	}
+	m.Brief = strings.ToValidUTF8(m.Brief, "\ufffd")
 	m.Text = strings.ToValidUTF8(m.Text, "\ufffd") // as JSON stores it, so that a repetition has the same text
 	held, err := p.put(ctx, m)
 	if err != nil {

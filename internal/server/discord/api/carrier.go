@@ -112,7 +112,7 @@ func (c Carrier) channel(ctx context.Context, remembered bool) (string, error) {
 
 // outgoing returns a message in Discord's form. A file that is gone by now is named in its place.
 func (c Carrier) outgoing(m outbox.Message) Outgoing {
-	o := Outgoing{Text: m.Text}
+	o := Outgoing{Text: cmp.Or(m.Brief, m.Text)}
 	if m.Embed != nil {
 		o.Text, o.Embed = "", embed(*m.Embed)
 	}
