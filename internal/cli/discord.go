@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -69,19 +68,12 @@ func runDiscordSync(ctx context.Context, d *deps, h app.Home) error {
 }
 
 // typed runs a command line as the owner types it, beside what this process does, and returns what it prints.
-func (d *deps) typed(ctx context.Context, h app.Home, words []string) (string, error) {
-	var out, wrong bytes.Buffer
-	typed := &deps{
-		In: strings.NewReader(""), Out: &out, Stdout: &out, Stderr: &wrong, Automatic: d.Automatic, layout: aligned,
-		App: &app.App{Machine: d.Machine, Commands: d.Commands},
+func (d *deps) typed(ctx context.Context, words []string) (string, error) {
+	out, errOut, end := d.beside(ctx, "", aligned, words)
+	if end != int(statusOK) {
+		return "", errors.New(strings.TrimSpace(errOut))
 	}
-	typed.Warn = typed.warn
-	words = append([]string{words[0], "--data-dir", string(h.Dir), "--config", d.ConfigFile(h.Dir)}, words[1:]...)
-	cmd, err := typed.dispatch(ctx, words, &out)
-	if typed.conclude(verbOf(cmd), err) != 0 {
-		return "", errors.New(strings.TrimSpace(wrong.String()))
-	}
-	return out.String() + wrong.String(), nil
+	return out + errOut, nil
 }
 
 // listenGrace is how long turns in progress may take when the listener is stopped.
@@ -136,6 +128,6 @@ func (d *deps) interact(h app.Home, client *api.Client) *discord.Interactions {
 			}
 			return h.Runner(false), nil
 		},
-		Ollim: func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, h, words) },
+		Ollim: func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, words) },
 	}
 }

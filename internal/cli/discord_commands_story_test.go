@@ -49,14 +49,13 @@ func (p *phone) restart() {
 	d := p.deps(nil, io.Discard, io.Discard)
 	d.Warn = func(message string) { p.note(&p.warned, message) }
 	d.Commands = commandAccess()
-	h := homeOf(p.t, d)
 	p.x = &discord.Interactions{
 		API: p.client(), Owns: func(user string) bool { return user == discordapi.Owner }, Now: d.Now, Warn: d.Warn,
 		Runner: func() (*runner.Runner, error) {
 			h, err := d.Home()
 			return h.Runner(false), err
 		},
-		Ollim:  func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, h, words) },
+		Ollim:  func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, words) },
 		Launch: func(words ...string) error { p.note(&p.launched, strings.Join(words, " ")); return nil },
 		Say: func(_ context.Context, channel string, m runner.Message) error {
 			p.note(&p.said, channel+" ["+m.Tag+"] "+m.Text)

@@ -4,12 +4,14 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -59,6 +61,14 @@ func execute(ctx context.Context, d *deps, args []string) int {
 		}
 	}
 	return end
+}
+
+// beside executes a command line of the same caller beside what this process does, and returns what it writes and its exit status.
+func (d *deps) beside(ctx context.Context, input string, form layout, args []string) (out, errOut string, end int) {
+	var written, talk bytes.Buffer
+	c := &deps{In: strings.NewReader(input), Stdout: &written, Stderr: &talk, App: d.Another(), Automatic: d.Automatic, layout: form}
+	end = execute(ctx, c, args)
+	return written.String(), talk.String(), end
 }
 
 func (d *deps) dispatch(ctx context.Context, args []string, out io.Writer) (*cobra.Command, error) {

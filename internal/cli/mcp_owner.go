@@ -125,11 +125,8 @@ func (k *ownerToolkit) Call(ctx context.Context, name string, input json.RawMess
 	if err != nil {
 		return engine.ToolResult{Text: "bad arguments: " + err.Error(), IsError: true}
 	}
-	var out, errOut bytes.Buffer
-	c := &deps{In: strings.NewReader(stdin), Stdout: &out, Stderr: &errOut, App: k.d.Another(), Automatic: k.d.Automatic}
-	end := execute(ctx, c, args)
-	text := strings.TrimSpace(out.String() + errOut.String())
-	return engine.ToolResult{Text: cmp.Or(text, "done"), IsError: end != int(statusOK)}
+	out, errOut, end := k.d.beside(ctx, stdin, byStream, args)
+	return engine.ToolResult{Text: cmp.Or(strings.TrimSpace(out+errOut), "done"), IsError: end != int(statusOK)}
 }
 
 // described returns the tool as clients see it, by the help of its command.
