@@ -4,13 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -39,7 +36,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
-		_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+4)) // many only wait; the command line may say more
+		testkit.Overlap()
 		code = m.Run()
 	}
 	_ = os.RemoveAll(dir)

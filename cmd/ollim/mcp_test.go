@@ -109,6 +109,9 @@ func TestPublicServers(t *testing.T) {
 	for engine, with := range map[string]func(testing.TB) (*command, *anthropicapi.Server){"native": withNative, "claude-code": withClaude} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
+			if engine == "claude-code" {
+				anthropicapi.InCI(t)
+			}
 			c, api := with(t)
 			withServers(t, c)
 			api.Reply(useServers(c)...)

@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"flag"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"strconv"
 	"testing"
 
 	"github.com/ollim/ollim/internal/testkit"
@@ -15,6 +12,6 @@ import (
 func TestMain(m *testing.M) {
 	testkit.InMemory()
 	debug.SetGCPercent(400) // there is memory enough
-	_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+6))
+	testkit.Overlap()
 	os.Exit(m.Run())
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"testing"
 )
 
@@ -20,6 +22,7 @@ func Main(m *testing.M, roles map[string]func(args []string) error) {
 	role, playing := os.LookupEnv(roleVar)
 	if !playing {
 		InMemory()
+		Overlap()
 		if flag.Lookup("rapid.checks") != nil {
 			_ = flag.Set("rapid.checks", "25")
 		}
@@ -35,6 +38,10 @@ func Main(m *testing.M, roles map[string]func(args []string) error) {
 	}
 	os.Exit(0)
 }
+
+// Overlap is for TestMain: more parallel tests run at once than there are processors, since many only wait. The command line may say
+// otherwise.
+func Overlap() { _ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+4)) }
 
 // Child prepares a copy of the test program that runs a role of Main. Its standard error is that of the test.
 func Child(t testing.TB, role string, args ...string) *exec.Cmd {

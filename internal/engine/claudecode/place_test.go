@@ -55,9 +55,7 @@ func TestSealOnAndOff(t *testing.T) {
 	for name, sealedFirst := range map[string]bool{"begun sealed": true, "begun unsealed": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if !sealedFirst {
-				anthropicapi.InCI(t)
-			}
+			anthropicapi.InCI(t)
 			w := newSealedWorld(t)
 			on := w.seal
 			use := func(sealed bool) {

@@ -104,6 +104,7 @@ func (d *desk) transcript(t *testing.T, session string) string {
 // TestClaudeSession: a turn with tools, one that resumes it, a compaction into a fork and a turn after that.
 func TestClaudeSession(t *testing.T) {
 	t.Parallel()
+	InCI(t)
 	d := newDesk(t)
 	d.turnWithTools(t)
 
@@ -170,6 +171,7 @@ func (d *desk) turnWithTools(t *testing.T) {
 // TestClaudeSurvives: one turn in which each request but the last fails once, in another way each.
 func TestClaudeSurvives(t *testing.T) {
 	t.Parallel()
+	InCI(t)
 	d := newDesk(t)
 	use := ToolUse{Name: "Bash", Input: map[string]string{"command": "true"}}
 	d.Reply(
