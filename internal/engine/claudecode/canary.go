@@ -38,6 +38,10 @@ func (e *Engine) canary(ctx context.Context, known Known) (fault string, err err
 	if err := store.MkdirOwn(cache); err != nil {
 		return "", err
 	}
+	left, _ := filepath.Glob(filepath.Join(cache, "canary-*")) // by a trial that was killed; the caller is the only one
+	for _, dir := range left {
+		_ = os.RemoveAll(dir)
+	}
 	dir, err := os.MkdirTemp(cache, "canary-")
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -27,12 +28,14 @@ const (
 const Install = "npm install -g @anthropic-ai/claude-code@" + newest
 
 // Untested returns how a version of the command stands to those that ollim was tested with, as the end of a sentence; "" if it is between
-// them, or cannot be read.
+// them, or is not known.
 func Untested(version string) string {
 	v, ok := numbers(version)
 	first, _ := numbers(oldest)
 	last, _ := numbers(newest)
 	switch {
+	case !ok && version != "":
+		return "cannot be compared with the versions that ollim was tested with"
 	case !ok:
 		return ""
 	case slices.Compare(v, first) < 0:
@@ -56,6 +59,9 @@ func numbers(version string) (list []int, ok bool) {
 
 // canaries is the version of the checks. A program that passed other ones is checked again.
 const canaries = 1
+
+// trialLimit bounds the trial, which takes three seconds on an idle machine.
+const trialLimit = 2 * time.Minute
 
 // recheck is how long a failure stands before it is checked again: it may have been the machine's.
 const recheck = 10 * time.Minute
@@ -133,6 +139,17 @@ func (e *Engine) Installed(ctx context.Context) (string, error) {
 	return e.Version(ctx)
 }
 
+// errChanged: the command is not the one that is known, as where a script starts another one. What is known is forgotten.
+var errChanged = fmt.Errorf("%w: claude has changed behind its path since it was checked; the next run checks it again", engine.ErrUnavailable)
+
+// forgetIf forgets what is known of the command if an error shows that it is not that command.
+func (e *Engine) forgetIf(err error) error {
+	if err != nil && (errors.Is(err, errChanged) || strings.Contains(err.Error(), "unknown option")) {
+		_ = os.Remove(e.Home.ClaudeContract()) // it is a cache
+	}
+	return err
+}
+
 // identity returns what tells one program from another.
 func (e *Engine) identity() (Known, error) {
 	file := followed(e.Command)
@@ -170,6 +187,9 @@ func (e *Engine) examine(ctx context.Context, now Known) (known Known, err error
 		return known, err
 	}
 	help, err := e.question(ctx, "--help")
+	if err == nil {
+		err = help.Failure()
+	}
 	if err != nil {
 		return known, fmt.Errorf("%w: %s --help: %w", engine.ErrUnavailable, e.Command, err)
 	}
@@ -179,7 +199,12 @@ func (e *Engine) examine(ctx context.Context, now Known) (known Known, err error
 			known.Flags = append(known.Flags, flag)
 		}
 	}
-	fault, err := e.canary(ctx, known)
+	trial, cancel := context.WithTimeout(ctx, trialLimit)
+	defer cancel()
+	fault, err := e.canary(trial, known)
+	if err != nil && trial.Err() != nil && ctx.Err() == nil {
+		fault, err = fmt.Sprintf("it does not answer two prompts within %s", trialLimit), nil
+	}
 	if err != nil {
 		return known, fmt.Errorf("%w: claude %s could not be checked after it changed: %w", engine.ErrUnavailable, known.Version, err)
 	}

@@ -54,10 +54,12 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	return errors.New(firstLine(why))
 }
 
-// cutOff reports whether the service could not be reached, in the words of the tested versions.
+// cutOff reports whether the service could not be reached: from about version 2.1.260 on the command ends its words with the code.
 func cutOff(why string) bool {
-	return slices.ContainsFunc([]string{"Unable to connect", "Connection refused", "Connection dropped", "(ECONNREFUSED)", "(ECONNRESET)"},
-		func(words string) bool { return strings.Contains(why, words) })
+	return slices.ContainsFunc([]string{
+		"Unable to connect", "Connection refused", "Connection dropped", "(ECONNREFUSED)", "(ECONNRESET)", "(ENETUNREACH)", "(EHOSTUNREACH)",
+		"(ENOTFOUND)", "(EAI_AGAIN)", "(ETIMEDOUT)",
+	}, func(words string) bool { return strings.Contains(why, words) })
 }
 
 // ownPause is the longest time that the command waits before try n+1, unless the service asks for more.

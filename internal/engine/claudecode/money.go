@@ -295,3 +295,19 @@ func (c *costs) open(answer int) runlog.Event {
 	answered, _ := c.model.Cost(model.Tokens{In: tokens, Out: answer})
 	return runlog.Event{Type: runlog.Request, Reported: c.reported, Most: c.model.Question(tokens, cached) + answered - asked}
 }
+
+// cutShort records what a request that was stopped can have cost, unless the command has said.
+func (t *turn) cutShort() error {
+	if t.counted || t.cost.asked.IsZero() {
+		return nil
+	}
+	return t.sink(t.cost.cut())
+}
+
+// window returns how much of the model's window is used, of what the command says that it has.
+func (t *turn) window(reported int) int {
+	if t.want.window > 0 && reported > t.want.window {
+		return t.want.window
+	}
+	return reported
+}

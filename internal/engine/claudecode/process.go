@@ -35,6 +35,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 	if r, err = reserve(ctx, r); err != nil {
 		return err
 	}
+	t.want.version = known.Version
 	t.cost.expect(r, in.bytes())
 	flags, err := e.common(r, known)
 	if err != nil {
@@ -62,7 +63,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 		return err
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left behind, in whatever group: only the engine has the variable
-	return e.attend(ctx, cmd, out, end, said, t)
+	return e.forgetIf(e.attend(ctx, cmd, out, end, said, t))
 }
 
 // attend reads events until the command has ended. It stops the command when ctx ends or t asks for it.

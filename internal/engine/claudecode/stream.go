@@ -42,6 +42,7 @@ type wanted struct {
 	settings string // what the hook at the start prints when our settings are in force
 	window   int    // of the model, in tokens, as far as it is used; 0: not known
 	effort   string // for the record
+	version  string // of the command; "": any
 	subagent *engine.Subagent
 
 	serverless bool // our tool server is not needed
@@ -233,6 +234,9 @@ func (t *turn) system(e event) error {
 		if status := e.toolServer(); status != "connected" && !t.want.serverless {
 			return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, status)
 		}
+		if t.want.version != "" && e.Version != "" && e.Version != t.want.version {
+			return errChanged
+		}
 		if e.SessionID != t.want.session {
 			return fmt.Errorf("the engine works on session %s instead of %s", e.SessionID, t.want.session)
 		}
@@ -381,20 +385,4 @@ func (t *turn) end(e event) error {
 		Type: runlog.UsageEvent, Usage: &all, Cost: added.Cost, ByTable: t.cost.doubt(added), Models: models, Stop: stop, Count: e.Turns,
 		APIMillis: e.API, Context: t.length, Window: t.window(e.Models[t.model].Window),
 	})
-}
-
-// cutShort records what a request that was stopped can have cost, unless the command has said.
-func (t *turn) cutShort() error {
-	if t.counted || t.cost.asked.IsZero() {
-		return nil
-	}
-	return t.sink(t.cost.cut())
-}
-
-// window returns how much of the model's window is used, of what the command says that it has.
-func (t *turn) window(reported int) int {
-	if t.want.window > 0 && reported > t.want.window {
-		return t.want.window
-	}
-	return reported
 }
