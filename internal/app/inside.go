@@ -170,6 +170,14 @@ func (h Home) serve(service runner.Service) runner.Socket {
 	}}
 }
 
+// Hints returns what says what the seal has closed to a command of the run whose process sent this command; nil outside a sealed run.
+func (a *App) Hints() engine.Hints {
+	if a.run == nil {
+		return nil
+	}
+	return a.run.Hints
+}
+
 // App returns the App of one command of the run. Its environment is the one that the command would have as a process of the run, with
 // the keys of engines, which are hidden in what the run writes; secrets are found where this process finds them. The rest of the machine,
 // locks and connections are those of this process.

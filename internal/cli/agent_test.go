@@ -33,7 +33,7 @@ func commandsOfAgents() map[string][]string {
 			"ask", "budget set", "chat", "config set", "discord listen", "doctor", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop", "webhook serve",
 		},
 		"never programs": { // an engine's hook or a gate may use them
-			"config get", "config list", "demo", "hook pre-tool", "hook stop", "init", "mcp connect", "mcp serve", "mcp tools", "routine add", "routine edit",
+			"config get", "config list", "demo", "hook post-tool", "hook pre-tool", "hook stop", "init", "mcp connect", "mcp serve", "mcp tools", "routine add", "routine edit",
 			"schedule audit", "schedule diff", "schedule failed", "schedule list", "schedule print", "webhook edit",
 		},
 	}

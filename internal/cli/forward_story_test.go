@@ -180,7 +180,7 @@ func TestForwardedCommandsOfNoAgent(t *testing.T) {
 	}
 	for access, verbs := range commandsOfAgents() {
 		for _, verb := range verbs {
-			if strings.HasPrefix(access, "never") && !slices.Contains([]string{"hook pre-tool", "hook stop", "mcp serve"}, verb) {
+			if strings.HasPrefix(access, "never") && !slices.Contains([]string{"hook pre-tool", "hook post-tool", "hook stop", "mcp serve"}, verb) {
 				lines = append(lines, append(strings.Fields(verb), "x"), append([]string{"--quiet"}, strings.Fields(verb)...))
 			}
 		}

@@ -105,7 +105,7 @@ func forEngine(args, servers []string) bool {
 		return false
 	}
 	switch verb, rest := args[0]+" "+args[1], args[2:]; verb {
-	case "hook pre-tool", "hook stop", "mcp serve":
+	case "hook pre-tool", "hook post-tool", "hook stop", "mcp serve":
 		return len(rest) == 0
 	case "mcp connect":
 		return len(rest) > 0 && slices.Contains(policy.Servers(servers), rest[0]) &&

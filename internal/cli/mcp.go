@@ -72,13 +72,21 @@ func (d *deps) insideTools() (*tools.Set, error) {
 	return h.Tools()
 }
 
-// newHook is what the engine calls, not people: `hook pre-tool` before every use of a tool, `hook stop` at the end of a turn.
+// newHook is what the engine calls, not people: `hook pre-tool` before every use of a tool, `hook post-tool` after a command
+// of the agent in a sealed run, `hook stop` at the end of a turn.
 func newHook(d *deps) *cobra.Command {
 	verb := func(use, short string, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) *cobra.Command {
 		return command(agentNever(programs), use, short, func(cmd *cobra.Command, _ []string) error { return runHook(cmd.Context(), d, act) })
 	}
 	return hidden(group("hook", "Commands that the Claude Code engine calls",
 		verb("pre-tool", "Allow or deny a use of a tool", claudecode.Hook.PreTool),
+		verb("post-tool", "Say what the seal has closed to a command", func(in claudecode.Hook, _ context.Context, _ engine.Tools) (any, error) {
+			hints := d.Hints()
+			if hints == nil {
+				return nil, nil
+			}
+			return in.PostTool(hints), nil
+		}),
 		verb("stop", "Remind the agent of a report that it owes", claudecode.Hook.Stop)))
 }
 

@@ -148,16 +148,33 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 	hook := func(command string, timeout int) []object {
 		return []object{{"hooks": []object{{"type": "command", "command": command, "timeout": timeout}}}}
 	}
+	hooks := object{
+		"SessionStart": hook("echo '"+inForce(r.Run.ID)+"' >&2", 60),
+		"PreToolUse":   hook(e.shell("hook", "pre-tool")+" || exit 2", hookLimit),
+		"Stop":         hook(e.shell("hook", "stop"), hookLimit),
+	}
+	if r.Scope.Seal != nil {
+		hooks["PostToolUse"], hooks["PostToolUseFailure"] = e.afterBash(ifDenied), e.afterBash(always)
+	}
 	return e.write(r.Run.ID, "settings.json", object{
 		"crossSessionInbound": "refuse", // messages of other processes, for a version that has the socket and not the flag --restricted
 		"cleanupPeriodDays":   36500,    // by default, a process that runs for five seconds deletes sessions older than thirty days
 		"permissions":         object{"deny": deny},
-		"hooks": object{
-			"SessionStart": hook("echo '"+inForce(r.Run.ID)+"' >&2", 60),
-			"PreToolUse":   hook(e.shell("hook", "pre-tool")+" || exit 2", hookLimit),
-			"Stop":         hook(e.shell("hook", "stop"), hookLimit),
-		},
+		"hooks":               hooks,
 	})
+}
+
+// When the hook after a command of the agent asks what the seal has closed to it. A command that succeeds costs no start of ours unless
+// its output has words of a refusal.
+const (
+	always   = `*`
+	ifDenied = `*enied*|*ENIED*|*EACCES*|*EPERM*|*ermitted*|*ead-only*|*eadonly*|*"nable to open"*`
+)
+
+// afterBash is a hook that runs when a command of the agent has ended, if what the hook is told fits a pattern of the shell's case.
+func (e *Engine) afterBash(pattern string) []object {
+	script := `in=$(cat); case $in in ` + pattern + `) printf %s "$in" | ` + e.shell("hook", "post-tool") + `;; esac; exit 0`
+	return []object{{"matcher": "Bash", "hooks": []object{{"type": "command", "command": script, "timeout": hookLimit}}}}
 }
 
 // spelt returns the paths as given and with links resolved, because the command uses the resolved name of its working directory.

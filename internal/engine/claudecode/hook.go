@@ -15,6 +15,9 @@ type Hook struct {
 	Tool   string          `json:"tool_name"`
 	Input  json.RawMessage `json:"tool_input"`
 	ToolID string          `json:"tool_use_id"`
+	Event  string          `json:"hook_event_name"`
+	Result json.RawMessage `json:"tool_response"` // of a tool that succeeded
+	Error  string          `json:"error"`         // of one that failed: what it printed
 }
 
 // maxHook is the largest input of a hook that is read, in bytes.
@@ -39,6 +42,19 @@ func (in Hook) PreTool(ctx context.Context, tools engine.Tools) (any, error) {
 		verdict["permissionDecision"], verdict["permissionDecisionReason"] = "deny", reason
 	}
 	return map[string]any{"hookSpecificOutput": verdict}, nil
+}
+
+// PostTool tells the model what the seal has closed to a command. It returns the object that answers the hook, nil if there is nothing to say.
+func (in Hook) PostTool(hints engine.Hints) any {
+	var call struct{ Command string }
+	var result struct{ Stdout, Stderr string }
+	_ = json.Unmarshal(in.Input, &call)    // what has no command and
+	_ = json.Unmarshal(in.Result, &result) // no output names nothing
+	said := engine.WithHints("", hints(call.Command, result.Stdout+"\n"+result.Stderr+in.Error, in.Error != ""))
+	if said == "" {
+		return nil
+	}
+	return map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": in.Event, "additionalContext": said}}
 }
 
 // Stop reminds an agent that ends its turn of what it owes. It returns the object that answers the hook, nil if the agent may end.
