@@ -10,9 +10,10 @@
 package process
 
 import (
-	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -115,25 +116,71 @@ func Carrying(entry string) (found []ID) {
 	return found
 }
 
-// environment reads the environment of a process; nil if it has none or has ended. While a process executes another program, both its
-// environment and its arguments are empty, for as long as it takes to read that program from the disk, and a reading that has begun
-// ends early. Of a kernel thread and of a process that is ending, the program is unknown too.
+// environment reads the environment of a process; nil if it has none or has ended. While a process executes another program, its
+// environment is empty, for as long as it takes to read that program from the disk. Of a kernel thread and of a process that is ending,
+// the program is unknown too.
 func environment(dir string) []byte {
-	const enough = 10 // looks at a program with arguments: it has no environment, or has written over it
-	for looks, wait := 0, time.Microsecond; ; wait *= 2 {
-		environ, err := os.ReadFile(dir + "/environ")
-		if err != nil || bytes.HasSuffix(environ, []byte{0}) || looks == enough {
+	for wait := time.Microsecond; wait < 200*time.Millisecond; wait *= 2 {
+		environ, err := atOnce(dir + "/environ")
+		if err != nil || len(environ) > 0 {
 			return environ
 		}
-		args, err := os.ReadFile(dir + "/cmdline")
-		_, unknown := os.Readlink(dir + "/exe")
-		if err != nil || unknown != nil || wait > 100*time.Millisecond {
+		if _, err := os.Readlink(dir + "/exe"); err != nil || startedWithout(dir) {
 			return nil
 		}
-		if len(args) > 0 {
-			looks++
-		} else {
-			time.Sleep(wait)
+		time.Sleep(wait)
+	}
+	return nil
+}
+
+// startedWithout reports whether a process began its program with an empty environment. The kernel places the program's name directly
+// behind the environment, of which it learns the end last.
+func startedWithout(dir string) bool {
+	const (
+		atExecFn = 31 // of elf.h: where the program's name is
+		envStart = 47 // field 50 of proc(5), counted from the state
+		envEnd   = 48
+	)
+	auxv, _ := atOnce(dir + "/auxv")
+	stat := content(dir + "/stat")
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= envEnd || fields[envStart] != fields[envEnd] {
+		return false
+	}
+	end, _ := strconv.ParseUint(fields[envEnd], 10, 64)
+	const word = strconv.IntSize / 8
+	for ; len(auxv) >= 2*word; auxv = auxv[2*word:] {
+		if number(auxv[:word]) == atExecFn {
+			return number(auxv[word:2*word]) == end
+		}
+	}
+	return false
+}
+
+// number reads a word of this machine.
+func number(word []byte) uint64 {
+	if len(word) == 4 {
+		return uint64(binary.NativeEndian.Uint32(word))
+	}
+	return binary.NativeEndian.Uint64(word)
+}
+
+// atOnce reads a file of /proc by one call of the kernel. The parts that several calls return may be of different programs, or end
+// where the process executes another one.
+func atOnce(path string) ([]byte, error) {
+	for size := 16 << 10; ; size *= 4 {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size)
+		n, err := f.Read(text)
+		_ = f.Close()
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if n < size {
+			return text[:n], nil
 		}
 	}
 }

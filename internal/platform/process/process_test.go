@@ -70,7 +70,11 @@ func TestCarryingDuringExec(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("sh", self)
-	cmd.Env = append(os.Environ(), entry)
+	cmd.Env = os.Environ()
+	for i := range 100 { // a reading that ends early often ends behind an entry
+		cmd.Env = append(cmd.Env, fmt.Sprintf("A%02d=", i))
+	}
+	cmd.Env = append(cmd.Env, entry)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +82,26 @@ func TestCarryingDuringExec(t *testing.T) {
 	for i := range 500 {
 		if found := Carrying(entry); len(found) != 1 {
 			t.Fatalf("at look %d: %v", i, found)
+		}
+	}
+}
+
+// TestWithoutEnvironment: a process that began with an empty environment is not waited for.
+func TestWithoutEnvironment(t *testing.T) {
+	cmd := sleeper(t, "A=1")
+	dir := fmt.Sprintf("/proc/%d", cmd.Process.Pid)
+	if environ := environment(dir); string(environ) != "A=1\x00" || startedWithout(dir) {
+		t.Errorf("%q, started without: %v", environ, startedWithout(dir))
+	}
+	cmd = exec.Command("env", "-i", "sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	dir = fmt.Sprintf("/proc/%d", cmd.Process.Pid)
+	for deadline := time.Now().Add(10 * time.Second); !startedWithout(dir); { // until env executes sleep
+		if time.Now().After(deadline) {
+			t.Fatalf("the process is taken for one that executes another program; environment %q", environment(dir))
 		}
 	}
 }
