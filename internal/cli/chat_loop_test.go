@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -178,10 +176,7 @@ func TestPromptLoopReadsTheSettingsAgain(t *testing.T) {
 	w.must("config", "set", "chat.model", "claude-haiku-4-5")
 	p.typeIn("two\r")
 	p.await("by claude-haiku-4-5.", 1)
-	w.write("new.yaml", "no: settings\n")
-	if err := os.Rename(filepath.Join(w.dir, "new.yaml"), filepath.Join(w.dir, "config.yaml")); err != nil { // at once: an empty file is valid
-		t.Fatal(err)
-	}
+	w.replace("config.yaml", "no: settings\n")
 	p.typeIn("three\r")
 	p.await("stay in force", 1)
 	p.await("by claude-haiku-4-5.", 2)

@@ -486,12 +486,12 @@ func TestListenRereadsSettings(t *testing.T) {
 	w, s := onDiscord(t, discordapi.Options{})
 	b := w.listen(s)
 	good := w.read("config.yaml")
-	w.write("config.yaml", good+"\nchat: [\n")
+	w.replace("config.yaml", good+"\nchat: [\n")
 	b.Say(discordapi.Post{Text: "one"})
 	b.answers(discordapi.DM, 1)
 	b.Say(discordapi.Post{Text: "two"})
 	b.answers(discordapi.DM, 2)
-	w.write("config.yaml", good)
+	w.replace("config.yaml", good)
 	if out := b.end(); strings.Count(out, "config.yaml") != 1 {
 		t.Errorf("stderr %q", out)
 	}

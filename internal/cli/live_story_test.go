@@ -46,15 +46,15 @@ func TestToolServerFollowsTheSettings(t *testing.T) {
 	if got := reminders(); !strings.Contains(got, "12:00") {
 		t.Errorf("in UTC: %s", got)
 	}
-	w.write("config.yaml", strings.Replace(settings, "timezone: UTC", "timezone: Asia/Tokyo", 1))
+	w.replace("config.yaml", strings.Replace(settings, "timezone: UTC", "timezone: Asia/Tokyo", 1))
 	if got := reminders(); !strings.Contains(got, "21:00") {
 		t.Errorf("in Tokyo: %s", got)
 	}
-	w.write("config.yaml", "timezon: UTC\n")
+	w.replace("config.yaml", "timezon: UTC\n")
 	if got := reminders() + reminders(); strings.Count(got, "21:00") != 2 {
 		t.Errorf("beside a broken file: %s", got)
 	}
-	w.write("config.yaml", settings)
+	w.replace("config.yaml", settings)
 	if got := reminders(); !strings.Contains(got, "12:00") {
 		t.Errorf("after the repair: %s", got)
 	}

@@ -153,6 +153,16 @@ func (w *world) write(name, text string) {
 	}
 }
 
+// replace is write for a file that a program reads meanwhile: it never reads a part.
+func (w *world) replace(name, text string) {
+	w.t.Helper()
+	w.write(name+".new", text)
+	path := filepath.Join(w.dir, name)
+	if err := os.Rename(path+".new", path); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // read reads a file of the data directory; a missing one is "".
 func (w *world) read(name string) string {
 	w.t.Helper()
