@@ -257,6 +257,7 @@ func TestSilence(t *testing.T) {
 // A reader that takes its time is not a silent service.
 func TestSlowReader(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
+		t.Parallel()
 		v.reply(reply{text: "one two three"})
 		p := v.provider(Options{BaseURL: v.url, Key: "k", Idle: time.Second})
 		var slow sync.Once

@@ -12,6 +12,7 @@ import (
 // inChroot runs a test of a copy of this program in a directory that is no mount point. The mount that holds the directory is then
 // none that a process in it can see.
 const inChroot = `set -e
+PATH=$PATH:/usr/sbin:/sbin
 cd "$1"
 for dir in /bin /dev /etc /lib /lib64 /proc /usr; do
 	if [ -L "$dir" ]; then
