@@ -259,6 +259,11 @@ func (h Home) answered(id string) bool {
 		return false
 	}
 	session := cmp.Or(did.Session, r.SessionAfter, r.SessionBefore)
+	if session == "" { // a conversation knows its first session before the run's events do
+		if session, err = h.Sessions.Under(r.Key); err != nil {
+			return false
+		}
+	}
 	if engine.Holder(session) == engine.Script {
 		answered, err := script.Answered(h.Dir, session, id)
 		return err == nil && answered

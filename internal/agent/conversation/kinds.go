@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/state/session"
 )
 
@@ -97,7 +98,7 @@ type Routine struct {
 func (Routine) Traits() Traits { return Traits{Mode: "persistent", Persistent: true} }
 
 // Key returns the key of the routine.
-func (r Routine) Key() string { return "routine-" + r.ID }
+func (r Routine) Key() string { return paths.RoutinePrefix + r.ID }
 
 // Open continues the routine's session.
 func (r Routine) Open(context.Context) (h History, err error) {

@@ -47,16 +47,21 @@ func (d Dir) Lock(name string) string { return filepath.Join(d.Locks(), name+".l
 // JobLock is the flock that a job's run holds from before its record exists to its end.
 func (d Dir) JobLock(id string) string { return d.Lock("job-" + id) }
 
-// ConversationLock is the flock that a process holds while it writes the session of a conversation, by the conversation's key:
-// main, or routine-ID for the session of a persistent routine.
+// MainKey is the key of the main conversation, and RoutinePrefix begins that of a persistent routine, before its id.
+const (
+	MainKey       = "main"
+	RoutinePrefix = "routine-"
+)
+
+// ConversationLock is the flock that a process holds while it writes the session of a conversation, by the conversation's key.
 func (d Dir) ConversationLock(key string) string { return d.Lock("session-" + key) }
 
 // SessionLock is the ConversationLock of a routine's session, or of main's for "".
 func (d Dir) SessionLock(routine string) string {
 	if routine == "" {
-		return d.ConversationLock("main")
+		return d.ConversationLock(MainKey)
 	}
-	return d.ConversationLock("routine-" + routine)
+	return d.ConversationLock(RoutinePrefix + routine)
 }
 
 // Runs is the directory of run records.

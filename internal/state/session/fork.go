@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // MainKey and ForkKey are the keys of the locks of the main session and of the interactive fork.
 const (
-	MainKey = "main"
+	MainKey = paths.MainKey
 	ForkKey = "fork"
 )
 

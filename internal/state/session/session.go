@@ -102,6 +102,18 @@ func (b Book) SetRoutine(routineID, id string) error {
 	return b.routine(routineID, func(path string) error { return b.set(path, id) })
 }
 
+// Under returns the id of the session of the main conversation or of a persistent routine; key is that of the conversation's lock. It is
+// "" if there is none yet, or if the key is another's. Errors as in Main.
+func (b Book) Under(key string) (id string, err error) {
+	if key == MainKey {
+		return b.Main()
+	}
+	if routine, ok := strings.CutPrefix(key, paths.RoutinePrefix); ok {
+		return b.Routine(routine)
+	}
+	return "", nil
+}
+
 // RemoveRoutine removes the session id of a persistent routine. It succeeds if there is none.
 func (b Book) RemoveRoutine(routineID string) error { return b.routine(routineID, store.Remove) }
 
