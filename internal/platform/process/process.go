@@ -12,6 +12,7 @@ package process
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -176,7 +177,7 @@ func atOnce(path string) ([]byte, error) {
 		text := make([]byte, size)
 		n, err := f.Read(text)
 		_ = f.Close()
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
 		if n < size {
