@@ -133,8 +133,13 @@ func newCronFixture(t *testing.T, name string) *cronFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table, err := exec.Command("crontab", "-u", name, "-l").Output(); err == nil && !strings.Contains(string(table), "/ollim-cron-") { // a test's that was killed
-		t.Fatalf("%s has a crontab", name)
+	if table, err := exec.Command("crontab", "-u", name, "-l").Output(); err == nil {
+		if !strings.Contains(string(table), "/ollim-cron-") {
+			t.Fatalf("%s has a crontab", name)
+		}
+		if out, err := exec.Command("crontab", "-u", name, "-r").CombinedOutput(); err != nil { // a test's that was killed
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
 	dir, err := os.MkdirTemp("", "ollim-cron-") // unlike t.TempDir, one that others can enter
 	if err != nil {
