@@ -196,8 +196,8 @@ func TestUntested(t *testing.T) {
 	}
 }
 
-// TestChangedBehindItsPath: a script that starts another version than the one that was checked is noticed, and checked by the next run.
-func TestChangedBehindItsPath(t *testing.T) {
+// TestOtherVersion: a script that starts another version than the one that was checked is noticed, and checked by the next run.
+func TestOtherVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	known := examined.known
@@ -205,8 +205,10 @@ func TestChangedBehindItsPath(t *testing.T) {
 	if err := store.WriteJSON(w.engine.Home.ClaudeContract(), known, store.Buffered); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}); !errors.Is(err, errChanged) {
-		t.Fatalf("%v, want %v", err, errChanged)
+	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}})
+	want := otherVersion{checked: "2.1.1", found: examined.known.Version}
+	if !errors.Is(err, want) || !errors.Is(err, engine.ErrUnavailable) {
+		t.Fatalf("%v, want %v", err, want)
 	}
 	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}); err != nil {
 		t.Errorf("the next run: %v", err)

@@ -139,12 +139,19 @@ func (e *Engine) Installed(ctx context.Context) (string, error) {
 	return e.Version(ctx)
 }
 
-// errChanged: the command is not the one that is known, as where a script starts another one. What is known is forgotten.
-var errChanged = fmt.Errorf("%w: claude has changed behind its path since it was checked; the next run checks it again", engine.ErrUnavailable)
+// otherVersion: the command is not the version that was checked, as where a script starts another one. It is an ErrUnavailable.
+type otherVersion struct{ checked, found string }
+
+func (o otherVersion) Error() string {
+	return fmt.Sprintf("%v: claude is version %s, and version %s was checked; try again: the next run checks the new version",
+		engine.ErrUnavailable, o.found, o.checked)
+}
+
+func (otherVersion) Unwrap() error { return engine.ErrUnavailable }
 
 // forgetIf forgets what is known of the command if an error shows that it is not that command.
 func (e *Engine) forgetIf(err error) error {
-	if err != nil && (errors.Is(err, errChanged) || strings.Contains(err.Error(), "unknown option")) {
+	if err != nil && (errors.As(err, new(otherVersion)) || strings.Contains(err.Error(), "unknown option")) {
 		_ = os.Remove(e.Home.ClaudeContract()) // it is a cache
 	}
 	return err

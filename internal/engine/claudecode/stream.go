@@ -235,7 +235,7 @@ func (t *turn) system(e event) error {
 			return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, status)
 		}
 		if t.want.version != "" && e.Version != "" && e.Version != t.want.version {
-			return errChanged
+			return otherVersion{checked: t.want.version, found: e.Version}
 		}
 		if e.SessionID != t.want.session {
 			return fmt.Errorf("the engine works on session %s instead of %s", e.SessionID, t.want.session)
