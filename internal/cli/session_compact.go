@@ -41,7 +41,7 @@ func runSessionCompact(ctx context.Context, d *deps, name, instructions, engine 
 			return err
 		}
 		if !found {
-			return errOwnSession
+			return foreignSession()
 		}
 		return d.wishInRun(ctx, h, n, instructions)
 	}
@@ -108,7 +108,9 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, o)
 }
 
-var errOwnSession = fmt.Errorf("%w: a run can compact its own session only", app.ErrNotAllowed)
+func foreignSession() error {
+	return fmt.Errorf("%w: a run can compact its own session only", app.ErrNotAllowed)
+}
 
 // wishInRun is the compact_session tool, typed.
 func (d *deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, instructions string) error {
@@ -117,7 +119,7 @@ func (d *deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, ins
 		return err
 	}
 	if n.Routine != box.Run.Job {
-		return errOwnSession
+		return foreignSession()
 	}
 	input, err := json.Marshal(map[string]string{"instructions": instructions})
 	if err != nil {

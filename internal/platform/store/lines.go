@@ -124,8 +124,6 @@ func opened[T any](path string, read func(f *os.File, size int64, yield func(T, 
 // its transcript, also a hole of terabytes, which takes no space on the disk.
 const MaxLine = 128 << 20
 
-var errLine = fmt.Errorf("a line of more than %d MiB", MaxLine>>20)
-
 // ReadLine appends the next line to a buffer, with its line break. With io.EOF there is none.
 func ReadLine(r *bufio.Reader, line []byte) ([]byte, error) {
 	for {
@@ -133,7 +131,7 @@ func ReadLine(r *bufio.Reader, line []byte) ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case len(line) > MaxLine:
-			return nil, errLine
+			return nil, fmt.Errorf("a line of more than %d MiB", MaxLine>>20)
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return line, err
 		}
