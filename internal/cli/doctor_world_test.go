@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func (w *world) remove(name string) {
@@ -163,7 +164,7 @@ func plantKilledRunElsewhere(w *world) {
 	}, nil)
 	cmd := exec.Command("/usr/bin/sleep", "60")
 	if err := s.Start(cmd); errors.Is(err, seal.ErrUnsupported) {
-		w.t.Skip(err)
+		testkit.Missing(w.t, "%v: run the test on Linux 6.12 or later", err)
 	} else if err != nil {
 		w.t.Fatal(err)
 	}

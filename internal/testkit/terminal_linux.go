@@ -29,12 +29,12 @@ func OpenTerminal() (keys, terminal *os.File, err error) {
 	return keys, terminal, nil
 }
 
-// Terminal is OpenTerminal for a test that ends with it. Where there are no terminals the test is skipped.
+// Terminal is OpenTerminal for a test that ends with it. Where there are no terminals the test is skipped, or fails if CI=true.
 func Terminal(t testing.TB) (keys, terminal *os.File) {
 	t.Helper()
 	keys, terminal, err := OpenTerminal()
 	if err != nil {
-		t.Skip("no pseudo-terminal: mount devpts at /dev/pts: ", err)
+		Missing(t, "no pseudo-terminal: mount devpts at /dev/pts: %v", err)
 	}
 	t.Cleanup(func() { _ = keys.Close() }) // the terminal may still be read
 	return keys, terminal

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // corpus makes transcripts of about so many bytes: talk is short messages, work is calls with long results.
@@ -146,7 +147,7 @@ func TestAppendCostIsIndependentOfLength(t *testing.T) {
 	read := func() (bytes int) {
 		text, err := os.ReadFile("/proc/self/io")
 		if err != nil {
-			t.Skip("what a process reads is counted in /proc/self/io: run it on Linux")
+			testkit.Missing(t, "what a process reads is counted in /proc/self/io: run the test on Linux, with /proc mounted: %v", err)
 		}
 		if _, err := fmt.Sscanf(string(text), "rchar: %d", &bytes); err != nil {
 			t.Fatal(err)
