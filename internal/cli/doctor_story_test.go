@@ -26,10 +26,13 @@ case $1 in
 esac
 `
 
-// fakeClaude is a claude command that is logged in; its environment has to have PATH.
+// fakeVersion is the version that the fake of the claude command names.
+const fakeVersion = "2.1.330"
+
+// fakeClaude is a claude command that is logged in; its environment has to have PATH and FAKE_VERSION.
 const fakeClaude = `#!/bin/sh
 case $1 in
---version) echo "${FAKE_VERSION:-2.1.330} (Claude Code)" ;;
+--version) echo "$FAKE_VERSION (Claude Code)" ;;
 auth) test -n "$FAKE_LOGGED_OUT" && { echo '{"loggedIn": false, "authMethod": "none"}'; exit 1; }
 	echo '{"loggedIn": true, "authMethod": "claude.ai"}' ;;
 esac
@@ -67,12 +70,18 @@ func (w *world) program(name, text string) string {
 func (w *world) useClaude(env ...string) {
 	w.must("config", "set", "engine", "claude-code")
 	w.must("config", "set", "claude-code.command", w.program("bin/claude", fakeClaude))
-	w.must(append([]string{"config", "set", "env", "HOME=" + w.home, "PATH=/usr/bin:/bin"}, env...)...)
-	w.knowClaude("")
+	w.must(append([]string{"config", "set", "env", "HOME=" + w.home, "PATH=/usr/bin:/bin", "FAKE_VERSION=" + fakeVersion}, env...)...)
+	w.knowClaude(fakeVersion, "")
 }
 
-// knowClaude writes what is known of the fake of the claude command: the canary that has failed, if any.
-func (w *world) knowClaude(fault string) {
+// useVersion is useClaude with a version that passed the trial.
+func (w *world) useVersion(version string) {
+	w.useClaude("FAKE_VERSION=" + version)
+	w.knowClaude(version, "")
+}
+
+// knowClaude writes what is known of the fake of the claude command: its version, and the canary that has failed, if any.
+func (w *world) knowClaude(version, fault string) {
 	w.t.Helper()
 	path := filepath.Join(w.home, "bin/claude")
 	file, err := filepath.EvalSymlinks(path)
@@ -84,7 +93,7 @@ func (w *world) knowClaude(fault string) {
 		w.t.Fatal(err)
 	}
 	known := map[string]any{
-		"path": path, "file": file, "size": info.Size(), "modified": info.ModTime().UTC(), "canaries": 1, "version": "2.1.330", "checked": w.clock(), "fault": fault,
+		"path": path, "file": file, "size": info.Size(), "modified": info.ModTime().UTC(), "canaries": 1, "version": version, "checked": w.clock(), "fault": fault,
 	}
 	text, err := json.Marshal(known)
 	if err != nil {
@@ -247,12 +256,13 @@ func faults() map[string]fault {
 		"no key":            {set("engine", "native"), f, "engine", "no key", "engine.ANTHROPIC_API_KEY"},
 		"no claude":         {func(w *world) { w.useClaude(); os.Remove(filepath.Join(w.home, "bin/claude")) }, f, "engine", "bin/claude", "claude-code.command"},
 		"claude for nobody": {func(w *world) { w.useClaude(); os.Chmod(filepath.Join(w.home, "bin/claude"), 0o600) }, f, "engine", "permission denied", "install it"},
-		"old claude":        {func(w *world) { w.useClaude("FAKE_VERSION=1.0.9") }, w, "engine", "claude 1.0.9 is older than 2.1.", "npm install"},
-		"new claude":        {func(w *world) { w.useClaude("FAKE_VERSION=2.2.0") }, w, "engine", "claude 2.2.0 is newer than 2.1.", "npm install"},
+		"old claude":        {func(w *world) { w.useVersion("1.0.9") }, w, "engine", "claude 1.0.9 is older than 2.1.", "npm install"},
+		"new claude":        {func(w *world) { w.useVersion("2.2.0") }, w, "engine", "claude 2.2.0 is newer than 2.1.", "npm install"},
 		"claude that drifted": {func(w *world) {
 			w.useClaude()
-			w.knowClaude("a changed system prompt does not arrive")
+			w.knowClaude(fakeVersion, "a changed system prompt does not arrive")
 		}, f, "engine", "a changed system prompt does not arrive", "npm install"},
+		"claude not tried":      {func(w *world) { w.useClaude("FAKE_VERSION=2.1.300") }, f, "engine", "claude 2.1.300 could not be checked", "ollim doctor"},
 		"claude logged out":     {func(w *world) { w.useClaude("FAKE_LOGGED_OUT=1") }, f, "engine", "not logged in", "claude auth login"},
 		"claude cannot keep":    {func(w *world) { w.useClaude("CLAUDE_CONFIG_DIR=/proc/nowhere") }, f, "engine", "cannot keep its sessions", "CLAUDE_CONFIG_DIR"},
 		"claude of a shell":     {plantShellClaude, f, "engine under cron", "node", "env in config.yaml"},

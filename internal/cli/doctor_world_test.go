@@ -89,10 +89,10 @@ func (w *world) unit(text string) {
 // plantShellClaude makes a claude command whose interpreter only the shell's PATH has, as node of a version manager.
 func plantShellClaude(w *world) {
 	w.useClaude()
-	w.must("config", "set", "env", "HOME="+w.home)
+	w.must("config", "set", "env", "HOME="+w.home, "FAKE_VERSION="+fakeVersion)
 	w.program("bin/node-of-shell", "#!/bin/sh\nexec /bin/sh \"$@\"\n")
 	w.program("bin/claude", "#!/usr/bin/env node-of-shell\n"+strings.TrimPrefix(fakeClaude, "#!/bin/sh\n"))
-	w.knowClaude("")
+	w.knowClaude(fakeVersion, "")
 }
 
 // plantDiscord sets a token for a service that nobody provides.

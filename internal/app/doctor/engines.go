@@ -72,7 +72,8 @@ func (e *examination) engine(ctx context.Context, name string, found engine.Engi
 	return name
 }
 
-// claude asks the command for its version and its login, and lets it show that it does what ollim relies on if that is not known yet.
+// claude asks the command for its version and its login, and lets it show that it does what ollim relies on if that is not known of
+// this version.
 func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	version, err := c.Version(ctx)
 	if err != nil {
@@ -82,7 +83,7 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	if untested := claudecode.Untested(version); untested != "" {
 		e.warn(claudecode.Install, "claude %s %s", version, untested)
 	}
-	switch known, err := c.Contract(ctx); {
+	switch known, err := c.ContractOf(ctx, version); {
 	case known.Fault != "":
 		e.fail(claudecode.Install, "claude %s does not do what ollim relies on: %s", known.Version, known.Fault)
 		return ""

@@ -127,6 +127,19 @@ func (e *Engine) Contract(ctx context.Context) (Known, error) {
 	return known, nil
 }
 
+// ContractOf is Contract for the version that the command names now. What is known of another one is forgotten: a script that starts the
+// command does not change with it.
+func (e *Engine) ContractOf(ctx context.Context, version string) (Known, error) {
+	now, err := e.identity()
+	if err != nil {
+		return now, err
+	}
+	if known, current := e.recall(now); current && known.Version != version {
+		e.unlearn()
+	}
+	return e.Contract(ctx)
+}
+
 // Installed returns the version of the command: what is known, or what the command says. The error wraps engine.ErrUnavailable.
 func (e *Engine) Installed(ctx context.Context) (string, error) {
 	now, err := e.identity()
@@ -152,10 +165,13 @@ func (otherVersion) Unwrap() error { return engine.ErrUnavailable }
 // forgetIf forgets what is known of the command if an error shows that it is not that command.
 func (e *Engine) forgetIf(err error) error {
 	if err != nil && (errors.As(err, new(otherVersion)) || strings.Contains(err.Error(), "unknown option")) {
-		_ = os.Remove(e.Home.ClaudeContract()) // it is a cache
+		e.unlearn()
 	}
 	return err
 }
+
+// unlearn forgets what is known of the command.
+func (e *Engine) unlearn() { _ = os.Remove(e.Home.ClaudeContract()) } // it is a cache
 
 // identity returns what tells one program from another.
 func (e *Engine) identity() (Known, error) {
