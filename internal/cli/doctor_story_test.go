@@ -29,12 +29,13 @@ esac
 // fakeVersion is the version that the fake of the claude command names.
 const fakeVersion = "2.1.330"
 
-// fakeClaude is a claude command that is logged in; its environment has to have PATH and FAKE_VERSION.
+// fakeClaude is a claude command that is logged in and would fail a trial; its environment has to have PATH and FAKE_VERSION.
 const fakeClaude = `#!/bin/sh
 case $1 in
 --version) echo "$FAKE_VERSION (Claude Code)" ;;
 auth) test -n "$FAKE_LOGGED_OUT" && { echo '{"loggedIn": false, "authMethod": "none"}'; exit 1; }
 	echo '{"loggedIn": true, "authMethod": "claude.ai"}' ;;
+-p) echo '{"type": "system", "subtype": "init"}' ;;
 esac
 `
 
@@ -262,7 +263,17 @@ func faults() map[string]fault {
 			w.useClaude()
 			w.knowClaude(fakeVersion, "a changed system prompt does not arrive")
 		}, f, "engine", "a changed system prompt does not arrive", "npm install"},
-		"claude not tried":      {func(w *world) { w.useClaude("FAKE_VERSION=2.1.300") }, f, "engine", "claude 2.1.300 could not be checked", "ollim doctor"},
+		"claude not tried": {func(w *world) { w.useClaude("FAKE_VERSION=2.1.300") }, f, "engine", "claude 2.1.300 does not do what ollim relies on", "npm install"},
+		"a trial that is not kept": {func(w *world) {
+			w.useClaude()
+			w.remove("state/cache/claude.json")
+			w.write("state/cache/claude.json/x", "")
+		}, w, "engine", "claude 2.1.330 was examined, and the next run will examine it again: ", "free disk space, or make "},
+		"no place for a trial": {func(w *world) {
+			w.useClaude()
+			w.remove("state/cache")
+			w.write("state/cache", "")
+		}, f, "engine", "state/cache: not written: not a directory", "free disk space, or make "},
 		"claude logged out":     {func(w *world) { w.useClaude("FAKE_LOGGED_OUT=1") }, f, "engine", "not logged in", "claude auth login"},
 		"claude cannot keep":    {func(w *world) { w.useClaude("CLAUDE_CONFIG_DIR=/proc/nowhere") }, f, "engine", "cannot keep its sessions", "CLAUDE_CONFIG_DIR"},
 		"claude of a shell":     {plantShellClaude, f, "engine under cron", "node", "env in config.yaml"},

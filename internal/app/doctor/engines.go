@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/engine/native"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -83,12 +86,14 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	if untested := claudecode.Untested(version); untested != "" {
 		e.warn(claudecode.Install, "claude %s %s", version, untested)
 	}
-	switch known, err := c.ContractOf(ctx, version); {
+	trial := *c
+	trial.Disk.Warn = func(message string) { e.warn(e.cacheRemedy(), "%s", message) }
+	switch known, err := trial.ContractOf(ctx, version); {
 	case known.Fault != "":
 		e.fail(claudecode.Install, "claude %s does not do what ollim relies on: %s", known.Version, known.Fault)
 		return ""
 	case err != nil:
-		e.engineFault("claude-code", err)
+		e.engineFault("claude-code", e.hintCache(err))
 		return ""
 	}
 	e.fault(c.Writable(), "make that directory writable, or set HOME or CLAUDE_CONFIG_DIR in env of config.yaml")
@@ -100,6 +105,27 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 		e.warn("claude update", "cannot find out whether claude is logged in: %v", err)
 	}
 	return fmt.Sprintf("claude-code: claude %s, logged in by %s", version, method)
+}
+
+// cache is the directory in which the claude command is tried, and in which the result is kept.
+func (e *examination) cache() string { return filepath.Dir(e.home.Dir.ClaudeContract()) }
+
+func (e *examination) cacheRemedy() string {
+	return "free disk space, or make " + e.cache() + " a directory that you can write to: df -h " + e.cache()
+}
+
+// hintCache adds the remedy to an error that is about a file of the cache.
+func (e *examination) hintCache(err error) error {
+	path := ""
+	if failed, ok := errors.AsType[*store.NotWritten](err); ok {
+		path = failed.Path
+	} else if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		path = failed.Path
+	}
+	if path == e.cache() || strings.HasPrefix(path, e.cache()+"/") {
+		return app.Hint(err, "%s", e.cacheRemedy())
+	}
+	return err
 }
 
 // cronEngine is an engine as it is made where cron starts ollim.

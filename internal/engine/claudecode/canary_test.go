@@ -21,6 +21,7 @@ import (
 func TestContract(t *testing.T) {
 	t.Parallel()
 	w := freshWorld(t)
+	command := w.engine.Command
 	w.engine.Command = w.link()
 	begun := time.Now()
 	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}); err != nil {
@@ -42,9 +43,29 @@ func TestContract(t *testing.T) {
 	if err := os.Remove(w.engine.Command); err != nil {
 		t.Fatal(err)
 	}
+	w.engine.Command = command
 	w.engine.Command = w.misbehaves("listens")
-	if _, err := w.engine.Contract(t.Context()); !errors.Is(err, engine.ErrUnavailable) {
+	if known, err := w.engine.Contract(t.Context()); !errors.Is(err, engine.ErrUnavailable) || known.Fault == "" {
 		t.Errorf("a program that has changed was not checked: %v", err)
+	}
+}
+
+// TestContractNotKept: what was found out and cannot be kept counts, and is said.
+func TestContractNotKept(t *testing.T) {
+	t.Parallel()
+	w := freshWorld(t)
+	w.engine.Command = w.misbehaves("drops hooks")
+	contract := w.engine.Home.ClaudeContract()
+	if err := os.MkdirAll(filepath.Join(contract, "a directory in its place"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	w.engine.Disk.Warn = func(message string) { warned = append(warned, message) }
+	if known, err := w.engine.Contract(t.Context()); !errors.Is(err, engine.ErrUnavailable) || known.Fault == "" {
+		t.Errorf("%+v, %v", known, err)
+	}
+	if want := "the next run will examine it again: " + contract + ": not written: "; len(warned) != 1 || !strings.Contains(warned[0], want) {
+		t.Errorf("warned %q, want one with %q", warned, want)
 	}
 }
 

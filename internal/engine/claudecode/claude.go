@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
@@ -33,8 +32,7 @@ type Engine struct {
 	Sought  string        // where a key was looked for, for an error message
 	Models  model.Table
 	Effort  string // low, medium, high, xhigh or max
-	Locks   *lock.Table
-	Now     func() time.Time
+	Disk    store.Disk
 
 	// Located are variables by which ollim finds its secrets. Those of Env may lead elsewhere, and the command gives its servers few.
 	Located map[string]string

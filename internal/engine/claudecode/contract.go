@@ -191,12 +191,12 @@ func (e *Engine) recall(now Known) (known Known, current bool) {
 	}
 	same := known.Path == now.Path && known.File == now.File && known.Size == now.Size && known.Modified.Equal(now.Modified) &&
 		known.Canaries == now.Canaries
-	return known, same && (known.Fault == "" || e.Now().Sub(known.Checked).Abs() < recheck)
+	return known, same && (known.Fault == "" || e.Disk.Now().Sub(known.Checked).Abs() < recheck)
 }
 
 // alone waits for other processes that check the command.
 func (e *Engine) alone(ctx context.Context) (unlock func(), err error) {
-	held, err := e.Locks.Wait(ctx, e.Home.Lock("claude"))
+	held, err := e.Disk.Locks.Wait(ctx, e.Home.Lock("claude"))
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,9 @@ func (e *Engine) examine(ctx context.Context, now Known) (known Known, err error
 	if err != nil {
 		return known, fmt.Errorf("%w: claude %s could not be checked after it changed: %w", engine.ErrUnavailable, known.Version, err)
 	}
-	known.Fault, known.Checked = fault, e.Now().UTC()
-	_ = store.WriteJSON(e.Home.ClaudeContract(), known, store.Buffered) // what could not be kept is found out again
+	known.Fault, known.Checked = fault, e.Disk.Now().UTC()
+	if err := store.WriteJSON(e.Home.ClaudeContract(), known, store.Buffered); err != nil {
+		e.Disk.Warn(fmt.Sprintf("claude %s was examined, and the next run will examine it again: %v", known.Version, err))
+	}
 	return known, nil
 }

@@ -37,7 +37,7 @@ func (e *Engine) stored(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	l, err := e.readLogin()
-	if err == nil && l.expired(e.Now().Add(renewal)) {
+	if err == nil && l.expired(e.Disk.Now().Add(renewal)) {
 		// Of the commands that use no model, this one waits until a renewal has been stored (2.1.197). It starts no server.
 		_, _ = e.question(ctx, "mcp", "get", "ollim")
 		l, err = e.readLogin()
@@ -45,7 +45,7 @@ func (e *Engine) stored(ctx context.Context) ([]string, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: the login of claude: %w", engine.ErrUnavailable, err)
-	case l.expired(e.Now()):
+	case l.expired(e.Disk.Now()):
 		return nil, fmt.Errorf("%w: the login of claude has expired, and %s did not renew it: log in again with claude auth login; or store a "+
 			"token of claude setup-token, which is valid for a year, as engine.CLAUDE_CODE_OAUTH_TOKEN", engine.ErrUnavailable, e.Command)
 	case l.OAuth.Access != "":

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // credentials is what the command stores of a login.
@@ -58,7 +59,7 @@ func TestStoredLogin(t *testing.T) {
 				script += "[ \"$1 $2\" = 'mcp get' ] && cp \"$HOME/renewed\" \"$HOME/.claude/.credentials.json\"\n"
 			}
 			write("claude", script)
-			e := &Engine{Command: filepath.Join(home, "claude"), Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin", c.env}, Now: func() time.Time { return now }}
+			e := &Engine{Command: filepath.Join(home, "claude"), Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin", c.env}, Disk: store.Disk{Now: func() time.Time { return now }}}
 			got, err := e.stored(t.Context())
 			if strings.Join(got, " ") != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q, %v", got, err)

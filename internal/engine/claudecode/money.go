@@ -123,7 +123,7 @@ type answer struct {
 
 func (e *Engine) costs(past history) costs {
 	first := talk{tokens: max(past.tokens, ownTokens)}
-	return costs{models: e.Models, now: e.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}, heard: map[string]*heard{}, past: past.spent}
+	return costs{models: e.Models, now: e.Disk.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}, heard: map[string]*heard{}, past: past.spent}
 }
 
 // added returns what this process has used since its last result. A version that does not report it includes what earlier processes

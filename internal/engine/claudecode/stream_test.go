@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -30,7 +31,7 @@ not JSON
 
 // priced is an engine at noon.
 func priced() *Engine {
-	return &Engine{Models: model.Known(), Now: func() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }}
+	return &Engine{Models: model.Known(), Disk: store.Disk{Now: func() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }}}
 }
 
 func play(t testing.TB, text string) (*turn, []runlog.Event) {

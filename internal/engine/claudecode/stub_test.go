@@ -203,7 +203,8 @@ func freshWorld(t testing.TB) *world {
 	w.engine = &Engine{
 		Command: command, Self: self, Args: []string{"stub", w.dir},
 		Env:    append(anthropicapi.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
-		Models: model.Known(), Now: time.Now, Locks: &lock.Table{}, Effort: "high",
+		Models: model.Known(), Effort: "high",
+		Disk: store.Disk{Now: time.Now, Warn: func(message string) { t.Error("warning:", message) }, Locks: &lock.Table{}},
 		Home: newHome(t, w.id), Grace: 5 * time.Second,
 	}
 	w.sealed()
