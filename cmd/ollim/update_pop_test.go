@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,19 +52,28 @@ func TestPopIntoFailingCommand(t *testing.T) {
 	eventually(t, "the update is pending again", func() bool { return c.ok("update", "list") == want })
 }
 
-// TestPopIntoCommandKilled kills at random moments: each update reaches a command that succeeds once.
+// TestPopIntoCommandKilled kills at random moments of as long as it takes here: each update reaches a command that succeeds once.
 func TestPopIntoCommandKilled(t *testing.T) {
 	t.Parallel()
 	c := newCommand(t)
 	dir := t.TempDir()
 	n := rounds(t, 20)
+	whole := time.Duration(0)
 	for i := range n {
 		c.ok("update", "add", fmt.Sprintf("news %03d", i))
 		cmd := c.popper(dir, "cat >>taken")
+		begun := time.Now()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rand.Int63n(int64(40 * time.Millisecond))))
+		if i == 0 { // nobody kills it
+			if err := cmd.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			whole = time.Since(begun)
+			continue
+		}
+		time.Sleep(rand.N(whole))
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}

@@ -152,7 +152,7 @@ func TestProgramsRunAsApproved(t *testing.T) {
 			default:
 				put("other", []string{good, bad}[i%2])
 				_ = os.Rename(filepath.Join(dir, "other"), filepath.Join(dir, "v"))
-				time.Sleep(time.Duration(i%5) * 200 * time.Microsecond)
+				time.Sleep(time.Duration(i%5) * 200 * time.Microsecond) // each file stays for a time of its own, to meet every step of a run
 			}
 		}
 	}()

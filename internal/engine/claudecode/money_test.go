@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,11 +187,26 @@ func TestDoubt(t *testing.T) {
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hold := make(chan struct{})
+	const thinks = 2 * time.Second // by the engine's clock, which stands still otherwise
+	var passed atomic.Int64
+	begun := time.Now()
+	w.engine.Disk.Now = func() time.Time { return begun.Add(time.Duration(passed.Load())) }
+	hold, recorded := make(chan struct{}), make(chan struct{})
+	record := sync.OnceFunc(func() { close(recorded) })
+	w.heard = func(e runlog.Event) {
+		if e.Type == runlog.Request {
+			record()
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.stop = ctx
 	w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
-		time.AfterFunc(100*time.Millisecond, cancel)
+		select {
+		case <-recorded:
+			passed.Store(int64(thinks))
+			cancel()
+		case <-t.Context().Done():
+		}
 		return anthropicapi.Reply{Hold: hold}
 	})
 	defer close(hold)
@@ -199,8 +216,8 @@ func TestStopped(t *testing.T) {
 	last := w.events[len(w.events)-1]
 	opus := model.Known().Resolve("opus")
 	input, _ := opus.Cost(model.Tokens{CacheWrite: ownTokens + 100})
-	answer, _ := opus.Cost(model.Tokens{Out: engine.UsualAnswer / 2})
-	if last.Type != runlog.Request || last.Most <= 0 || last.Most > input+answer {
-		t.Errorf("booked %+v, want at most %.3f USD for the request, and little more", last, input)
+	answer, _ := opus.Cost(model.Tokens{Out: int(thinks.Seconds()) * tokensPerSecond})
+	if last.Type != runlog.Request || last.Most <= answer || last.Most > input+answer {
+		t.Errorf("booked %+v, want at most %.3f USD for the request, and %.3f for an answer of %s", last, input, answer, thinks)
 	}
 }

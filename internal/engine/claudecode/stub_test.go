@@ -161,7 +161,8 @@ type world struct {
 	root   string
 	events []runlog.Event
 	asked  int
-	stop   context.Context // stops the turn; nil: nobody does
+	stop   context.Context    // stops the turn; nil: nobody does
+	heard  func(runlog.Event) // is given each event; nil: none is waited for
 }
 
 // patience is how long a turn may go on without an event. A machine that is busy takes several seconds to start the command.
@@ -311,6 +312,9 @@ func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	return w.engine.Run(ctx, r, stubTools{w: w}, func(e runlog.Event) error {
 		silence.Reset(patience)
 		w.events = append(w.events, e)
+		if w.heard != nil {
+			w.heard(e)
+		}
 		return nil
 	})
 }

@@ -99,7 +99,7 @@ func TestWithoutEnvironment(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	dir = fmt.Sprintf("/proc/%d", cmd.Process.Pid)
-	for deadline := time.Now().Add(10 * time.Second); !startedWithout(dir); { // until env executes sleep
+	for deadline := time.Now().Add(patience); !startedWithout(dir); { // until env executes sleep
 		if time.Now().After(deadline) {
 			t.Fatalf("the process is taken for one that executes another program; environment %q", environment(dir))
 		}
