@@ -211,7 +211,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 		Names:  h.Config.Names, SetNames: h.SetNames,
 		Main:    h.Config.Chat,
 		Channel: h.Config.Channels,
-		Engine:  h.Config.Engine,
+		Engine:  h.Config.Engine, CompactAt: h.Config.CompactAt,
 		Engines: h.engines(atShell),
 	}
 }

@@ -84,8 +84,7 @@ func (d *deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Op
 	v.end(h, r, err)
 	d.account("chat", "", r)
 	if r.Crossed() > 0 {
-		d.line("warning", join("chat", fmt.Sprintf("the conversation fills %d %% of the model's window (%d of %d tokens): /compact, or "+
-			"ollim session compact main INSTRUCTIONS", r.Share(), r.Context, r.Window)))
+		d.line("warning", join("chat", fmt.Sprintf("the conversation has %s: /compact, or ollim session compact main INSTRUCTIONS", r.Size())))
 	}
 	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
 }

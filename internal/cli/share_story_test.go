@@ -8,9 +8,9 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// TestShareOfTheWindow: chat warns once at 60 and once at 75 percent of the model's window, the record has the figures, and a
+// TestShareOfTheLength: chat warns once at 60 and once at 75 percent of the length at which the session is compacted, the record has the figures, and a
 // compaction reports what it did.
-func TestShareOfTheWindow(t *testing.T) {
+func TestShareOfTheLength(t *testing.T) {
 	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "models", "small window=10000 output=1000 in=1 out=2")
@@ -26,17 +26,17 @@ func TestShareOfTheWindow(t *testing.T) {
 		length int
 		warn   string
 	}{
-		{5900, ""}, {6100, "fills 61 % of the model's window (6100 of 10000 tokens)"}, {7000, ""},
-		{7600, "fills 76 % of the model's window (7600 of 10000 tokens)"}, {7700, ""},
+		{4700, ""}, {4900, "has 61 % of the length at which it is compacted (4900 of 8000 tokens)"}, {5900, ""},
+		{6100, "has 76 % of the length at which it is compacted (6100 of 8000 tokens)"}, {7700, ""},
 	} {
 		length = step.length
 		w.pass(time.Hour)
 		r := w.run("chat", "go on")
-		if step.warn == "" && strings.Contains(r.errOut, "window") || !strings.Contains(r.errOut, step.warn) {
+		if step.warn == "" && strings.Contains(r.errOut, "compacted") || !strings.Contains(r.errOut, step.warn) {
 			t.Errorf("%d: %s", step.length, r.errOut)
 		}
-		if last := w.last(); last["context"] != float64(step.length) || last["window"] != 10_000.0 {
-			t.Errorf("%d: %v of %v", step.length, last["context"], last["window"])
+		if last := w.last(); last["context"] != float64(step.length) || last["window"] != 10_000.0 || last["compact_at"] != 8_000.0 {
+			t.Errorf("%d: %v of %v, %v", step.length, last["context"], last["window"], last["compact_at"])
 		}
 	}
 	r := w.run("session", "compact", "main", "keep it short")
@@ -44,7 +44,7 @@ func TestShareOfTheWindow(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	length = 6500
-	if r := w.run("chat", "go on"); !strings.Contains(r.errOut, "fills 65 %") {
+	if r := w.run("chat", "go on"); !strings.Contains(r.errOut, "has 81 %") {
 		t.Errorf("after a compaction: %s", r.errOut)
 	}
 }

@@ -132,6 +132,15 @@ func (noKey) Error() string { return ErrUnavailable.Error() + ": no key or login
 
 func (noKey) Unwrap() error { return ErrUnavailable }
 
+// Unaffordable is an ErrMaxCost: the next request would exceed the request's limit. Amounts are in USD.
+type Unaffordable struct{ Next, Spent, Most float64 }
+
+func (e *Unaffordable) Error() string {
+	return fmt.Sprintf("%v: the next request may cost %s USD, and %s of %s are spent", ErrMaxCost, USD(e.Next), USD(e.Spent), USD(e.Most))
+}
+
+func (*Unaffordable) Unwrap() error { return ErrMaxCost }
+
 // Overloaded is a temporary refusal of the service: a rate limit or an overload.
 type Overloaded struct {
 	Reason string

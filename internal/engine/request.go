@@ -63,6 +63,7 @@ type Session struct {
 	Messages []transcript.Message // the conversation so far, oldest first, after that of the ID; the turn's session is then not kept
 	Discard  bool                 // do not keep a session that the turn begins
 	NextIn   time.Duration        // time until the schedule continues or branches the same session; 0 if that is not known
+	Full     Full                 // when the session is compacted without being asked; it does not count for a branch
 }
 
 // Model selects the model.

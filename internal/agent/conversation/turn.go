@@ -111,6 +111,14 @@ func (t *Turn) enter(ctx context.Context) error {
 // Session returns the session's id as it is now; "" if it has not begun.
 func (t *Turn) Session() string { return t.current.session }
 
+// Name returns what the session is called, or its id, for ollim session compact; "" if another store follows it.
+func (t *Turn) Name() string {
+	if t.conv.Key() != "" || t.history.Discard {
+		return t.history.Name
+	}
+	return cmp.Or(t.history.Name, t.history.Session)
+}
+
 // Answer returns the final text of the agent's last answer.
 func (t *Turn) Answer() string { return t.answer }
 

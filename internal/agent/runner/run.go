@@ -102,10 +102,10 @@ func (w *work) carryOut(ctx context.Context) error {
 		return err
 	}
 	if w.spec.Compact != "" {
-		return stopped(ctx, w.compactNow(ctx, turn))
+		return stopped(ctx, w.remedy("", w.compactNow(ctx, turn)))
 	}
 	if err = turn.Say(ctx, input); err == nil {
 		err = w.enforce(ctx, turn)
 	}
-	return stopped(ctx, errors.Join(err, w.compact(ctx, turn, err)))
+	return stopped(ctx, errors.Join(w.remedy(turn.Name(), err), w.compact(ctx, turn, err)))
 }

@@ -33,6 +33,8 @@ type Runner struct {
 	SetNames func(user, bot string) error
 	Engine   string                                   // the configured one; "" when none is
 	Engines  func(name string) (engine.Engine, error) // makes an engine of a name
+
+	CompactAt int // tokens at which a session is compacted without being asked; 0: its model's window decides
 }
 
 // World is what a process is given from outside.

@@ -73,8 +73,8 @@ func (e *Engine) newer(r engine.Request, known Known) (args []string) {
 	if known.has(flagPrompts) {
 		args = append(args, flagPrompts, "none")
 	}
-	if name := e.model(r); known.has(flagAutoCompact) && e.window(name) < e.Models.Resolve(name).Window {
-		args = append(args, flagAutoCompact, strconv.Itoa(e.window(name)))
+	if at := e.compactAt(r, known); at > 0 && at < e.Models.Resolve(withoutWindow(e.model(r))).Window {
+		args = append(args, flagAutoCompact, strconv.Itoa(at))
 	}
 	return args
 }

@@ -7,11 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/model"
 )
 
 // TestEnvironment: the agent's Bash, and hooks of its own, can tell which run it is and which slot that answers.
@@ -75,6 +77,36 @@ func TestFilesAppearWhole(t *testing.T) {
 		}
 		if old, err := os.ReadFile(filepath.Join(dir, "old-"+name)); err != nil || string(old) != "{}" {
 			t.Errorf("%s was written over in place: %q %v", name, old, err)
+		}
+	}
+}
+
+// TestCompactAt: the command is told the length at which the session is compacted: never less than it accepts, never more than its
+// window, and for a branch the window alone.
+func TestCompactAt(t *testing.T) {
+	e := Engine{Models: model.Known()}
+	newer, older := Known{Flags: []string{flagAutoCompact}}, Known{}
+	for name, c := range map[string]struct {
+		model   string
+		session engine.Session
+		known   Known
+		want    int
+	}{
+		"a setting":            {"opus", engine.Session{ID: "a", Full: engine.Full{Tokens: 120_000}}, newer, 120_000},
+		"less than it accepts": {"opus", engine.Session{ID: "a", Full: engine.Full{Tokens: 20_000}}, newer, leastCompact},
+		"the window":           {"opus", engine.Session{ID: "a", Full: engine.Full{Tokens: 900_000}}, newer, 200_000},
+		"a long window":        {"opus[1m]", engine.Session{ID: "a", Full: engine.Full{Tokens: 900_000}}, newer, 900_000},
+		"money":                {"fable", engine.Session{ID: "a", Full: engine.Full{MaxCost: 3}}, newer, 120_001},
+		"a branch":             {"opus", engine.Session{ID: "a", Fork: true, Full: engine.Full{Tokens: 120_000}}, newer, 200_000},
+		"an older command":     {"opus", engine.Session{ID: "a", Full: engine.Full{Tokens: 120_000}}, older, 0},
+	} {
+		r := engine.Request{Model: engine.Model{Name: c.model}, Session: c.session}
+		if got := e.compactAt(r, c.known); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+		args := strings.Join(e.newer(r, c.known), " ")
+		if want := flagAutoCompact + " " + strconv.Itoa(c.want); strings.Contains(args, flagAutoCompact) != (c.want > 0) || c.want > 0 && !strings.Contains(args, want) {
+			t.Errorf("%s: %s, want %s", name, args, want)
 		}
 	}
 }

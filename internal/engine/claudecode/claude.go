@@ -68,6 +68,28 @@ func (e *Engine) window(name string) int {
 	return window
 }
 
+// leastCompact is the smallest number of tokens that the command takes for its flag.
+const leastCompact = 100_000
+
+// compactAt returns the length, in tokens, at which the command is told to compact the request's session; 0 if its version cannot be told.
+func (e *Engine) compactAt(r engine.Request, known Known) int {
+	if !known.has(flagAutoCompact) {
+		return 0
+	}
+	name := e.model(r)
+	at := e.window(name)
+	if !r.Session.Fork && r.Session.Kept() {
+		at = min(at, max(leastCompact, r.Session.Full.At(e.Models.Resolve(withoutWindow(name)), at)))
+	}
+	return at
+}
+
+// withoutWindow returns the name of a model without the window that it may end with: claude-opus-4-8[1m].
+func withoutWindow(name string) string {
+	name, _, _ = strings.Cut(name, "[")
+	return name
+}
+
 // Run starts or continues a session with one prompt.
 func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	if err := own(r.Session.ID); err != nil {
@@ -92,7 +114,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		}
 	}
 	t := &turn{
-		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), window: e.window(e.model(r)), effort: e.Effort, subagent: r.Scope.Subagent},
+		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), window: e.window(e.model(r)), compactAt: e.compactAt(r, known), effort: e.Effort, subagent: r.Scope.Subagent},
 		cost: e.costs(from.past), delta: r.Input.Delta,
 	}
 	t.sink = sink.Collect(&t.result.Messages)

@@ -36,14 +36,15 @@ type turn struct {
 
 // wanted is what the process must report when it begins.
 type wanted struct {
-	session  string
-	parent   string // of a fork
-	length   int    // of the conversation so far, in tokens; for the record
-	settings string // what the hook at the start prints when our settings are in force
-	window   int    // of the model, in tokens, as far as it is used; 0: not known
-	effort   string // for the record
-	version  string // of the command; "": any
-	subagent *engine.Subagent
+	session   string
+	parent    string // of a fork
+	length    int    // of the conversation so far, in tokens; for the record
+	settings  string // what the hook at the start prints when our settings are in force
+	window    int    // of the model, in tokens, as far as it is used; 0: not known
+	compactAt int    // tokens at which the command compacts the session; 0: it was not told
+	effort    string // for the record
+	version   string // of the command; "": any
+	subagent  *engine.Subagent
 
 	serverless bool // our tool server is not needed
 }
@@ -383,6 +384,6 @@ func (t *turn) end(e event) error {
 	}
 	return t.sink(runlog.Event{
 		Type: runlog.UsageEvent, Usage: &all, Cost: added.Cost, ByTable: t.cost.doubt(added), Models: models, Stop: stop, Count: e.Turns,
-		APIMillis: e.API, Context: t.length, Window: t.window(e.Models[t.model].Window),
+		APIMillis: e.API, Context: t.length, Window: t.window(e.Models[t.model].Window), CompactAt: t.want.compactAt,
 	})
 }

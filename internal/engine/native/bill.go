@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -15,6 +14,7 @@ type bill struct {
 	model  model.Model
 	limits engine.Limits
 	local  bool
+	full   int // tokens at which the conversation is compacted
 	sink   engine.Sink
 	now    func() time.Time
 
@@ -64,7 +64,7 @@ func (b *bill) close() error {
 }
 
 func (b *bill) record(e runlog.Event) error {
-	e.Type, e.Context, e.Window = runlog.UsageEvent, b.length, b.model.Window
+	e.Type, e.Context, e.Window, e.CompactAt = runlog.UsageEvent, b.length, b.model.Window, b.full
 	b.events, b.cost = b.events+1, b.cost+e.Cost
 	return b.sink(e)
 }
@@ -110,8 +110,7 @@ func (b *bill) unaffordable(ctx context.Context, spent, low float64) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the next request may cost %s USD, and %s of %s are spent", engine.ErrMaxCost, engine.USD(low), engine.USD(spent),
-		engine.USD(b.limits.MaxCost))
+	return &engine.Unaffordable{Next: low, Spent: spent, Most: b.limits.MaxCost}
 }
 
 // inputPrice is the expected price of a question of so many tokens. What the service has just read from its cache or written to it

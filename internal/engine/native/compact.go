@@ -20,20 +20,21 @@ import (
 )
 
 const (
-	// fullAt is the part of the model's window, in percent, at which a conversation is compacted without being asked for.
+	// fullAt is the part of the model's window, in percent, at which every conversation is compacted without being asked for.
 	fullAt = 80
-	// keptMessages is how many of the last messages a compaction keeps, at most: never more than half of them, and no more than fit
-	// into a tenth of the window.
+	// keptMessages is how many of the last messages a compaction keeps, at most: never more than half of them, and no more than an
+	// eighth of the length at which the conversation is compacted.
 	keptMessages = 20
-	// keptPrompt is the part of the model's window, in percent, up to which a compaction in the middle of a turn keeps its prompt.
-	keptPrompt = 40
+	// keptPrompt divides the length at which the conversation is compacted: up to that a compaction in the middle of a turn keeps its
+	// prompt. A compaction must replace half as much to be worth its price, unless the window is nearly full.
+	keptPrompt = 2
 	// commonWindow is the window, in tokens, of an unknown model.
 	commonWindow = 100_000
 	// summaryOutput is the first limit of a summary in tokens, with thoughts.
 	summaryOutput = 16384
-	// A failed compaction is tried again after retryWait, or when the conversation has grown by retryGrowth percent of the window:
-	// each try costs money.
-	retryGrowth = 5
+	// A failed compaction is tried again after retryWait, or when the conversation has grown by this part of the length at which it is
+	// compacted: each try costs money.
+	retryGrowth = 16
 	retryWait   = 24 * time.Hour
 )
 
@@ -82,7 +83,10 @@ func (t *turn) tryCompact(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if t.uncompacted = true; t.bill.usage != spent {
+	if t.uncompacted = true; errors.Is(err, engine.ErrMaxCost) && t.bill.usage == spent && t.size() < t.nearWindow() {
+		return nil // the next run can pay for it
+	}
+	if t.bill.usage != spent {
 		t.talk.full = t.size()
 	}
 	return t.sink(runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
@@ -93,7 +97,7 @@ func (t *turn) tryCompact(ctx context.Context) error {
 func (t *turn) failedLately() bool {
 	for _, e := range slices.Backward(t.talk.entries) {
 		if e.Full > 0 {
-			return t.e.Now().Sub(e.At) < retryWait && t.size() < e.Full+t.window()*retryGrowth/100
+			return t.e.Now().Sub(e.At) < retryWait && t.size() < e.Full+t.full()/retryGrowth
 		}
 	}
 	return false
@@ -119,7 +123,7 @@ func (t *turn) successor(ctx context.Context, entries []transcript.Entry, instru
 	if err != nil {
 		return "", nil, err
 	}
-	next, err := t.talk.compact(summary, entries, at, t.window()*keptPrompt/100, h)
+	next, err := t.talk.compact(summary, entries, at, t.full()/keptPrompt, h)
 	return summary, next, err
 }
 
@@ -177,13 +181,14 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 	return "", errors.New("the model made no summary")
 }
 
-// sumUp asks once. A conversation that is too long for the model is shortened.
+// sumUp asks once. A conversation that is too long for the model, or for what any run may cost, is shortened.
 func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructions, more string) (string, error) {
 	ask := "[system] The conversation above is about to be replaced by a summary of it. Write that summary: all that is not in it is " +
 		"forgotten. Answer with the summary alone, and use no tool.\n\n" + instructions
 	if more != "" {
 		ask += "\n\n" + more
 	}
+	var tooLong error
 	for _, most := range []int{0, 2000, 200} {
 		a, err := t.wholeAnswer(ctx, func() []transcript.Message {
 			messages := t.messages(entries)
@@ -194,7 +199,7 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 			}
 			return transcript.Repair(append(messages, transcript.Said(transcript.User, ask)))
 		})
-		if errors.Is(err, provider.ErrTooLong) {
+		if tooLong = err; errors.Is(err, provider.ErrTooLong) || errors.Is(err, engine.ErrMaxCost) && t.beyondMeans() {
 			continue
 		}
 		if err != nil {
@@ -210,7 +215,13 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 		}
 		return strings.TrimSpace(a.Message.Text()), nil
 	}
-	return "", provider.ErrTooLong
+	return "", tooLong
+}
+
+// beyondMeans reports whether a question about the whole conversation costs more than any run may.
+func (t *turn) beyondMeans() bool {
+	most := t.request.Session.Full.MaxCost
+	return most > 0 && t.how.model.Question(t.size(), 0) > most/2
 }
 
 // wholeAnswer asks for a summary with a low limit. If the limit cuts it short, as a model's thoughts may make it, it asks again with
@@ -310,9 +321,37 @@ func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r
 
 func (t *turn) window() int { return cmp.Or(max(0, t.how.model.Window), commonWindow) }
 
+// nearWindow is the length, in tokens, at which every conversation is compacted.
+func (t *turn) nearWindow() int { return t.window() * fullAt / 100 }
+
+// full is the length, in tokens, at which this conversation is compacted. A branch that begins, and what is not kept, is compacted for
+// the sake of the window alone: no later turn would save what the summary costs.
+func (t *turn) full() int {
+	if s := t.request.Session; s.Fork || !s.Kept() {
+		return t.nearWindow()
+	}
+	return t.request.Session.Full.At(t.how.model, t.nearWindow())
+}
+
+// due reports whether the conversation is to be compacted now.
+func (t *turn) due() bool {
+	size := t.size()
+	if t.uncompacted || size < t.full() {
+		return false
+	}
+	if size >= t.nearWindow() {
+		return true
+	}
+	replaced := 0
+	for _, e := range t.talk.entries[:transcript.Cut(t.talk.entries, t.keep(1))] {
+		replaced += bytesOf(e.Message)
+	}
+	return replaced/engine.BytesPerToken >= t.full()/keptPrompt/2
+}
+
 // keep returns how many of the last messages a compaction keeps, but at least least.
 func (t *turn) keep(least int) int {
-	left := t.window() / 10 * engine.BytesPerToken
+	left := t.full() / 8 * engine.BytesPerToken
 	n := 0
 	for n < len(t.talk.entries)/2 && n < keptMessages {
 		left -= bytesOf(t.talk.entries[len(t.talk.entries)-1-n].Message)

@@ -106,15 +106,20 @@ func expected(conversation []transcript.Entry, q provider.Request) int {
 			rest += bytesOf(e.Message)
 		}
 	}
+	fixed := len(q.System)
+	for _, tool := range q.Tools {
+		fixed += len(tool.Name) + len(tool.Description) + len(tool.Schema)
+	}
 	if counted == 0 {
-		rest += len(q.System)
-		for _, tool := range q.Tools {
-			rest += len(tool.Name) + len(tool.Description) + len(tool.Schema)
-		}
+		rest += fixed
 	}
 	asked := 0
 	for _, m := range q.Messages {
 		asked += bytesOf(m)
 	}
-	return counted + (rest+max(0, asked-entries))/engine.Uncounted
+	most := counted + (rest+max(0, asked-entries))/engine.Uncounted
+	if counted > 0 && asked < entries/2 { // a shortened conversation
+		most = min(most, (asked+fixed)/engine.Uncounted)
+	}
+	return most
 }

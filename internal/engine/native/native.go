@@ -170,10 +170,12 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 		return nil, err
 	}
 	r.Run.Locks = append(slices.Clone(r.Run.Locks), talk.files()...)
-	return &turn{
+	t := &turn{
 		e: e, request: r, sink: sink, tools: e.toolbox(r, tools), how: how, talk: talk,
 		bill: &bill{model: how.model, limits: r.Limits, local: e.Service.Local, sink: sink, now: e.Now},
-	}, nil
+	}
+	t.bill.full = t.full()
+	return t, nil
 }
 
 func (e *Engine) model(r engine.Request) model.Model {

@@ -140,7 +140,7 @@ func (t *turn) subagent(ctx context.Context, a engine.Subagent, by string) (sub 
 		if e.Type == runlog.Compacted || e.Type == runlog.CompactFailed { // of a conversation that is no session
 			return nil
 		}
-		e.Parent, e.Context, e.Window = by, 0, 0
+		e.Parent, e.Context, e.Window, e.CompactAt = by, 0, 0, 0
 		if e.ToolID != "" {
 			e.ToolID = t.tools.id(by) + "/" + e.ToolID
 		}

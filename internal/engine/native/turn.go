@@ -25,7 +25,7 @@ type turn struct {
 	talk        *conversation
 	bill        *bill
 	final       string // text of the last answer
-	uncompacted bool   // the conversation fills its window, and a compaction failed
+	uncompacted bool   // the conversation is due for a compaction, which failed
 }
 
 // mostTurns bounds the answers of the model in one turn of the conversation.
@@ -57,11 +57,11 @@ func (t *turn) work(ctx context.Context) error {
 	return fmt.Errorf("%w: %d answers", engine.ErrMaxTurns, most)
 }
 
-// answer returns the model's next answer. A conversation that fills its window is compacted first; one that the service finds too
+// answer returns the model's next answer. A conversation that is due is compacted first; one that the service finds too
 // long is compacted once and sent again.
 func (t *turn) answer(ctx context.Context) (provider.Answer, error) {
 	for compacted := false; ; compacted = true {
-		if t.size() >= t.window()*fullAt/100 && !t.uncompacted {
+		if t.due() {
 			if err := t.tryCompact(ctx); err != nil {
 				return provider.Answer{}, err
 			}

@@ -266,6 +266,6 @@ func (c *content) conclude(r runlog.Record, failed error) {
 		c.note("The agent ended its turn without text.")
 	}
 	if r.Crossed() > 0 {
-		c.note(fmt.Sprintf("The conversation fills %d %% of the model's window (%d of %d tokens): /compact", r.Share(), r.Context, r.Window))
+		c.note(fmt.Sprintf("The conversation has %s: /compact", r.Size()))
 	}
 }

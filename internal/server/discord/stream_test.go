@@ -198,11 +198,11 @@ func TestLines(t *testing.T) {
 			see.Event(runlog.Event{Type: runlog.Result, Text: "I see."})
 			see.Event(runlog.Event{Type: runlog.Fork, Tool: runlog.ForkContinued, Text: "a trip"})
 			see.Event(runlog.Event{Type: runlog.Fork, Tool: runlog.ForkKept, Text: "the disk is full"})
-			return runlog.Record{ID: "r", Outcome: runlog.OK, ContextBefore: 50, Context: 62, Window: 100}, nil
+			return runlog.Record{ID: "r", Outcome: runlog.OK, ContextBefore: 50, Context: 62, Window: 200, CompactAt: 100}, nil
 		})
 		s.said("-# catching up on background activity…\n\nI see.\n\n-# the conversation was compacted: 150000 tokens became 9000\n\n" +
 			"-# fork: not saved: the disk is full\n\n" +
-			"-# The conversation fills 62 % of the model's window (62 of 100 tokens): /compact")
+			"-# The conversation has 62 % of the length at which it is compacted (62 of 100 tokens): /compact")
 		s.unlimited()
 	})
 }

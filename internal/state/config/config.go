@@ -37,7 +37,9 @@ type Config struct {
 	Servers  Servers
 	Spend    spend
 	Keep     keep
-	Names    Names
+
+	CompactAt int // tokens of a session
+	Names     Names
 
 	Zone   *time.Location // Timezone, loaded
 	Exists bool           // there is a config.yaml

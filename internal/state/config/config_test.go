@@ -100,6 +100,7 @@ spend.per-run 1.00 default
 spend.per-day 5.00 default
 spend.per-month 50.00 default
 spend.runs-per-day 500 default
+compact-at 120000 default
 keep.runs 90d default
 names.user  default
 names.bot  default
@@ -189,6 +190,7 @@ spend.per-run 0.5 FILE:14
 spend.per-day none FILE:14
 spend.per-month 7 FILE:14
 spend.runs-per-day 3 FILE:14
+compact-at 120000 default
 keep.runs 7d FILE:15
 names.user Ada Lovelace FILE:16
 names.bot Ollim FILE:16

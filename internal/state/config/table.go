@@ -148,6 +148,9 @@ func (c *Config) limits() []key {
 		parsed("spend.per-day", &c.Spend.PerDay, "Maximum cost per day; at the limit no automatic run starts until the next day.", "5.00", amount),
 		parsed("spend.per-month", &c.Spend.PerMonth, "Maximum cost per month.", "50.00", amount),
 		parsed("spend.runs-per-day", &c.Spend.RunsPerDay, "Maximum number of automatic runs per day that reach an engine.", "500", amount),
+		parsed("compact-at", &c.CompactAt,
+			"Length in tokens at which a session is compacted without being asked. It is compacted sooner where its next request\n"+
+				"would cost half of what a run may, or would fill 80 % of the model's window.", "120000", tokens),
 		parsed("keep.runs", &c.Keep.Runs, "How long run records are kept.", "90d", days),
 		{"names.user", &c.Names.User, "Name of the owner.", "user: Ada", "", CheckName},
 		{"names.bot", &c.Names.Bot, "Name of the agent.", "bot: Ollim", "", CheckName},
@@ -174,6 +177,18 @@ func number(name string, at *int, about string, standard, most int) key {
 	})
 	k.at = at // shown as a number
 	return k
+}
+
+// leastCompact and mostCompact bound compact-at: the instructions, the tools and a summary fill some thousand tokens, and no model
+// has a larger window.
+const leastCompact, mostCompact = 20_000, 10_000_000
+
+func tokens(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < leastCompact || n > mostCompact || strconv.Itoa(n) != s { // 010 would be read as 8
+		return 0, fmt.Errorf("%q: want a number of tokens from %d to %d", s, leastCompact, mostCompact)
+	}
+	return n, nil
 }
 
 func unknownZone(name string) error {

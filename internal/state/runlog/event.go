@@ -70,6 +70,7 @@ type Event struct {
 	After     int                   `json:"after,omitempty"`         // tokens around a compaction
 	Context   int                   `json:"context,omitempty"`       // tokens of the conversation: of a session before the turn, of usage after the answer
 	Window    int                   `json:"window,omitempty"`        // of usage: tokens that the model can read
+	CompactAt int                   `json:"compact_at,omitempty"`    // of usage: tokens at which the conversation is compacted without being asked
 	Model     string                `json:"model,omitempty"`         // of a session that began
 	Version   string                `json:"version,omitempty"`       // of a session that began: the version of the engine's program
 	Effort    string                `json:"effort,omitempty"`        // of a session that began: how much the model was asked to think, in the engine's words

@@ -6,6 +6,7 @@ package runlog
 import (
 	"cmp"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -118,6 +119,7 @@ type Record struct {
 	ContextBefore int `json:"context_before,omitempty"` // tokens of the conversation at the start; 0: it is new, or that is not known
 	Context       int `json:"context,omitempty"`        // at the end
 	Window        int `json:"window,omitempty"`         // tokens that the model can read; 0: not known
+	CompactAt     int `json:"compact_at,omitempty"`     // tokens at which the conversation is compacted without being asked; 0: not known
 
 	Cost    float64 `json:"cost"`                    // USD
 	Assumed float64 `json:"cost_assumed,omitempty"`  // of Cost: for answers whose price was not reported, the most it can be
@@ -170,20 +172,31 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.In + v.In, u.Out + v.Out, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
 }
 
-// Share returns how much of the model's window the conversation fills, in percent; 0 if that is not known.
-func (r Record) Share() int { return share(r.Context, r.Window) }
+// Full returns the length in tokens at which the conversation is compacted, or the model's window; 0 if neither is known.
+func (r Record) Full() int { return cmp.Or(r.CompactAt, r.Window) }
 
-func share(tokens, window int) int {
-	if window <= 0 {
+// Share returns how much of Full the conversation has, in percent; 0 if that is not known.
+func (r Record) Share() int { return share(r.Context, r.Full()) }
+
+func share(tokens, full int) int {
+	if full <= 0 {
 		return 0
 	}
-	return tokens * 100 / window
+	return tokens * 100 / full
 }
 
-// Crossed returns the share of the window, 60 or 75 percent, that the conversation has exceeded in this run; 0 if none.
+// Size says how long the conversation is, and how long it may become.
+func (r Record) Size() string {
+	if r.CompactAt == 0 {
+		return fmt.Sprintf("%d %% of the model's window (%d of %d tokens)", r.Share(), r.Context, r.Window)
+	}
+	return fmt.Sprintf("%d %% of the length at which it is compacted (%d of %d tokens)", r.Share(), r.Context, r.CompactAt)
+}
+
+// Crossed returns the share of Full, 60 or 75 percent, that the conversation has exceeded in this run; 0 if none.
 func (r Record) Crossed() int {
 	for _, limit := range []int{75, 60} {
-		if r.Share() >= limit && share(r.ContextBefore, r.Window) < limit {
+		if r.Share() >= limit && share(r.ContextBefore, r.Full()) < limit {
 			return limit
 		}
 	}

@@ -214,7 +214,7 @@ func (r *Run) sum(e Event) {
 		if e.Usage != nil {
 			r.Usage = r.Usage.Add(*e.Usage)
 		}
-		r.Context, r.Window = cmp.Or(e.Context, r.Context), cmp.Or(e.Window, r.Window)
+		r.Context, r.Window, r.CompactAt = cmp.Or(e.Context, r.Context), cmp.Or(e.Window, r.Window), cmp.Or(e.CompactAt, r.CompactAt)
 	case Session, Compacted:
 		r.ModelUsed, r.EngineVersion, r.Effort = cmp.Or(e.Model, r.ModelUsed), cmp.Or(e.Version, r.EngineVersion), cmp.Or(e.Effort, r.Effort)
 		if r.Turns == 0 {
