@@ -98,7 +98,7 @@ native.max-tokens 0 default
 native.web-search auto default
 spend.per-run 1.00 default
 spend.per-day 5.00 default
-spend.per-month 50.00 default
+spend.per-month 100.00 default
 spend.runs-per-day 500 default
 compact-at 120000 default
 keep.runs 90d default
