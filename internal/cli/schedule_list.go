@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // maxDays is how far ahead fires are listed: a century. maxFires is how many are; a list of more has lost its reader.
@@ -56,7 +56,7 @@ type fireRow struct {
 	Name        string    `json:"name"`
 	Description string    `json:"description"`
 	Notes       []string  `json:"notes,omitempty"`
-	Cost        *float64  `json:"cost,omitempty"`       // USD, as in the past
+	Cost        *float64  `json:"cost,omitempty"`       // USD, what a fire of the job has cost on average
 	Total       *float64  `json:"total,omitempty"`      // of all fires so far
 	Pings       *int      `json:"pings_left,omitempty"` // if all ping
 }
@@ -100,10 +100,14 @@ func runScheduleList(ctx context.Context, d *deps, o scheduleListOptions) error 
 	if err != nil {
 		return err
 	}
+	past := map[string]forecast.Past{}
+	if len(fires) > 0 {
+		past = overview.Pasts(h, now, jobs)
+	}
 	bucket := forecast.Bucket{Capacity: float64(status.Capacity), Available: status.Available, Every: status.RefillEvery}
 	var rows []fireRow
 	total := 0.0
-	for _, f := range forecast.Forecast(fires, pasts(h, now, fires), bucket, now) {
+	for _, f := range forecast.Forecast(fires, past, bucket, now) {
 		row := fireRow{Job: f.Job.ID, At: f.At.In(h.Config.Zone), Name: f.Job.Name(), Description: f.Job.Description, Notes: f.Notes}
 		if total += f.Cost; o.cost {
 			row.Cost, row.Total, row.Pings = new(f.Cost), new(total), new(f.Pings)
@@ -155,107 +159,4 @@ func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h app.H
 		}
 	}
 	return fires, nil
-}
-
-// pastDays is how far back runs count for a forecast, pastRuns how many do at most.
-const (
-	pastDays = 30
-	pastRuns = 3000
-)
-
-func pasts(h app.Home, now time.Time, fires []forecast.Fire) map[string]forecast.Past {
-	past := map[string]forecast.Past{}
-	if len(fires) == 0 {
-		return past
-	}
-	times := map[string][]time.Duration{}
-	since, looked := now.AddDate(0, 0, -pastDays), 0
-	for r, err := range h.Runs.List() { // newest first
-		if looked++; looked > pastRuns || err == nil && r.Started.Before(since) {
-			break
-		}
-		if err != nil || !r.Done() || !slices.Contains([]runlog.Outcome{runlog.OK, runlog.Unreported, runlog.Failed, runlog.Timeout}, r.Outcome) {
-			continue
-		}
-		p := past[r.Job]
-		p.Cost = (p.Cost*float64(p.Runs) + r.Cost) / float64(p.Runs+1)
-		p.Runs++
-		past[r.Job] = p
-		times[r.Job] = append(times[r.Job], r.Finished.Sub(r.Started))
-	}
-	for id, list := range times {
-		slices.Sort(list)
-		p := past[id]
-		p.Time = list[len(list)/2]
-		past[id] = p
-	}
-	return past
-}
-
-func newScheduleAudit(d *deps) *cobra.Command {
-	var since string
-	cmd := command(agentNever(programs), "audit [JOB]", "List past slots: id, slot, outcome, run; exits 1 if one is unaccounted for",
-		func(_ *cobra.Command, args []string) error { return runScheduleAudit(d, strings.Join(args, ""), since) })
-	cmd.Flags().StringVar(&since, "since", "7d", "how far to look back, at most keep.runs")
-	return withJSON(d, cmd, jsonLines)
-}
-
-func runScheduleAudit(d *deps, name, since string) error {
-	back, err := job.ParseDuration(since)
-	if err != nil || back == 0 {
-		return usage("--since %q: want a duration like 7d", since)
-	}
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
-	id, err := auditedJob(h, name)
-	if err != nil {
-		return err
-	}
-	now := d.Now()
-	from := now.Add(-back)
-	if oldest := now.AddDate(0, 0, -h.Config.Keep.Runs); from.Before(oldest) {
-		from = oldest
-	}
-	answers, err := h.Audit(from)
-	if err != nil {
-		return err
-	}
-	if id != "" {
-		answers = slices.DeleteFunc(answers, func(a forecast.Answer) bool { return a.Job != id })
-	}
-	if err := records(d, "ID SLOT OUTCOME RUN NAME", answers, func(a forecast.Answer) []any {
-		return []any{a.Job, moment{a.Slot, a.Slot.Format(time.RFC3339), false}, state(a.Outcome), a.Run, a.Name}
-	}); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(answers, func(a forecast.Answer) bool { return a.Outcome == forecast.Unaccounted }) {
-		return &reported{statusFailed}
-	}
-	return nil
-}
-
-func auditedJob(h app.Home, name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	s, err := h.Jobs.Load()
-	if err != nil {
-		return "", err
-	}
-	j, unknown := s.Find(name)
-	if unknown == nil {
-		return j.ID, nil
-	}
-	history, err := h.Slots.History()
-	if err != nil {
-		return "", err
-	}
-	for id, list := range history {
-		if id == name || list[len(list)-1].Name == name {
-			return id, nil
-		}
-	}
-	return "", explain(unknown)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/cron"
 	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
 )
 
@@ -29,6 +30,15 @@ type Answer struct {
 	Name    string    `json:"name"`
 	Outcome string    `json:"outcome"`
 	Run     string    `json:"run,omitempty"`
+}
+
+// Problem reports whether the slot has no run that went well, or that may still do so, for another reason than a closed gate or a pause.
+func (a Answer) Problem() bool {
+	switch a.Outcome {
+	case running, string(runlog.OK), string(runlog.Gated), string(runlog.Waiting), string(runlog.Paused):
+		return false
+	}
+	return true
 }
 
 // Expected yields the slots that a job should have had in [from, to), by what its file said at the time. zone is that of

@@ -7,11 +7,11 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Past is what the runs of a job were like so far.
+// Past is what the fires of a job were like so far.
 type Past struct {
-	Runs int
+	Runs int           // that reached an end of their own
 	Time time.Duration // that half of them took at most
-	Cost float64       // USD, of one on average
+	Cost float64       // USD, of one fire on average; fires whose gate was closed and those that were skipped count as 0
 }
 
 // Bucket is the budget of pings, as far as a forecast goes: it gains a token at each interval.

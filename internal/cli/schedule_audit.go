@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+func newScheduleAudit(d *deps) *cobra.Command {
+	var since string
+	var problems bool
+	cmd := command(agentNever(programs), "audit [JOB]", "List past slots: id, slot, outcome, run; exits 1 if one is unaccounted for",
+		func(_ *cobra.Command, args []string) error {
+			return runScheduleAudit(d, strings.Join(args, ""), since, problems)
+		})
+	cmd.Flags().StringVar(&since, "since", "7d", "how far to look back, at most keep.runs")
+	cmd.Flags().BoolVar(&problems, "problems", false, "list only the slots without a run that went well; the exit status is the same")
+	return withJSON(d, cmd, jsonLines)
+}
+
+func runScheduleAudit(d *deps, name, since string, problems bool) error {
+	back, err := job.ParseDuration(since)
+	if err != nil || back == 0 {
+		return usage("--since %q: want a duration like 7d", since)
+	}
+	h, err := d.AnyHome()
+	if err != nil {
+		return err
+	}
+	id, err := auditedJob(h, name)
+	if err != nil {
+		return err
+	}
+	now := d.Now()
+	from := now.Add(-back)
+	if oldest := now.AddDate(0, 0, -h.Config.Keep.Runs); from.Before(oldest) {
+		from = oldest
+	}
+	answers, err := h.Audit(from)
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		answers = slices.DeleteFunc(answers, func(a forecast.Answer) bool { return a.Job != id })
+	}
+	listed := answers
+	if problems {
+		listed = slices.DeleteFunc(slices.Clone(answers), func(a forecast.Answer) bool { return !a.Problem() })
+	}
+	if err := records(d, "ID SLOT OUTCOME RUN NAME", listed, func(a forecast.Answer) []any {
+		return []any{a.Job, moment{a.Slot, a.Slot.Format(time.RFC3339), false}, state(a.Outcome), a.Run, a.Name}
+	}); err != nil {
+		return err
+	}
+	if err := d.flush(); err != nil { // the summary follows the list
+		return err
+	}
+	d.note("%s", auditSummary(answers))
+	if slices.ContainsFunc(answers, func(a forecast.Answer) bool { return a.Outcome == forecast.Unaccounted }) {
+		return &reported{statusFailed}
+	}
+	return nil
+}
+
+// auditSummary counts the slots by their outcomes, the most frequent first.
+func auditSummary(answers []forecast.Answer) string {
+	counts := map[string]int{}
+	problems := 0
+	for _, a := range answers {
+		counts[a.Outcome]++
+		if a.Problem() {
+			problems++
+		}
+	}
+	kinds := slices.Collect(maps.Keys(counts))
+	order.Sort(kinds, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", counts[kind], kind)
+	}
+	if len(kinds) == 0 {
+		return "no slots"
+	}
+	return fmt.Sprintf("%s: %s; %s", plaintext.Count(len(answers), "slot"), strings.Join(kinds, ", "), plaintext.Count(problems, "problem"))
+}
+
+func auditedJob(h app.Home, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	s, err := h.Jobs.Load()
+	if err != nil {
+		return "", err
+	}
+	j, unknown := s.Find(name)
+	if unknown == nil {
+		return j.ID, nil
+	}
+	history, err := h.Slots.History()
+	if err != nil {
+		return "", err
+	}
+	for id, list := range history {
+		if id == name || list[len(list)-1].Name == name {
+			return id, nil
+		}
+	}
+	return "", explain(unknown)
+}
