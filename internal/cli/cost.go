@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -21,11 +23,12 @@ type costRow struct {
 	Runs   int          `json:"runs"`
 	Cost   float64      `json:"cost"` // USD
 	Tokens runlog.Usage `json:"tokens"`
+	overview.Trend
 }
 
 func newCost(d *deps) *cobra.Command {
 	var by, since string
-	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, tokens out",
+	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, tokens out, share, growth, context",
 		func(*cobra.Command, []string) error { return runCost(d, by, since) })
 	cmd.Flags().StringVar(&by, "by", "job", "group by job, day or model")
 	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back")
@@ -50,22 +53,47 @@ func runCost(d *deps, by, since string) error {
 	if err != nil {
 		return err
 	}
-	sums := map[string]costRow{}
-	for r, err := range h.Runs.Since(d.Now().Add(-back)) {
+	rows, err := costRows(h, d.Now().Add(-back), key, by == "job")
+	if err != nil {
+		return err
+	}
+	return records(d, strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT SHARE GROWTH CONTEXT", rows, func(r costRow) []any {
+		in := r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite
+		cells := []any{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), strconv.Itoa(r.Tokens.Out)}
+		return append(cells, trendCells(r.Trend)...)
+	})
+}
+
+// costRows sums the runs since an instant that reached an engine, the costliest first. With trends a key is a job's.
+func costRows(h app.Home, from time.Time, key func(runlog.Record) string, trends bool) ([]costRow, error) {
+	bill, since := overview.NewBill(h.Disk.Now(), h.Config.Zone), from
+	if trends && bill.Since().Before(since) {
+		since = bill.Since()
+	}
+	sums, ids, all := map[string]costRow{}, map[string]string{}, 0.0
+	for r, err := range h.Runs.Since(since) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		r = h.Runs.CutOff(r)
-		if r.Turns == 0 && r.Cost == 0 {
-			continue // it never reached an engine
+		bill.Add(r)
+		if r.Turns == 0 && r.Cost == 0 || r.Started.Before(from) {
+			continue // it never reached an engine, or only counts for the trend
 		}
-		row := sums[key(r)]
-		sums[key(r)] = costRow{key(r), row.Runs + 1, row.Cost + r.Cost, row.Tokens.Add(r.Usage)}
+		k := key(r)
+		row := sums[k]
+		row.Key, row.Runs, row.Cost, row.Tokens = k, row.Runs+1, row.Cost+r.Cost, row.Tokens.Add(r.Usage)
+		sums[k], ids[k], all = row, r.Job, all+r.Cost
 	}
 	rows := slices.Collect(maps.Values(sums))
+	for i := range rows {
+		if trends {
+			rows[i].Trend = bill.Trend(ids[rows[i].Key], from)
+		}
+		if rows[i].Share = 0; all > 0 {
+			rows[i].Share = rows[i].Cost / all
+		}
+	}
 	order.Sort(rows, func(a, b costRow) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key)) })
-	return records(d, strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT", rows, func(r costRow) []any {
-		in := r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite
-		return []any{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), strconv.Itoa(r.Tokens.Out)}
-	})
+	return rows, nil
 }

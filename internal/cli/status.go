@@ -15,43 +15,41 @@ import (
 )
 
 func newStatus(d *deps) *cobra.Command {
-	var short bool
+	var short, week bool
 	cmd := command(agentAll(), "status", "Show what runs, failed, waits for you and fires next, the spending and the last week",
 		func(cmd *cobra.Command, _ []string) error {
-			if short && d.json {
-				return usage("--short and --json exclude each other")
+			switch {
+			case short && (d.json || week):
+				return usage("--short excludes --json and --week")
+			case week:
+				return runStatusWeek(d)
 			}
 			return runStatus(cmd.Context(), d, short)
 		})
 	cmd.Flags().BoolVar(&short, "short", false, "print one line")
+	cmd.Flags().BoolVar(&week, "week", false, "print the summary of the last seven days instead")
 	return withJSON(d, cmd, "print one JSON object")
 }
-
-// weekDays is how many days the sums by routine cover.
-const weekDays = 7
 
 func runStatus(ctx context.Context, d *deps, short bool) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	days, now := weekDays, d.Now()
-	if short {
-		days = 1 // it is called often
-	}
-	s, err := overview.Collect(ctx, h, days)
+	now := d.Now().In(h.Config.Zone)
+	s, err := overview.Collect(ctx, h, short) // which is called often
 	switch {
 	case d.json:
 		return cmp.Or(d.emit(s), err)
 	case short:
 		return d.answer(shortStatus(s, now), err)
 	}
-	t := d.table("")
-	tickRows(t, s)
-	runRows(t, s, now)
-	waitingRows(t, s)
-	sumRows(t, s)
-	t.end()
+	for _, rows := range []func(*table, overview.Status, time.Time){tickRows, runRows, waitingRows, nextRows, sumRows, weekRows} {
+		t := d.table("") // each part has its own columns
+		rows(t, s, now)
+		t.end()
+	}
+	d.findings(s.Findings)
 	if !d.inside() {
 		if lookErr := overview.Look(h, now); lookErr != nil {
 			d.warn(lookErr.Error())
@@ -59,6 +57,23 @@ func runStatus(ctx context.Context, d *deps, short bool) error {
 	}
 	return err
 }
+
+// runStatusWeek prints the message that the setting summary sends each week.
+func runStatusWeek(d *deps) error {
+	h, err := d.AnyHome()
+	if err != nil {
+		return err
+	}
+	w, err := overview.LastWeek(h)
+	if d.json {
+		return cmp.Or(d.emit(w), err)
+	}
+	_, writeErr := fmt.Fprint(d.Out, overview.Fold(plaintext.Lines(w.Text()), terminalColumns))
+	return cmp.Or(writeErr, err)
+}
+
+// terminalColumns is the width that texts are folded to.
+const terminalColumns = 80
 
 func runBare(ctx context.Context, d *deps) error {
 	if dir, err := d.Dir(); err == nil && exists(d.ConfigFile(dir)) {
@@ -69,7 +84,7 @@ func runBare(ctx context.Context, d *deps) error {
 		"ollim help       list the commands; ollim help 7 shows the manual", nil)
 }
 
-func tickRows(t *table, s overview.Status) {
+func tickRows(t *table, s overview.Status, _ time.Time) {
 	seen := moment{s.Tick.Seen, clock(s.Tick.Seen), false}
 	switch {
 	case s.Tick.Alive:
@@ -93,24 +108,29 @@ func tickRows(t *table, s overview.Status) {
 	}
 }
 
-func timeOfDay(at time.Time) moment { return moment{at, at.Format(time.TimeOnly), false} }
+// when is a time of day, with its date unless that is today.
+func when(at, now time.Time) moment {
+	at = at.In(now.Location())
+	text := at.Format(time.TimeOnly)
+	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		text = clock(at)
+	}
+	return moment{at, text, false}
+}
 
 func runRows(t *table, s overview.Status, now time.Time) {
 	for _, r := range s.Running {
-		t.row(state("running"), timeOfDay(r.Started), r.Label, r.ID)
+		t.row(state("running"), when(r.Started, now), r.Label, r.ID)
 	}
 	for _, r := range s.Failed {
-		at, marks := timeOfDay(r.Started), []string{}
-		if now.Sub(r.Started) > 24*time.Hour {
-			at = moment{r.Started, clock(r.Started), false}
-		}
+		var marks []string
 		if r.New {
 			marks = append(marks, "new")
 		}
 		if r.Recovered {
 			marks = append(marks, "recovered")
 		}
-		row := []any{state("failed"), at, r.Label, fmt.Sprintf("%s: %s", r.Outcome, plaintext.Short(r.Error, 120)), r.ID}
+		row := []any{state("failed"), when(r.Started, now), r.Label, fmt.Sprintf("%s: %s", r.Outcome, plaintext.Short(r.Error, 120)), r.ID}
 		if len(marks) > 0 {
 			row = append(row, strings.Join(marks, ", "))
 		}
@@ -118,13 +138,13 @@ func runRows(t *table, s overview.Status, now time.Time) {
 	}
 }
 
-func waitingRows(t *table, s overview.Status) {
+func waitingRows(t *table, s overview.Status, now time.Time) {
 	for _, q := range s.Waiting {
 		until := "until " + clock(q.Expires)
 		if q.Answered {
 			until = "answered"
 		}
-		t.row(state("waiting"), timeOfDay(q.Asked), q.Name, plaintext.Short(plaintext.Line(q.Text), 120), until, q.Run)
+		t.row(state("waiting"), when(q.Asked, now), q.Name, plaintext.Short(plaintext.Line(q.Text), 120), until, q.Run)
 	}
 	for _, name := range s.Approvals {
 		t.row("approve", name, "see: ollim approve "+name)
@@ -134,18 +154,15 @@ func waitingRows(t *table, s overview.Status) {
 		if m.CutOff {
 			kind = "cut-off"
 		}
-		t.row(kind, timeOfDay(m.Arrived), plaintext.Short(plaintext.Line(m.Text), 60))
+		t.row(kind, when(m.Arrived, now), plaintext.Short(plaintext.Line(m.Text), 60))
 	}
 	for _, e := range s.Inbox {
-		row := []any{"inbox", timeOfDay(e.Since), e.Name, strconv.Itoa(e.Count)}
+		row := []any{"inbox", when(e.Since, now), e.Name, strconv.Itoa(e.Count)}
 		if e.Gone {
 			row = append(row, "no valid file has this id")
 		}
 		t.row(row...)
 	}
-}
-
-func sumRows(t *table, s overview.Status) {
 	if s.Updates > 0 {
 		t.row("updates", strconv.Itoa(s.Updates))
 	}
@@ -155,9 +172,25 @@ func sumRows(t *table, s overview.Status) {
 	if s.Invalid > 0 {
 		t.row("invalid", strconv.Itoa(s.Invalid)+" job files", "see: ollim check")
 	}
-	for _, f := range s.Next {
-		t.row("next", due(f.At), f.Label)
+}
+
+func nextRows(t *table, s overview.Status, now time.Time) {
+	for _, m := range s.Missed {
+		row := []any{state("missed"), when(m.First, now), m.Name, plaintext.Count(m.Count, "slot")}
+		if m.Count > 1 {
+			row = append(row, "the last "+clock(m.Last))
+		}
+		t.row(row...)
 	}
+	for _, f := range s.Next {
+		t.row("next", due(f.At), t.short(f.Label, 30))
+	}
+	if s.Paused != nil && len(s.Next) == 0 {
+		t.row("next", "nothing", "see: ollim resume")
+	}
+}
+
+func sumRows(t *table, s overview.Status, _ time.Time) {
 	of := func(spent float64, limit *float64) string {
 		if limit == nil {
 			return fmt.Sprintf("$%.2f", spent)
@@ -166,9 +199,51 @@ func sumRows(t *table, s overview.Status) {
 	}
 	t.row("pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity))
 	t.row("spent", of(s.Spent.Today, s.Spent.PerDay)+" today", of(s.Spent.Month, s.Spent.PerMonth)+" this month", plaintext.Count(s.Spent.RunsToday, "automatic run")+" today")
+}
+
+// weekRows lists the runs of each routine in the last week and the trend of its cost, then what follows from the trends.
+func weekRows(t *table, s overview.Status, _ time.Time) {
 	for _, w := range s.Week {
-		t.row("week", w.Label, plaintext.Count(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost))
+		row := []any{"week", t.short(w.Label, 20), plaintext.Count(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)}
+		t.row(append(row, trendCells(w.Trend)...)...)
 	}
+}
+
+// trendCells is the share of the bill, the growth and the size of the session of a job, without those at the end that are not known.
+func trendCells(t overview.Trend) []any {
+	cells := []any{"", "", ""}
+	if t.Share > 0 {
+		cells[0] = fmt.Sprintf("%.0f %%", 100*t.Share)
+	}
+	if growth := t.PerDay(); growth != "" {
+		cells[1] = growth + "/day"
+	}
+	if t.Context > 0 {
+		cells[2] = overview.Tokens(t.Context)
+	}
+	for len(cells) > 0 && cells[len(cells)-1] == "" {
+		cells = cells[:len(cells)-1]
+	}
+	return cells
+}
+
+// findings writes what follows from the trends, in sentences.
+func (d *deps) findings(list []overview.Finding) {
+	for _, f := range list {
+		text := "note\t" + printable(f.String()) + "\n"
+		if isTerminal(d.Stdout) {
+			text = overview.Fold("note: "+printable(f.String()), terminalColumns)
+		}
+		_, _ = fmt.Fprint(d.Out, text)
+	}
+}
+
+// slots returns how many slots were missed.
+func slots(s overview.Status) (n int) {
+	for _, m := range s.Missed {
+		n += m.Count
+	}
+	return n
 }
 
 func shortStatus(s overview.Status, now time.Time) string {
@@ -183,7 +258,7 @@ func shortStatus(s overview.Status, now time.Time) string {
 		n    int
 		what string
 	}{
-		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"},
+		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {slots(s), "missed"}, {len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"},
 		{s.Updates, "updates"}, {s.Undelivered, "undelivered"}, {s.Invalid, "invalid"},
 	} {
 		if c.n == 1 {

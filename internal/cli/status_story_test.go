@@ -152,3 +152,106 @@ func TestStatusInARun(t *testing.T) {
 		t.Errorf("%q became %q", looked, got)
 	}
 }
+
+// During a pause the next fires are those after its end, and a pause without an end has none.
+func TestStatusDuringAPause(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.must("routine", "add", "often", "--cron", "0 */6 * * *", "--background", "Look around.")
+	w.must("reminder", "add", "--in", "1h", "Call.")
+	w.must("pause", "25h")
+	w.wants(w.must("status"), "paused\tuntil Tue 2026-03-03 11:00 UTC\nseal\t", "next\tTue 2026-03-03 11:00 UTC\tcall\nnext\tTue 2026-03-03 12:00 UTC\toften\nnext\tTue 2026-03-03 18:00 UTC\toften\n")
+	if short := w.must("status", "--short"); !strings.HasSuffix(short, ", next Tue 11:00\n") {
+		t.Errorf("short: %q", short)
+	}
+	w.must("pause")
+	w.wants(w.must("status"), "paused\tuntil: ollim resume\n", "next\tnothing\tsee: ollim resume\n")
+	if s := w.status(); len(s.Next) != 0 {
+		t.Errorf("%+v", s.Next)
+	}
+	if short := w.must("status", "--short"); strings.Contains(short, "next") {
+		t.Errorf("short: %q", short)
+	}
+}
+
+// A failure of yesterday has its date, although it is not a day old.
+func TestStatusDatesWhatIsNotOfToday(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.script("turns:\n  - - error: dead\n")
+	w.pass(13 * time.Hour)
+	w.run("fire", "daily")
+	w.wants(w.must("status"), "failed\t23:00:")
+	w.pass(9 * time.Hour)
+	w.wants(w.must("status"), "failed\tMon 2026-03-02 23:00 UTC\tdaily\t")
+}
+
+// Slots that were missed while the machine was off are listed for a day, and until the owner has looked.
+func TestStatusSaysWhatWasMissed(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.must("routine", "add", "hourly", "--cron", "30 * * * *", "--background", "Look around.")
+	w.must("tick")
+	if out := w.must("status"); strings.Contains(out, "missed") {
+		t.Errorf("nothing is: %s", out)
+	}
+	w.pass(5*time.Hour + 50*time.Minute)
+	w.must("tick")
+	w.wants(w.must("status"), "missed\t10:30:00\thourly\t6 slots\tthe last Mon 2026-03-02 15:30 UTC\n")
+	if short := w.must("status", "--short"); !strings.Contains(short, "6 missed") {
+		t.Errorf("short: %q", short)
+	}
+	w.pass(3 * 24 * time.Hour)
+	w.must("tick")
+	if s := w.status(); len(s.Missed) != 2 || s.Missed[0].Name != "hourly" || s.Missed[0].Count < 71 || s.Missed[1].Name != "daily" || s.Missed[1].Count != 3 {
+		t.Errorf("since the last look: %+v", s.Missed)
+	}
+	w.must("status")
+	w.pass(25 * time.Hour)
+	w.must("resume")
+	if s := w.status(); len(s.Missed) != 2 || s.Missed[0].Count > 25 {
+		t.Errorf("after the look only those of the last day: %+v", s.Missed)
+	}
+}
+
+// An audit of problems leaves out what went well, and a terminal gets a line that counts all slots.
+func TestAuditOfProblems(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.must("routine", "add", "hourly", "--cron", "0 * * * *", "--background", "Look around.")
+	w.must("tick")
+	for i := range 4 {
+		w.pass(w.clock().Truncate(time.Hour).Add(time.Hour + time.Second).Sub(w.clock()))
+		switch i {
+		case 1:
+			w.script("turns:\n  - - error: dead\n")
+		case 2:
+			w.script("turns:\n  - - text: done\n")
+			w.must("pause")
+		case 3:
+			continue // missed
+		}
+		w.run("fire", "--scheduled", "hourly")
+		w.must("resume")
+	}
+	w.pass(30 * time.Minute)
+	w.must("tick")
+	all := w.must("schedule", "audit")
+	if n := strings.Count(all, "\n"); n != 5 {
+		t.Errorf("all: %s", all)
+	}
+	out := w.must("schedule", "audit", "--problems")
+	if strings.Count(out, "\n") != 3 || !strings.Contains(out, "\tfailed\t") || strings.Count(out, "\tmissed\t") != 2 {
+		t.Errorf("problems: %s", out)
+	}
+	if r := w.onTerminal("schedule", "audit", "--problems"); r.status != 0 || !strings.Contains(r.errOut, "5 slots: 2 missed, 1 failed, 1 ok, 1 paused; 3 problems\n") {
+		t.Errorf("on a terminal: %+v", r)
+	}
+	if r := w.run("schedule", "audit"); r.errOut != "" {
+		t.Errorf("cron would mail this: %q", r.errOut)
+	}
+	w.remove("state/slots")
+	if r := w.run("schedule", "audit", "--problems"); r.status != 1 || strings.Count(r.out, "unaccounted") != 5 {
+		t.Errorf("unaccounted: %+v", r)
+	}
+}

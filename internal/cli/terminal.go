@@ -212,6 +212,14 @@ func (t *table) moment(m moment) string {
 	return said
 }
 
+// short is a cell that a terminal shows with at most so many characters, where its line would be longer than 80 columns.
+func (t *table) short(text string, most int) string {
+	if t.layout != onTerminal {
+		return text
+	}
+	return plaintext.Short(text, most)
+}
+
 func (t *table) end() {
 	if len(t.lines) == 0 {
 		return

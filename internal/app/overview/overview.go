@@ -31,6 +31,7 @@ type Status struct {
 
 	Running   []run      `json:"running"`   // newest last
 	Failed    []run      `json:"failed"`    // newest first, one for each job
+	Missed    []tally    `json:"missed"`    // slots at which nothing ran, by job
 	Waiting   []question `json:"waiting"`   // for an answer
 	Approvals []string   `json:"approvals"` // names that ollim approve takes
 	Queued    []message  `json:"queued"`    // to the main conversation
@@ -53,7 +54,8 @@ type Status struct {
 		RunsToday  int      `json:"runs_today"`
 		RunsPerDay *int     `json:"runs_per_day"`
 	} `json:"spent"`
-	Week []week `json:"week"` // by routine
+	Week     []week    `json:"week"` // by routine
+	Findings []Finding `json:"findings"`
 }
 
 // pause is a pause of all automatic runs.
@@ -88,7 +90,7 @@ type events struct {
 	Count int       `json:"count"`
 }
 
-// fire is a fire to come.
+// fire is a fire to come. During a pause that has an end At is not before that end.
 type fire struct {
 	At    time.Time `json:"at"`
 	Job   string    `json:"job"`
@@ -98,15 +100,15 @@ type fire struct {
 // fires is how many fires are listed.
 const fires = 3
 
-// Collect reads the status. days is how far back runs are read, at least one. The error is of the parts that could not be read.
-func Collect(ctx context.Context, h app.Home, days int) (Status, error) {
+// Collect reads the status. A brief one has the runs of the last day only, and no trends. The error is of the parts that could not be read.
+func Collect(ctx context.Context, h app.Home, brief bool) (Status, error) {
 	s := Status{
-		Running: []run{}, Failed: []run{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{}, Inbox: []events{},
-		Next: []fire{}, Week: []week{},
+		Running: []run{}, Failed: []run{}, Missed: []tally{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{}, Inbox: []events{},
+		Next: []fire{}, Week: []week{}, Findings: []Finding{},
 	}
 	var errs []error
 	for _, part := range []func(context.Context, app.Home) error{
-		s.tick, func(_ context.Context, h app.Home) error { return s.runs(h, days) }, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money, s.seal,
+		s.tick, func(_ context.Context, h app.Home) error { return errors.Join(s.runs(h, brief), s.missed(h, brief)) }, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money, s.seal,
 	} {
 		errs = append(errs, part(ctx, h))
 	}
@@ -193,13 +195,32 @@ func (s *Status) jobs(ctx context.Context, h app.Home) error {
 		invalid[f.File] = true
 	}
 	s.Invalid = len(invalid)
-	for f := range forecast.Upcoming(set.Jobs, h.Config.Zone, h.Disk.Now()) {
-		if len(s.Next) == fires || ctx.Err() != nil {
+	s.next(ctx, h, set.Jobs)
+	return errors.Join(err, s.approvals(h, set.Jobs))
+}
+
+// next finds the next fires. A pause with an end holds them until then: reminders of the time fire at its end, slots of the time do not.
+// During a pause without an end nothing fires.
+func (s *Status) next(ctx context.Context, h app.Home, jobs []job.Job) {
+	now, zone := h.Disk.Now(), h.Config.Zone
+	from := now
+	if s.Paused != nil {
+		if from = s.Paused.Until; from.IsZero() {
+			return
+		}
+		for _, j := range jobs {
+			if j.Kind == job.Reminder && j.Enabled && j.RunAt.After(now) && !j.RunAt.After(from) {
+				s.Next = append(s.Next, fire{from, j.ID, j.Label()})
+			}
+		}
+		s.Next = s.Next[:min(fires, len(s.Next))]
+	}
+	for f := range forecast.Upcoming(jobs, zone, from) {
+		if len(s.Next) >= fires || ctx.Err() != nil {
 			break
 		}
-		s.Next = append(s.Next, fire{f.At.In(h.Config.Zone), f.Job.ID, f.Job.Label()})
+		s.Next = append(s.Next, fire{f.At.In(zone), f.Job.ID, f.Job.Label()})
 	}
-	return errors.Join(err, s.approvals(h, set.Jobs))
 }
 
 func (s *Status) approvals(h app.Home, jobs []job.Job) (err error) {

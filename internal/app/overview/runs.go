@@ -9,8 +9,10 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
 )
 
 // run is one run.
@@ -33,21 +35,31 @@ type week struct {
 	Runs   int     `json:"runs"`
 	Failed int     `json:"failed"`
 	Cost   float64 `json:"cost"` // USD
+	Trend
 }
 
 // recent is how far back a job whose latest run failed is listed although the owner has seen it.
 const recent = 24 * time.Hour
 
-// runs finds the runs in progress, those that failed, and the sums by routine.
-func (s *Status) runs(h app.Home, days int) error {
-	now, looked := h.Disk.Now(), looked(h)
+// weekDays is how many days the sums by routine cover.
+const weekDays = 7
+
+// runs finds the runs in progress, those that failed, the sums by routine and, unless it is to be brief, the trends and what follows
+// from them.
+func (s *Status) runs(h app.Home, brief bool) error {
+	now, looked, bill := h.Disk.Now(), looked(h), NewBill(h.Disk.Now(), h.Config.Zone)
+	from, since := now.AddDate(0, 0, -weekDays), bill.Since()
+	if brief {
+		from, since = now.AddDate(0, 0, -1), now.AddDate(0, 0, -1)
+	}
 	seen, listed, weeks := map[string]bool{}, map[string]bool{}, map[string]*week{}
-	for r, err := range h.Runs.Since(now.AddDate(0, 0, -days)) {
+	for r, err := range h.Runs.Since(since) {
 		if err != nil {
 			return err
 		}
 		r = h.Runs.CutOff(r)
-		if r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused {
+		bill.Add(r)
+		if r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused || r.Started.Before(from) {
 			continue
 		}
 		item := run{ID: r.ID, Job: r.Job, Label: r.Label(), Started: r.Started.In(h.Config.Zone), Outcome: r.Outcome, Error: r.Error, Recovered: seen[r.Job]}
@@ -64,11 +76,41 @@ func (s *Status) runs(h app.Home, days int) error {
 		}
 	}
 	slices.Reverse(s.Running)
-	for _, w := range weeks {
+	for id, w := range weeks {
+		w.Trend = bill.Trend(id, from)
 		s.Week = append(s.Week, *w)
 	}
 	order.Sort(s.Week, func(a, b week) int { return strings.Compare(a.Label+a.Job, b.Label+b.Job) })
-	return nil
+	if brief {
+		return nil
+	}
+	totals, err := h.Spend.Totals()
+	s.Findings = append(s.Findings, bill.Findings(Month{totals.Month.Spent, h.Spend.Limits.PerMonth})...)
+	return err
+}
+
+// missed finds the slots that were missed since the owner looked last, and in the last day.
+func (s *Status) missed(h app.Home, brief bool) error {
+	now := h.Disk.Now()
+	from, oldest := now.Add(-recent), now.AddDate(0, 0, -weekDays)
+	if at := looked(h); !at.IsZero() && at.Before(from) && !brief {
+		from = at
+	}
+	if from.Before(oldest) {
+		from = oldest
+	}
+	answers, err := h.Audit(from)
+	for _, a := range answers {
+		if isMissed(a) {
+			s.Missed = count(s.Missed, a.Job, a.Name, a.Slot)
+		}
+	}
+	return err
+}
+
+// isMissed reports whether nothing ran at a slot, because the machine or the scheduler was off, or limits held it.
+func isMissed(a forecast.Answer) bool {
+	return a.Outcome == slot.Missed || a.Outcome == forecast.Unaccounted
 }
 
 // failed reports whether a run ended as its owner would not have it.

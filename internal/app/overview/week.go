@@ -1,0 +1,317 @@
+package overview
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Week is what ran, was missed, was refused, cost and grew in seven days. Times are in the configured zone.
+type Week struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+
+	Fires    int                    `json:"fires"` // that have ended
+	Outcomes map[runlog.Outcome]int `json:"outcomes"`
+	Turns    int                    `json:"turns"`   // of conversations, and questions at a shell
+	Failed   []tally                `json:"failed"`  // fires, by job
+	Refused  []tally                `json:"refused"` // fires, by job
+	Missed   []tally                `json:"missed"`  // slots, by job
+
+	Cost     float64   `json:"cost"`   // USD
+	Before   float64   `json:"before"` // in the seven days before
+	Month    float64   `json:"month"`
+	PerMonth *float64  `json:"per_month"` // nil: no limit
+	Jobs     []share   `json:"jobs"`      // what they cost, the costliest first
+	Grew     []growing `json:"grew"`
+	Findings []Finding `json:"findings"`
+}
+
+// tally is a number of fires or slots of one job.
+type tally struct {
+	Job   string    `json:"job"`
+	Name  string    `json:"name"`
+	Count int       `json:"count"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+}
+
+// share is what one job cost.
+type share struct {
+	Job  string  `json:"job"`
+	Name string  `json:"name"`
+	Cost float64 `json:"cost"` // USD
+	Trend
+}
+
+// growing is a job that costs more each day, or whose session has become larger.
+type growing struct {
+	Job    string  `json:"job"`
+	Name   string  `json:"name"`
+	PerDay float64 `json:"growth_per_day,omitempty"`
+	Before int     `json:"context_before,omitempty"` // tokens at the beginning of the week
+	After  int     `json:"context,omitempty"`        // at its end
+}
+
+// larger is by how much a session has grown that is worth a word: a tenth.
+const larger = 1.1
+
+// LastWeek returns the seven days until now. The error is of the parts that could not be read.
+func LastWeek(h app.Home) (Week, error) {
+	now := h.Disk.Now().In(h.Config.Zone)
+	w := Week{
+		From: now.AddDate(0, 0, -weekDays), To: now, Outcomes: map[runlog.Outcome]int{},
+		Failed: []tally{}, Refused: []tally{}, Missed: []tally{}, Jobs: []share{}, Grew: []growing{}, Findings: []Finding{},
+	}
+	bill := NewBill(now, h.Config.Zone)
+	err := w.runs(h, bill)
+	answers, auditErr := h.Audit(w.From)
+	for _, a := range answers {
+		if isMissed(a) {
+			w.Missed = count(w.Missed, a.Job, a.Name, a.Slot)
+		}
+	}
+	totals, totalsErr := h.Spend.Totals()
+	w.Month, w.PerMonth = totals.Month.Spent, finite(h.Spend.Limits.PerMonth)
+	w.Findings = append(w.Findings, bill.Findings(Month{totals.Month.Spent, h.Spend.Limits.PerMonth})...)
+	return w, errors.Join(err, auditErr, totalsErr)
+}
+
+// runs reads the records of the weeks.
+func (w *Week) runs(h app.Home, bill *Bill) error {
+	costs, grown := map[string]*share{}, map[string]*growing{}
+	for r, err := range h.Runs.Since(bill.Since()) {
+		if err != nil {
+			return err
+		}
+		r = h.Runs.CutOff(r)
+		bill.Add(r)
+		switch {
+		case r.Started.After(w.From):
+			w.add(r, costs, grown)
+		case r.Started.After(w.From.AddDate(0, 0, -weekDays)):
+			w.Before += r.Cost
+		}
+	}
+	for id, s := range costs {
+		s.Name, s.Trend = bill.jobs[id].name, bill.Trend(id, w.From)
+		if s.Share = 0; w.Cost > 0 {
+			s.Share = s.Cost / w.Cost
+		}
+		w.Jobs = append(w.Jobs, *s)
+	}
+	order.Sort(w.Jobs, func(a, b share) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Job, b.Job)) })
+	for _, id := range slices.Sorted(maps.Keys(grown)) {
+		g := *grown[id]
+		g.Name = bill.jobs[id].name
+		if rate, ok := bill.growth(bill.jobs[id]); ok && math.Round(rate*100) > 0 {
+			g.PerDay = rate
+		}
+		if float64(g.After) < larger*float64(g.Before) {
+			g.Before, g.After = 0, 0
+		}
+		if g.PerDay > 0 || g.After > 0 {
+			w.Grew = append(w.Grew, g)
+		}
+	}
+	slices.Reverse(w.Failed)
+	slices.Reverse(w.Refused)
+	return nil
+}
+
+// add counts a run of the week; they come newest first.
+func (w *Week) add(r runlog.Record, costs map[string]*share, grown map[string]*growing) {
+	if w.Cost += r.Cost; r.Cost > 0 {
+		if costs[r.Job] == nil {
+			costs[r.Job] = &share{Job: r.Job}
+		}
+		costs[r.Job].Cost += r.Cost
+	}
+	g := grown[r.Job]
+	if g == nil {
+		g = &growing{Job: r.Job}
+		grown[r.Job] = g
+	}
+	if size := cmp.Or(r.ContextBefore, r.Context); r.Context > 0 {
+		g.Before, g.After = size, cmp.Or(g.After, r.Context)
+	}
+	switch {
+	case !r.OfJob():
+		w.Turns++
+	case r.Outcome != "":
+		w.Fires++
+		w.Outcomes[r.Outcome]++
+		switch {
+		case r.Outcome == runlog.Refused:
+			w.Refused = count(w.Refused, r.Job, r.Name, r.Started)
+		case failed(r) && r.Outcome != runlog.Skipped && r.Outcome != runlog.Paused:
+			w.Failed = count(w.Failed, r.Job, r.Name, r.Started)
+		}
+	}
+}
+
+// count counts one more of a job.
+func count(list []tally, id, name string, at time.Time) []tally {
+	i := slices.IndexFunc(list, func(t tally) bool { return t.Job == id })
+	if i < 0 {
+		i, list = len(list), append(list, tally{Job: id, Name: name, First: at, Last: at})
+	}
+	t := &list[i]
+	t.Count++
+	if at.Before(t.First) {
+		t.First = at
+	}
+	if at.After(t.Last) {
+		t.Last = at
+	}
+	return list
+}
+
+// named is how many jobs a line of the summary names; it counts the others.
+const named = 5
+
+// Text returns the summary as a message, a fact on each line.
+func (w Week) Text() string {
+	lines := []string{fmt.Sprintf("The week from %s to %s", w.From.Format(longTime), w.To.Format(longTime))}
+	ran := plaintext.Count(w.Fires, "fire")
+	if w.Fires > 0 {
+		ran += " (" + w.outcomes() + ")"
+	}
+	lines = append(lines, "ran: "+ran+", "+plaintext.Count(w.Turns, "turn")+" of conversations")
+	for _, part := range []struct {
+		label string
+		list  []tally
+	}{{"failed: ", w.Failed}, {"refused: ", w.Refused}, {"missed: ", w.Missed}} {
+		if len(part.list) > 0 {
+			lines = append(lines, part.label+tallies(part.list))
+		}
+	}
+	lines = append(lines, "cost: "+w.money())
+	lines = append(lines, listed(w.Jobs, func(s share) string { return fmt.Sprintf("%s $%.2f (%.0f %%)", s.Name, s.Cost, 100*s.Share) })...)
+	if len(w.Grew) > 0 {
+		lines = append(lines, "grew:")
+		lines = append(lines, listed(w.Grew, growing.text)...)
+	}
+	for _, f := range w.Findings {
+		lines = append(lines, "note: "+f.String())
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+const longTime = "Mon 2 Jan 15:04"
+
+// listed returns a line for each of the first items, and one that counts the others.
+func listed[T any](list []T, text func(T) string) (lines []string) {
+	for _, item := range list[:min(named, len(list))] {
+		lines = append(lines, "- "+text(item))
+	}
+	if more := len(list) - named; more > 0 {
+		lines = append(lines, "- "+plaintext.Count(more, "more job"))
+	}
+	return lines
+}
+
+func (w Week) outcomes() string {
+	kinds := slices.Collect(maps.Keys(w.Outcomes))
+	order.Sort(kinds, func(a, b runlog.Outcome) int {
+		return cmp.Or(w.Outcomes[b]-w.Outcomes[a], strings.Compare(string(a), string(b)))
+	})
+	var words []string
+	for _, k := range kinds {
+		words = append(words, fmt.Sprintf("%d %s", w.Outcomes[k], k))
+	}
+	return strings.Join(words, ", ")
+}
+
+func tallies(list []tally) string {
+	list = slices.Clone(list)
+	order.Sort(list, func(a, b tally) int { return cmp.Or(b.Count-a.Count, strings.Compare(a.Job, b.Job)) })
+	var words []string
+	for _, t := range list[:min(named, len(list))] {
+		text := fmt.Sprintf("%s %d (%s", t.Name, t.Count, t.First.Format("Mon 15:04"))
+		if t.Count > 1 {
+			text += " to " + t.Last.Format("Mon 15:04")
+		}
+		words = append(words, text+")")
+	}
+	if more := len(list) - named; more > 0 {
+		words = append(words, plaintext.Count(more, "more job"))
+	}
+	return strings.Join(words, ", ")
+}
+
+func (w Week) money() string {
+	text := fmt.Sprintf("$%.2f", w.Cost)
+	if change := math.Round(100 * (w.Cost/w.Before - 1)); w.Before >= 0.01 && change != 0 {
+		text += fmt.Sprintf(" (%+.0f %% on the week before)", change)
+	}
+	if text += fmt.Sprintf(", $%.2f", w.Month); w.PerMonth != nil {
+		text += fmt.Sprintf(" of $%.2f", *w.PerMonth)
+	}
+	return text + " this month"
+}
+
+func (g growing) text() string {
+	var parts []string
+	if g.PerDay > 0 {
+		parts = append(parts, fmt.Sprintf("+%.0f %% a day", 100*g.PerDay))
+	}
+	if g.After > 0 {
+		parts = append(parts, fmt.Sprintf("session %s to %s tokens", Tokens(g.Before), Tokens(g.After)))
+	}
+	return g.Name + " " + strings.Join(parts, ", ")
+}
+
+// Tokens returns a number of tokens as a person reads it, such as 130k.
+func Tokens(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%.0fk", float64(n)/1000)
+}
+
+// Fold breaks the lines of a text at spaces, so that they have at most so many columns where possible. A command between backquotes
+// stays in one line, or it could not be copied.
+func Fold(text string, columns int) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		at := 0
+		for i, word := range unbroken(strings.TrimSuffix(line, "\n")) {
+			size := len([]rune(word))
+			switch {
+			case i > 0 && at+1+size > columns:
+				b.WriteString("\n  ")
+				at = 2
+			case i > 0:
+				b.WriteString(" ")
+				at++
+			}
+			b.WriteString(word)
+			at += size
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// unbroken splits a line at its spaces, except for those between backquotes.
+func unbroken(line string) (words []string) {
+	for i, part := range strings.Split(line, " ") {
+		if i > 0 && strings.Count(words[len(words)-1], "`")%2 == 1 {
+			words[len(words)-1] += " " + part
+			continue
+		}
+		words = append(words, part)
+	}
+	return words
+}

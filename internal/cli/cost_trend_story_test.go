@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/app/overview"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+)
+
+// bill makes a world with a routine monitor, whose session and cost grow by 12 % from day to day, and a routine digest, which costs
+// the same on each of so many days. The clock stands at noon of the day after.
+func bill(t *testing.T, days int) *world {
+	t.Helper()
+	w, api := newNativeWorld(t)
+	w.must("config", "set", "chat.model", "plain")
+	w.must("config", "set", "models", "plain in=2 out=2 cache-write=2 window=200000")
+	w.must("routine", "add", "monitor", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "plain", "Look.")
+	w.must("routine", "add", "digest", "--cron", "30 9 * * *", "--background", "--isolated", "--model", "plain", "Look.")
+	tokens := 30_000.0
+	for range days {
+		for name, size := range map[string]float64{"monitor": tokens, "digest": 5000} {
+			api.Reply(anthropicapi.Reply{Text: "quiet", Usage: anthropicapi.Usage{In: int(size), Out: 1}})
+			w.must("fire", name)
+		}
+		tokens *= 1.12
+		w.pass(24*time.Hour - 4*time.Second)
+	}
+	w.pass(2 * time.Hour)
+	return w
+}
+
+// TestTrend: status and cost show each job's share of the bill, its growth and the size of its session, and what follows, with a
+// command that works when typed.
+func TestTrend(t *testing.T) {
+	t.Parallel()
+	w := bill(t, 15)
+	w.wants(w.must("cost", "--since", "7d"), "monitor\t6\t$1.3502\t675119\t6\t96 %\t+12 %/day\t147k\n", "digest\t6\t$0.0600\t30000\t6\t4 %\t\t5k\n")
+	w.wants(w.must("cost", "--by", "day", "--since", "3d"), "2026-03-16\t2\t", "\t53 %\n", "2026-03-15\t2\t", "\t47 %\n")
+	out := w.must("status")
+	w.wants(out, "week\tmonitor\t6 runs\t6 ok\t$1.35\t96 %\t+12 %/day\t147k\n", "note\ta day of monitor costs $0.21, a week before it was $0.09;")
+	s := w.status()
+	if len(s.Findings) != 1 || s.Findings[0].Name != "the cost of monitor" || s.Week[1].Growth == nil || s.Week[1].Context < 100_000 || s.Week[1].Window != 200_000 {
+		t.Fatalf("%+v", s)
+	}
+	if r := w.run(asTyped(t, s.Findings[0].Commands[0])...); r.status != 0 {
+		t.Errorf("%s: %+v", s.Findings[0].Commands[0], r)
+	}
+}
+
+// asTyped splits a command line of ollim as a shell does, for what findings have.
+func asTyped(t *testing.T, line string) (args []string) {
+	t.Helper()
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			args = append(args, part)
+		} else {
+			args = append(args, strings.Fields(part)...)
+		}
+	}
+	if args[0] != "ollim" {
+		t.Fatalf("%q", line)
+	}
+	return args[1:]
+}
+
+// TestMonthsLimitAhead: the owner reads when the month's limit will be reached, while there is time, and each command helps.
+func TestMonthsLimitAhead(t *testing.T) {
+	t.Parallel()
+	w := bill(t, 9)
+	w.must("config", "set", "spend.per-month", "3")
+	s := w.status()
+	if len(s.Findings) != 1 || s.Findings[0].Subject != overview.MonthSubject || !strings.Contains(s.Findings[0].Text, "will be reached about ") {
+		t.Fatalf("%+v", s.Findings)
+	}
+	for _, line := range s.Findings[0].Commands {
+		if r := w.run(asTyped(t, line)...); r.status != 0 {
+			t.Errorf("%s: %+v", line, r)
+		}
+	}
+	if s := w.status(); len(s.Findings) != 0 {
+		t.Errorf("with a higher limit: %+v", s.Findings)
+	}
+}
+
+// TestStatusFitsATerminal: lines about trends have at most 80 columns.
+func TestStatusFitsATerminal(t *testing.T) {
+	t.Parallel()
+	w := bill(t, 15)
+	w.must("routine", "add", "long", "--cron", "0 9 * * *", "--background", "--description", strings.Repeat("words ", 20), "Look.")
+	w.must("config", "set", "spend.per-month", "5")
+	for _, args := range [][]string{{"status"}, {"cost"}, {"status", "--week"}} {
+		r := w.onTerminal(args...)
+		for line := range strings.Lines(r.out) {
+			if width(line) > 81 {
+				t.Errorf("%q: %d columns: %s", args, width(line)-1, line)
+			}
+		}
+		if r.status != 0 || !strings.Contains(r.out, "monitor") {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}
+
+// TestForecastOfGatedRoutine: a fire is expected to cost what a fire has cost, with those whose gate was closed.
+func TestForecastOfGatedRoutine(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	w.must("config", "set", "models", "plain in=2 out=2 cache-write=2")
+	w.write("gates/open", "#!/bin/sh\ntest -e ../open || test -e open\n")
+	w.chmod("gates/open", 0o700)
+	w.must("routine", "add", "watch", "--cron", "*/10 * * * *", "--background", "--isolated", "--model", "plain", "--gate", "open", "Look.")
+	fire := func(cost float64) {
+		w.t.Helper()
+		w.remove("open")
+		if cost > 0 {
+			w.write("open", "")
+			api.Reply(anthropicapi.Reply{Text: "quiet", Usage: anthropicapi.Usage{In: int(cost * 500_000)}})
+		}
+		w.must("fire", "watch")
+		w.pass(10*time.Minute - time.Second)
+	}
+	expected := func() float64 {
+		w.t.Helper()
+		var row struct{ Cost float64 }
+		if err := json.Unmarshal([]byte(w.must("schedule", "list", "-n", "1", "--cost", "--json")), &row); err != nil {
+			t.Fatal(err)
+		}
+		return row.Cost
+	}
+	if got := expected(); got != 0 {
+		t.Errorf("a new job: %v", got)
+	}
+	fire(0.40)
+	for range 19 {
+		fire(0)
+	}
+	if got := fmt.Sprintf("%.4f", expected()); got != "0.0200" {
+		t.Errorf("one fire of twenty costs 0.40: %s", got)
+	}
+	w.pass(8 * 24 * time.Hour)
+	for range 5 {
+		fire(0.10)
+	}
+	if got := fmt.Sprintf("%.4f", expected()); got != "0.0500" {
+		t.Errorf("the last ten fires, as there are only five in a week: %s", got)
+	}
+	for range 5 {
+		fire(0.10)
+	}
+	if got := fmt.Sprintf("%.4f", expected()); got != "0.1000" {
+		t.Errorf("those of the last week: %s", got)
+	}
+}
