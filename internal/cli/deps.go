@@ -17,6 +17,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -32,6 +33,8 @@ type deps struct {
 	Stderr io.Writer
 	// Automatic reports whether a cron daemon or a timer started this process.
 	Automatic func() bool
+	// Begin starts a command line that goes on without this process; nil: in a process of its own.
+	Begin     func(args []string) (process.ID, error)
 	Temporary []string // directories whose files do not stay, besides TMPDIR
 
 	forwarded bool   // the command was sent by a process of a sealed run, which can do less than this process

@@ -82,6 +82,9 @@ func (s *starter) launch(args ...string) error {
 }
 
 func (s *starter) begin(args ...string) (process.ID, error) {
+	if s.d.Begin != nil {
+		return s.d.Begin(args)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return process.ID{}, err

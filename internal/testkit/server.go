@@ -110,6 +110,13 @@ func (s *Server[Q, R]) Requests() []Q {
 	return slices.Clone(s.requests)
 }
 
+// Forget drops the recorded requests, for a test that makes more of them than memory holds.
+func (s *Server[Q, R]) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests, s.hits = nil, nil
+}
+
 // WaitRequests waits until n such requests have arrived, and fails the test if that takes longer than timeout.
 func (s *Server[Q, R]) WaitRequests(n int, timeout time.Duration) []Q {
 	s.t.Helper()
