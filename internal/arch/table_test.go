@@ -44,9 +44,9 @@ func layers() []layer {
 		}},
 		{path: "internal/agent", beside: map[string][]string{
 			"conversation": {"prompt"},
-			"tools":        {"confine", "prompt"},
-			"runner":       {"confine", "conversation", "prompt", "tools"},
-			"tick":         {"runner"},
+			"tools":        {"confine", "notify", "prompt"},
+			"runner":       {"confine", "conversation", "notify", "prompt", "tools"},
+			"tick":         {"notify", "runner"},
 		}},
 		{path: "internal/server", beside: map[string][]string{
 			"discord":         {"discord/api", "discord/gateway"},

@@ -293,7 +293,7 @@ func removeJob(ctx context.Context, d *deps, h app.Home, s job.Set, kind job.Kin
 	if _, n, err := h.Inbox.First(j.ID); err == nil {
 		d.warn(fmt.Sprintf("%s: the inbox still has %s, to be run if a file with this id is added", j.ID, plaintext.Count(n, "accepted event")))
 	}
-	if err := h.Notices.Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
+	if err := h.Runner(false).Notify().Forget(ctx, j.ID); err != nil { // a new job of this id begins anew
 		return err
 	}
 	return h.Sessions.RemoveRoutine(j.ID)

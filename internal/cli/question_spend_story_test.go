@@ -83,7 +83,7 @@ func TestAnswerAtALimit(t *testing.T) {
 	if asked := len(api.Requests()); asked != n {
 		t.Errorf("%d requests, want %d", asked, n)
 	}
-	if pending := w.read("state/pending_updates.json"); strings.Count(pending, "was not run: limit per-day") != 1 {
+	if pending := w.read("state/pending_updates.json"); strings.Count(pending, "No automatic run starts: limit per-day") != 1 {
 		t.Errorf("the owner reads %s", pending)
 	}
 	w.must("config", "set", "spend.per-day", "5")

@@ -1,16 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
@@ -200,18 +201,12 @@ func runScheduleFailed(ctx context.Context, d *deps, h app.Home, name string) er
 			return nil
 		}
 	}
-	book, day := h.Notices, d.Now().In(h.Config.Zone).Format(time.DateOnly)
-	if err := book.Forget(ctx, func(key string) bool { // the days before
-		return !strings.HasPrefix(key, "unit "+name+" ") || strings.HasSuffix(key, " "+day)
-	}); err != nil {
-		return err
-	}
-	first, err := book.Once(ctx, "unit "+name+" "+day)
-	if err != nil || !first {
-		return err
-	}
-	return h.Updates.Add(ctx, fmt.Sprintf("%s failed before its run began; see the journal: journalctl -u %s (with --user "+
-		"for user units).", name, name), "ollim")
+	_, err := h.Runner(false).Notify().Open(ctx, notify.Cause{
+		Kind: notify.Unit, Subject: cmp.Or(installer.JobOf(name), name), Name: name,
+		Text:   fmt.Sprintf("%s failed before its run began", name),
+		Remedy: fmt.Sprintf("see the journal: `journalctl -u %s` (with --user for user units)", name),
+	})
+	return err
 }
 
 // tells reports whether a job's latest run may be the unit's and reports by itself. One in progress is not the unit's.

@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/app/doctor"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
@@ -40,7 +41,7 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 	}
 	s := starter{d: d, home: h, wait: wait}
 	m := tick.Minute{
-		Runner: h.Runner(false), Keep: h.Config.Keep.Runs, Heartbeat: h.Config.Heartbeat,
+		Runner: h.Runner(false), Keep: h.Config.Keep.Runs, Heartbeat: h.Config.Heartbeat, Space: doctor.Space,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Entry:     s.entry,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -16,7 +17,13 @@ import (
 // a failure; nothing went wrong in a run that its gate held back or that waits for an answer.
 func (w *work) conclude(ctx context.Context, cause error) error {
 	outcome, reason := outcomeOf(cause), ""
+	overload := w.overload(cause)
+	if overload != nil {
+		outcome = runlog.Failed // what ended it is the service, not its time
+	}
 	switch {
+	case overload != nil && errors.Is(cause, errTimeout):
+		reason = fmt.Sprintf("the model service did not answer within %s, the last try: %s", job.FormatDuration(w.spec.Limits.Time), oneLine(overload))
 	case outcome == runlog.Gated, outcome == runlog.Waiting:
 		cause = nil
 	case outcome == runlog.Timeout:
@@ -30,6 +37,9 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 	}
 	if cause != nil {
 		w.warn(w.run.Event(ctx, runlog.Event{Type: runlog.ErrorEvent, Text: reason}))
+	}
+	if fault := w.faultOf(cause); fault != "" {
+		w.warn(w.run.Update(func(r *runlog.Record) { r.Fault = string(fault) }))
 	}
 	w.warn(w.run.Conclude(outcome, reason))
 	return cause
@@ -93,9 +103,8 @@ var (
 type refusal struct {
 	kind   error // ErrRefused or ErrPaused
 	reason string
-	key    string // under which it is reported once; "" is made of job and reason
-	text   string // of the report; "" is made of job and reason
-	cause  error  // may be nil
+	notice notify.Cause // of the report; the zero one is made of job and reason
+	cause  error        // may be nil
 }
 
 func (e *refusal) Error() string { return e.reason }

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -89,7 +89,7 @@ func (f *fire) returnEntry(ctx context.Context, run *runlog.Run, later *Later) e
 	if !later.limit.Passing {
 		record := run.Record
 		record.Error = later.Error() + "; its events wait"
-		f.reportRefusal(ctx, record, atLimit(later.limit))
+		f.reportRefusal(ctx, record, atLimit(later.limit), 0)
 	}
 	if !f.entry.taken {
 		return nil
@@ -219,16 +219,20 @@ func (r *Runner) firstEntries() (map[string]inbox.Entry, error) {
 	return first, err
 }
 
-// reportGone reports, once, a webhook with events that wait whose file is gone. A file that cannot be read may be the one.
+// reportGone reports a webhook with events that wait whose file is gone. A file that cannot be read may be the one.
 func (r *Runner) reportGone(ctx context.Context, files job.Set, waiting map[string]inbox.Entry) {
 	if len(files.Faults) > 0 {
 		return
 	}
 	for _, hook := range slices.Sorted(maps.Keys(waiting)) {
 		if _, known := files.Only(job.Webhook).ByID(hook); !known {
-			r.reportRefusal(ctx, runlog.Record{}, &refusal{key: notice.Refusal(hook, "gone"), text: fmt.Sprintf(
-				"Accepted events of the webhook %s wait, but its file no longer exists. They run if a file with this id is added; "+
-					"otherwise they are deleted when they are older than keep.runs. To see them: `ollim status`", hook)})
+			_, err := r.Notify().Open(ctx, notify.Cause{
+				Kind: notify.Gone, Subject: hook, Name: "The webhook " + hook,
+				Text: fmt.Sprintf("Accepted events of the webhook %s wait, but its file no longer exists. They run if a file with this id is added; "+
+					"otherwise they are deleted when they are older than keep.runs", hook),
+				Remedy: "`ollim status` shows them",
+			})
+			r.warn(err)
 		}
 	}
 }

@@ -274,7 +274,7 @@ func TestHeldEntries(t *testing.T) {
 			free:   func(h *hooks) { h.Spend.Limits.PerDay = 10 },
 			err:    errLater,
 			starts: true,
-			report: "was not run: limit per-day: 5.00 spent of 5.00 USD, until 2026-03-03T00:00:00Z; its events wait",
+			report: "No automatic run starts: limit per-day: 5.00 spent of 5.00 USD, until 2026-03-03T00:00:00Z",
 		},
 		"approval": {
 			hold:   func(h *hooks) { h.hook("ci", "allowed-tools: [\"Bash(rm *)\"]") },
@@ -384,7 +384,7 @@ func TestKilledInTheRun(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		pending, err := h.Updates.Peek(t.Context())
-		if err != nil || len(pending) != 1 || !strings.Contains(pending[0].Message, "cut off") {
+		if err != nil || len(pending) != 2 || !strings.Contains(pending[0].Message, "cut off") || !strings.Contains(pending[1].Message, "ci works again") {
 			t.Errorf("reported %+v, %v", pending, err)
 		}
 	}

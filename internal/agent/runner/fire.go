@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -16,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -204,58 +207,75 @@ func (f *fire) skip(ctx context.Context) (runlog.Record, error) {
 	return w.run.Record, err
 }
 
-// badFileKey is the beginning of the keys under which bad files are noted.
-const badFileKey = "bad-file "
-
-// ReportBadFiles reports each fault of a job file to the owner, once.
+// ReportBadFiles reports each job file that cannot be used, and each that can be used again.
 func (r *Runner) ReportBadFiles(ctx context.Context, faults yamldoc.Faults) {
 	r.warn(r.reportBadFiles(ctx, faults, nil))
 }
 
-// reportBadFiles reports each fault once, on standard error too, because cron would mail it at every fire. own are those of the
-// job itself, which are an error anyway.
+// reportBadFiles reports on standard error only what the owner is told now, because cron would mail it at every fire. own are the
+// faults of the job itself, which are an error anyway.
 func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults) error {
+	if len(faults) == 0 && r.Notices.Empty() {
+		return nil
+	}
+	book := r.Notify()
+	var err error
 	present := map[string]bool{}
 	for _, fault := range faults {
-		key := badFileKey + fault.Error()
-		present[key] = true
-		first, err := r.Notices.Once(ctx, key)
-		if err != nil {
-			return err
+		c := r.badFile(fault)
+		if present[c.Key()] { // its first fault stands for all
+			continue
 		}
-		if first && !slices.Contains(own, fault) {
+		present[c.Key()] = true
+		told, openErr := book.Open(ctx, c)
+		if err = errors.Join(err, openErr); told && !slices.Contains(own, fault) {
 			r.Disk.Warn(fault.Error())
 		}
-		if first {
-			if err := r.Updates.Add(ctx, badFile(fault.Error()), "ollim"); err != nil {
-				return err
-			}
+	}
+	open, readErr := book.OpenCauses()
+	for key, e := range open {
+		if e.Kind == string(notify.File) && !present[key] {
+			err = errors.Join(err, book.Close(ctx, key, "can be used again"))
 		}
 	}
-	return r.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, badFileKey) || present[key] })
+	return errors.Join(err, readErr)
 }
 
-// unapprovedPolicy is the beginning of the keys under which tool-policy.yaml is noted.
-const unapprovedPolicy = "unapproved-policy "
+// badFile is the cause that a job file is invalid.
+func (r *Runner) badFile(fault *yamldoc.Fault) notify.Cause {
+	name := fault.File
+	if rel, err := filepath.Rel(string(r.Home), fault.File); err == nil && filepath.IsLocal(rel) {
+		name = rel
+	}
+	return notify.Cause{Kind: notify.File, Subject: name, Name: name, Text: badFile(fault.Error())}
+}
 
-// reportPolicy reports once that tool-policy.yaml waits for approval. Errors of the file and of the approvals stop every run, which
+// MissedByFile counts slots that were missed while a job's file was invalid to the cause that it is.
+func (r *Runner) MissedByFile(ctx context.Context, fault *yamldoc.Fault, job string, n int) error {
+	c := r.badFile(fault)
+	c.Jobs = []notify.Affected{{ID: job, Name: r.labelOf(job), Count: notice.Count{Missed: n}}}
+	_, err := r.Notify().Open(ctx, c)
+	return err
+}
+
+// reportPolicy reports that tool-policy.yaml waits for approval. Errors of the file and of the approvals stop every run, which
 // reports them.
 func (r *Runner) reportPolicy(ctx context.Context) error {
 	extra, err := r.Approvals.Policy()
 	if err != nil {
 		return nil //nolint:nilerr // permit returns the error
 	}
-	key := unapprovedPolicy + extra.Subject.Digest()
-	err = r.Notices.Forget(ctx, func(k string) bool { return !strings.HasPrefix(k, unapprovedPolicy) || extra.Waits && k == key })
-	if err != nil || !extra.Waits {
-		return err
+	c := notify.Cause{
+		Kind: notify.Approval, Subject: approval.PolicyName, Name: approval.PolicyName,
+		Text:   approval.PolicyName + " differs from what you approved, so it gives no tools",
+		Remedy: "to see the changes and approve them: `ollim approve " + approval.PolicyName + "`",
 	}
-	first, err := r.Notices.Once(ctx, key)
-	if err != nil || !first {
-		return err
+	if !extra.Waits {
+		return r.Notify().Close(ctx, c.Key(), "gives its tools again")
 	}
-	const text = approval.PolicyName + " differs from what you approved, so it gives no tools. To see the changes and approve them: `ollim approve " +
-		approval.PolicyName + "`"
-	r.Disk.Warn(text)
-	return r.Updates.Add(ctx, text, "ollim")
+	told, err := r.Notify().Open(ctx, c)
+	if told {
+		r.Disk.Warn(c.Text + "; " + c.Remedy)
+	}
+	return err
 }

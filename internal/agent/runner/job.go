@@ -20,7 +20,6 @@ import (
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/skill"
 )
@@ -259,8 +258,7 @@ func (r *Runner) approvedAs(j job.Job) (approval.Subject, error) {
 	return subject, &refusal{
 		kind:   ErrRefused,
 		reason: fmt.Sprintf("not approved: %s: ollim approve %s", strings.Join(subject.Widening(), ", "), name),
-		key:    notice.Refusal(j.ID, subject.Digest()),
-		text:   prompt.Unapproved(j.Label(), name, subject.Widening()),
+		notice: tools.Waiting(j.ID, j.Label(), name, subject.Widening()),
 	}
 }
 
@@ -338,15 +336,12 @@ func (f *fire) Postpone(ctx context.Context, run *runlog.Run, later *Later) erro
 // Report counts the job's failures and reports what the owner must know.
 func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 	switch run.Outcome {
-	case runlog.OK, runlog.Unreported:
-		f.warn(f.Notices.Worked(ctx, f.job.ID))
-		f.warn(f.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, notice.Refusal(f.job.ID, "")) }))
 	case runlog.Failed, runlog.Timeout:
-		if f.job.Kind != job.Reminder || run.Unverified() { // see putAway
+		if f.job.Kind != job.Reminder || run.Unverified() || run.Fault != "" { // see putAway
 			f.reportFailure(ctx, run.Record, map[runlog.Outcome]string{runlog.Failed: "failed", runlog.Timeout: "did not finish in time"}[run.Outcome])
 		}
 	case runlog.Refused:
-		f.reportRefusal(ctx, run.Record, cause)
+		f.reportRefusal(ctx, run.Record, cause, 1)
 	}
 }
 
@@ -373,7 +368,7 @@ func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 func (r *Runner) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
 	err := r.heldBack(j)
 	if err != nil && tell {
-		r.reportRefusal(ctx, runlog.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
+		r.reportRefusal(ctx, runlog.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err, 0)
 	}
 	return err != nil
 }

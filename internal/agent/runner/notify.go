@@ -1,13 +1,12 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/notice"
@@ -20,19 +19,16 @@ import (
 // post numbers a message of a run and sends it. The number is on disk before the first attempt, so that no later message of the run
 // has the same id, wherever this process is killed. The fate is "" if the message did not reach the outbox.
 func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run, kind outbox.Kind, text string) (outbox.Fate, error) {
-	number, said := 0, text
+	said := text
 	if kind == outbox.Text { // the record has it
 		said = ""
 	}
-	err := run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
-		number = s.Messages + 1
-		return runlog.Event{Type: runlog.Message, Tool: string(kind), Text: said}, nil
-	})
+	id, err := r.number(ctx, run, kind, said)
 	if err != nil {
 		return "", err
 	}
 	m := outbox.Message{
-		ID: session.MessageID(run.ID, number), Run: run.ID, Job: run.Job, Label: run.Label(),
+		ID: id, Run: run.ID, Job: run.Job, Label: run.Label(),
 		Kind: kind, Text: text, Created: r.Disk.Now(),
 	}
 	if kind == outbox.Text {
@@ -41,6 +37,15 @@ func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run
 	receipt, err := sender.Send(ctx, m)
 	err = errors.Join(err, r.Sessions.Received(ctx, m.ID, receipt.Outside...))
 	return receipt.Fate, errors.Join(err, run.Event(ctx, runlog.Event{Type: runlog.Delivered, Text: string(receipt.Fate), Tool: string(kind)}))
+}
+
+// number records a message of a run and returns its id.
+func (r *Runner) number(ctx context.Context, run *runlog.Run, kind outbox.Kind, said string) (id string, err error) {
+	err = run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
+		id = session.MessageID(run.ID, s.Messages+1)
+		return runlog.Event{Type: runlog.Message, Tool: string(kind), Text: said}, nil
+	})
+	return id, err
 }
 
 // sendBody sends the text of the task itself.
@@ -66,62 +71,49 @@ func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run
 	return nil
 }
 
-// notify sends the owner a message about a run, or leaves it as a pending update where no delivery is configured.
-func (r *Runner) notify(ctx context.Context, record runlog.Record, text string) {
-	if !r.Outbox.Configured() {
-		r.warn(r.Updates.Add(ctx, text, record.ID))
-		return
-	}
+// sendFailure answers a message of the owner's that a run could not answer, or leaves that as a pending update.
+func (r *Runner) sendFailure(ctx context.Context, record runlog.Record, text string) {
 	run, err := r.Runs.At(record.ID)
-	if err == nil {
+	if err == nil && r.Outbox.Configured() {
 		_, err = r.post(ctx, r.Outbox, run, outbox.Failure, text)
+	} else {
+		err = r.Updates.Add(ctx, text, record.ID)
 	}
 	r.warn(err)
 }
 
-// reportFailure reports a failed run, unless its job has failed so often that the owner knows.
-func (r *Runner) reportFailure(ctx context.Context, record runlog.Record, what string) {
-	count, speak, err := r.Notices.Failed(ctx, record.Job)
-	r.warn(err)
-	if err == nil && speak {
-		r.notify(ctx, record, update.Clean(failure(record.Label(), what, record.Error, count)))
-	}
-}
-
-// reportRefusal reports a refused run, once for each cause.
-func (r *Runner) reportRefusal(ctx context.Context, record runlog.Record, cause error) {
-	why := &refusal{}
-	errors.As(cause, &why)
-	first, err := r.Notices.Once(ctx, cmp.Or(why.key, notice.Refusal(record.Job, record.Error)))
-	r.warn(err)
-	if err == nil && first {
-		r.warn(r.Updates.Add(ctx, cmp.Or(why.text, refusedJob(record.Label(), record.Error)), record.ID))
-	}
-}
-
-// reportLeftover reports, once, a process that keeps the lock of a run that has ended.
+// reportLeftover reports a process that keeps the lock of a run that has ended.
 func (r *Runner) reportLeftover(ctx context.Context, record runlog.Record, left *runlog.Leftover) {
-	first, err := r.Notices.Once(ctx, "leftover "+left.Run)
+	_, err := r.Notify().Open(ctx, notify.Cause{
+		Kind: notify.Leftover, Subject: left.Run, Name: record.Label(), Run: record.ID,
+		Text:   fmt.Sprintf("%s cannot run: %s. If you end that process, the next fire runs", record.Label(), left),
+		Remedy: fmt.Sprintf("`kill %d`", left.Process.PID),
+		Jobs:   []notify.Affected{{ID: record.Job, Name: record.Label()}},
+	})
 	r.warn(err)
-	if err == nil && first {
-		r.notify(ctx, record, fmt.Sprintf("%s cannot run: %s. If you end that process, the next fire runs.", record.Label(), left))
-	}
 }
 
-// reportMissed reports a slot that was missed because of a limit, once until the job works again.
+// reportMissed reports a slot that was missed because other runs had reserved the rest of a limit.
 func (r *Runner) reportMissed(ctx context.Context, id string, at time.Time, reason string) error {
-	first, err := r.Notices.Once(ctx, notice.Refusal(id, "missed"))
-	if err != nil || !first {
-		return err
-	}
-	label := id
+	label := r.labelOf(id)
+	_, err := r.Notify().Open(ctx, notify.Cause{
+		Kind: notify.Reserved, Subject: "spend", Name: "Reserving the cost of runs",
+		Text: fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved the rest of the spending limit (%s)",
+			label, at.In(r.Zone).Format("2006-01-02 15:04"), reason),
+		Remedy: "`ollim status` shows the limits; let the jobs fire at different times: `ollim schedule list`",
+		Jobs:   []notify.Affected{{ID: id, Name: label, Count: notice.Count{Missed: 1}}},
+	})
+	return err
+}
+
+// labelOf returns what people call a job.
+func (r *Runner) labelOf(id string) string {
 	if files, err := r.Jobs.Load(); err == nil {
 		if j, known := files.ByID(id); known {
-			label = j.Label()
+			return j.Label()
 		}
 	}
-	return r.Updates.Add(ctx, fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved the rest of the spending limit (%s)",
-		label, at.In(r.Zone).Format("2006-01-02 15:04"), reason), "ollim")
+	return id
 }
 
 // flushLimit bounds the time for messages of earlier runs, which are not worth holding up a scheduler.
@@ -131,17 +123,15 @@ const flushLimit = time.Minute
 func (r *Runner) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
+	r.warn(r.Notify().Sweep(ctx))
 	if _, err := r.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
 		r.warn(err)
 	}
 }
 
-// failure tells the owner that a job did not do its work. count is how often in a row.
-func failure(label, what, reason string, count int) string {
+// failure tells the owner that a job did not do its work.
+func failure(label, what, reason string) string {
 	s := fmt.Sprintf("%s %s", label, what)
-	if count > 2 {
-		s = fmt.Sprintf("%s %s, now %d times in a row", label, what, count)
-	}
 	if reason != "" {
 		s += ": " + reason
 	}
@@ -166,21 +156,33 @@ func unreported(label string) string {
 	return fmt.Sprintf("%s ran but did not report what it did.", label)
 }
 
-// reportServers reports the MCP servers that the run could not use: on standard error, where the owner waits for the answer, else as
-// an update for the main conversation, each server once a day.
+// reportServers reports the MCP servers that the run could not use: on standard error, where the owner waits for the answer, else to
+// the owner. One that it could use works again.
 func (w *work) reportServers(ctx context.Context) {
 	failed, err := w.run.FailedServers()
 	w.warn(err)
+	bad := map[string]bool{}
 	for _, e := range failed {
+		bad[e.Tool] = true
 		if w.spec.Policy.Awaited {
 			w.warn(fmt.Errorf("MCP server %s: %s", e.Tool, e.Text))
 			continue
 		}
-		if !w.onceADay(ctx, "mcp "+e.Tool) {
-			continue
+		_, err := w.Notify().Open(ctx, notify.Cause{
+			Kind: notify.Server, Subject: e.Tool, Name: "The MCP server " + e.Tool, Run: w.run.ID,
+			Text:   fmt.Sprintf("%s: the MCP server %s could not be used: %s", w.run.Label(), e.Tool, e.Text),
+			Remedy: "`ollim doctor` looks at the servers; correct mcp-servers in config.yaml",
+			Jobs:   []notify.Affected{{ID: w.run.Job, Name: w.run.Label(), Count: notice.Count{Failed: 1}}},
+		})
+		w.warn(err)
+	}
+	if w.run.Turns == 0 || w.Notices.Empty() {
+		return
+	}
+	for _, server := range w.spec.servers(w.run) {
+		if !bad[server] {
+			w.warn(w.Notify().Close(ctx, notice.Key(string(notify.Server), server), ""))
 		}
-		text := fmt.Sprintf("%s: the MCP server %s could not be used: %s. It is reported once a day.", w.run.Label(), e.Tool, e.Text)
-		w.warn(w.Updates.Add(ctx, text, w.run.ID))
 	}
 }
 
@@ -226,26 +228,20 @@ func (r *Runner) callHeartbeats(ctx context.Context, due func(job string, record
 	return r.Heartbeats.Done(ctx, over)
 }
 
-// Heartbeat calls the URL of a monitor and reports whether it answered. A failure is reported on standard error, once a day for each
-// caller, a job or tick, until a call succeeds.
+// Heartbeat calls the URL of a monitor and reports whether it answered. A failure is reported until a call succeeds, on standard
+// error as well.
 func (r *Runner) Heartbeat(ctx context.Context, caller, url string) bool {
-	what, err := notice.Heartbeat+caller, heartbeat.Get(ctx, url)
+	c := notify.Cause{Kind: notify.Monitor, Subject: caller, Name: "The monitor of " + caller}
+	err := heartbeat.Get(ctx, url)
 	switch {
 	case err == nil:
-		r.warn(r.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, what+" ") }))
-	case ctx.Err() == nil && r.onceADay(ctx, what):
-		r.warn(fmt.Errorf("heartbeat of %s: %w", caller, err))
+		r.warn(r.Notify().Close(ctx, c.Key(), "answers again"))
+	case ctx.Err() == nil:
+		c.Text, c.Remedy = fmt.Sprintf("heartbeat of %s: %v", caller, err), "check the network and the URL: `ollim doctor`"
+		told, openErr := r.Notify().Open(ctx, c)
+		if r.warn(openErr); told {
+			r.warn(fmt.Errorf("heartbeat of %s: %w", caller, err))
+		}
 	}
 	return err == nil
-}
-
-// onceADay reports whether something is to be reported for the first time today.
-func (r *Runner) onceADay(ctx context.Context, what string) bool {
-	key := what + " " + r.Disk.Now().In(r.Zone).Format(time.DateOnly)
-	first, err := r.Notices.Once(ctx, key)
-	if r.warn(err); !first {
-		return false
-	}
-	r.warn(r.Notices.Forget(ctx, func(old string) bool { return old == key || !strings.HasPrefix(old, what+" ") }))
-	return true
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -149,7 +150,9 @@ func (f *fire) giveUpOn(ctx context.Context, outcome runlog.Outcome, reason, tex
 		return runlog.Record{}, err
 	}
 	f.warn(run.Conclude(outcome, reason))
-	f.notify(ctx, run.Record, update.Clean(text))
+	f.warn(f.Notify().Tell(ctx, notify.Cause{
+		Kind: notify.News, Subject: f.run, Name: run.Label(), Text: text, Run: f.run, Jobs: []notify.Affected{{ID: run.Job, Name: run.Label()}},
+	}))
 	w := &work{Runner: f.Runner, spec: f.complete(Spec{Origin: f}), run: run}
 	if f.job.ID != "" {
 		w.spec = f.complete(f.spec())
@@ -234,7 +237,7 @@ func (f *fire) goOn(ctx context.Context, record runlog.Record, q question.Questi
 	if err := f.Permit(); err != nil {
 		if outcomeOf(err) == runlog.Refused {
 			record.Error = oneLine(err)
-			f.reportRefusal(ctx, record, err)
+			f.reportRefusal(ctx, record, err, 0)
 		}
 		return record, err
 	}
@@ -336,7 +339,7 @@ func (c *continuation) Postpone(ctx context.Context, run *runlog.Run, later *Lat
 	if !later.limit.Passing {
 		record := run.Record
 		record.Error = later.Error()
-		c.reportRefusal(ctx, record, atLimit(later.limit))
+		c.reportRefusal(ctx, record, atLimit(later.limit), 0)
 	}
 	return nil
 }

@@ -55,6 +55,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	cause = w.conclude(ctx, cause)
 	w.reportServers(ctx)
 	w.settle(ctx)
+	w.recovered(ctx)
 	w.spec.Origin.Report(ctx, w.run, cause)
 	w.deliver(ctx)
 	w.end(ctx, cause)

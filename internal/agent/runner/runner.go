@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/config"
@@ -27,6 +28,7 @@ type Runner struct {
 	*state.Stores
 
 	Outbox   outbox.Post
+	Quiet    timeparse.Span // hours in which only what is critical is sent
 	Names    config.Names
 	Main     config.Chat
 	Channel  config.Channels
@@ -78,7 +80,7 @@ func (r *Runner) Tools(run *runlog.Run) *tools.Set {
 
 func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 	return &tools.Set{
-		World:  tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run)},
+		World:  tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run), Quiet: r.Quiet},
 		Stores: r.Stores, Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Commands,
 	}
 }

@@ -138,29 +138,31 @@ func (f *Runner) Unanswered(id string, at time.Time) bool {
 	return err == nil && f.void(c) && lock.Free(f.Home.JobLock(id))
 }
 
-// Miss records a slot as missed if it is unanswered. The owner is notified if a limit held it up.
-func (f *Runner) Miss(ctx context.Context, id string, at time.Time) (missed bool, err error) {
-	err = f.Slots.Claim(slot.Claim{Job: id, Slot: at, Outcome: slot.Missed})
+// Miss records a slot as missed, and why, if it is unanswered. held reports whether a limit held it up, which the owner is told.
+func (f *Runner) Miss(ctx context.Context, id string, at time.Time, why string) (missed, held bool, err error) {
+	err = f.Slots.Claim(slot.Claim{Job: id, Slot: at, Outcome: slot.Missed, Held: why})
 	if !errors.Is(err, slot.ErrClaimed) {
-		return err == nil, err
+		return err == nil, false, err
 	}
 	if !f.Unanswered(id, at) {
-		return false, nil
+		return false, false, nil
 	}
 	guard, err := lock.TryGuard(f.Home.JobLock(id))
 	if err != nil {
-		return false, nil
+		return false, false, nil
 	}
 	defer guard.Release()
 	c, err := f.Slots.Load(id, at)
 	if err != nil || !f.void(c) {
-		return false, err
+		return false, false, err
 	}
 	c.Outcome, c.Claimed = slot.Missed, f.Disk.Now().In(f.Zone)
-	if c.Held != "" {
+	if held = c.Held != ""; held {
 		err = f.reportMissed(ctx, id, at, c.Held)
+	} else {
+		c.Held = why
 	}
-	return true, errors.Join(f.Slots.Rewrite(c), err)
+	return true, held, errors.Join(f.Slots.Rewrite(c), err)
 }
 
 // settleSlot notes in the claim how the fire ended. A fire without a record has failed.

@@ -560,7 +560,7 @@ func TestMiss(t *testing.T) {
 	d := newDesk(t, turn(nothing), 20*time.Minute)
 	miss := func(want bool, outcome string) {
 		t.Helper()
-		if missed, err := d.Miss(t.Context(), "a", nine); err != nil || missed != want {
+		if missed, _, err := d.Miss(t.Context(), "a", nine, "off"); err != nil || missed != want {
 			t.Errorf("missed %v, %v", missed, err)
 		}
 		d.claimed("", outcome)

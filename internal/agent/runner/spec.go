@@ -180,7 +180,7 @@ func (o *turnOrigin) End(context.Context, *tools.Set, error) {}
 // Report reports a refusal. What the owner typed has an exit status and streams that say how it ended.
 func (o *turnOrigin) Report(ctx context.Context, run *runlog.Run, cause error) {
 	if run.Outcome == runlog.Refused && !o.owner {
-		o.runner.reportRefusal(ctx, run.Record, cause)
+		o.runner.reportRefusal(ctx, run.Record, cause, 1)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -62,7 +61,7 @@ func finite(usd float64) float64 {
 
 // atLimit is the refusal of a run that may not spend anything.
 func atLimit(limit *spend.Limit) error {
-	return &refusal{kind: ErrRefused, reason: limit.Error(), key: "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly), cause: limit}
+	return &refusal{kind: ErrRefused, reason: limit.Error(), notice: limitCause(limit), cause: limit}
 }
 
 // raise is how the run's engine asks for more than was reserved at its start; nil for an engine that costs nothing.

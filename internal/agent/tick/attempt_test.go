@@ -61,7 +61,7 @@ func TestEngineCannotBeHad(t *testing.T) {
 	c.starts("a")
 	c.fire("a")
 	c.has()
-	c.tells(unavailable)
+	c.tells("The model service of the engine fake is overloaded or cannot be reached: engine unavailable", unavailable)
 }
 
 // TestRefused: a fire that a limit refused is no attempt, and is asked for again each hour.

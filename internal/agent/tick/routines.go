@@ -60,7 +60,7 @@ func (m Minute) routines(ctx context.Context, files job.Set) error {
 	if noteErr != nil { // the missed slots are not known
 		return errors.Join(noteErr, err)
 	}
-	return errors.Join(err, m.account(ctx, history, late))
+	return errors.Join(err, m.account(ctx, files.Faults, history, late))
 }
 
 // answer is a fire to start for a slot.
@@ -84,7 +84,7 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 		if a.at, due = m.Runner.Due(j, history[j.ID], m.now()); due {
 			if at, isLate := late[j.ID]; isLate { // one run for both
 				delete(late, j.ID)
-				_, missErr := m.Runner.Miss(ctx, j.ID, at)
+				_, _, missErr := m.Runner.Miss(ctx, j.ID, at, oneForBoth)
 				err = errors.Join(err, missErr)
 			}
 		} else if a.at, a.late = late[j.ID]; !a.late {
@@ -144,7 +144,7 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 
 // account records as missed every unanswered slot since the last call, except for those that are still to run late, which it
 // remembers.
-func (m Minute) account(ctx context.Context, history map[string][]slot.Schedule, late map[string]time.Time) error {
+func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[string][]slot.Schedule, late map[string]time.Time) error {
 	p, err := m.page()
 	if err != nil {
 		return err
@@ -157,26 +157,39 @@ func (m Minute) account(ctx context.Context, history map[string][]slot.Schedule,
 	case to.Sub(from) > maxLook:
 		to = from.Add(maxLook)
 	}
-	done, err := m.miss(ctx, history, late, from, to)
-	if err != nil {
+	c := &census{page: p, faults: faults, off: !p.Accounted.IsZero() && m.now().Add(-slot.Grace).Sub(p.Accounted) > offAfter}
+	done, err := m.miss(ctx, c, history, late, from, to)
+	if err = errors.Join(err, m.countByFile(ctx, c)); err != nil {
 		return err // the same again in the next minute
 	}
+	caughtUp := done.Equal(to) && !m.now().Add(-slot.Grace).After(to)
 	for id, at := range p.Owed {
 		if !late[id].Equal(at) { // it ran, or is wanted no more
-			if _, err := m.Runner.Miss(ctx, id, at); err != nil {
+			if _, _, err := m.Runner.Miss(ctx, id, at, "it was too late to catch up"); err != nil {
 				return err
 			}
 		}
 	}
-	if ahead := done.Sub(p.Accounted); done.Equal(to) && ahead >= 0 && ahead < noteEvery && maps.EqualFunc(p.Owed, late, time.Time.Equal) {
+	if caughtUp && p.Missed != nil {
+		if err := m.tellMissed(ctx, p, len(late)); err != nil {
+			return err
+		}
+		p.Missed = nil
+		return m.accounted(p, done, late)
+	}
+	if ahead := done.Sub(p.Accounted); done.Equal(to) && ahead >= 0 && ahead < noteEvery && maps.EqualFunc(p.Owed, late, time.Time.Equal) && p.Missed == nil {
 		return nil
 	}
+	return m.accounted(p, done, late)
+}
+
+func (m Minute) accounted(p *page, done time.Time, late map[string]time.Time) error {
 	p.Accounted, p.Owed = done, late
 	return m.save(p)
 }
 
 // miss notes what was missed in [from, to), and returns how far it came.
-func (m Minute) miss(ctx context.Context, history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
+func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
 	type instant struct {
 		at  time.Time
 		job string
@@ -195,12 +208,16 @@ func (m Minute) miss(ctx context.Context, history map[string][]slot.Schedule, la
 		if noted == maxMissed {
 			return s.at, nil
 		}
-		missed, err := m.Runner.Miss(ctx, s.job, s.at)
+		why, fault := c.why(history[s.job])
+		missed, held, err := m.Runner.Miss(ctx, s.job, s.at, why)
 		if err != nil {
 			return from, err
 		}
 		if missed {
 			noted++
+		}
+		if missed && !held {
+			c.add(s.job, s.at, fault)
 		}
 	}
 	return to, nil

@@ -34,6 +34,7 @@ type Minute struct {
 	Sweep     func(context.Context) error          // forgets the sessions of routines that are gone
 	Keep      int                                  // days that run records stay
 	Heartbeat string                               // URL of the owner's monitor; "": none
+	Space     func(dir string) (uint64, error)     // returns the free space of a file system, in bytes; nil: it is not known
 
 	read func() (*page, error) // reads the page at the first call
 }
@@ -142,10 +143,24 @@ func (m Minute) Pass(ctx context.Context) error {
 	defer cancel()
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
 	err = errors.Join(err, m.questions(sending))
+	err = errors.Join(err, m.notices(sending, files))
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}
 	return m.heartbeats(ctx, errors.Join(err, m.daily(ctx, sending)))
+}
+
+// notices tells the owner what is due: what has ended, what is full or broken, reminders, and what quiet hours held.
+func (m Minute) notices(ctx context.Context, files job.Set) error {
+	err := errors.Join(m.Runner.CheckDelivery(ctx), m.Runner.Recheck(ctx, files))
+	if m.Space != nil {
+		free, spaceErr := m.Space(m.Runner.Home.State())
+		if spaceErr == nil {
+			spaceErr = m.Runner.CheckDisk(ctx, free)
+		}
+		err = errors.Join(err, spaceErr)
+	}
+	return errors.Join(err, m.Runner.Notify().Sweep(ctx))
 }
 
 // heartbeats calls the monitors: those of jobs, and the owner's own if the minute's work, whose error is given, went well.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine/native/builtin"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -61,6 +62,9 @@ func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, k
 		return "", err
 	}
 	m.Run, m.Job, m.Label, m.Kind, m.Created = r.ID, r.Job, r.Label(), outbox.Ping, b.Disk.Now()
+	if !m.Critical && keep == nil {
+		m.NotBefore = b.quietUntil()
+	}
 	answer, err := b.send(ctx, m, keep != nil)
 	if err != nil {
 		err = errors.Join(err, b.Run.Event(back, runlog.Event{Type: runlog.PingRefused, Tool: e.Tool, Text: e.Text}))
@@ -129,9 +133,22 @@ func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 	case outbox.Sent:
 		return "Sent.", nil
 	case outbox.Queued:
+		if !m.NotBefore.IsZero() {
+			return "The owner has quiet hours: it is sent at " + m.NotBefore.Format("3:04 PM") + ".", nil
+		}
 		return "Not delivered yet; it is queued and will be retried.", nil
 	}
 	return "", errors.Join(errors.New("the message was not sent"), err)
+}
+
+// quietUntil returns when a message of the run may be sent if quiet hours hold it; zero: they do not. Nothing is held that the owner
+// waits for: what the main conversation sends, and what a reminder sends at its time.
+func (b *Set) quietUntil() time.Time {
+	now := b.Disk.Now().In(b.Zone)
+	if b.Run.Foreground || b.Run.Kind == string(job.Reminder) || !b.Quiet.Contains(now) {
+		return time.Time{}
+	}
+	return b.Quiet.End(now)
 }
 
 // sendByUpdate is for an owner who has not said how to be reached: the next conversation tells them.

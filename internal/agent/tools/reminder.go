@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -18,7 +19,6 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
@@ -214,16 +214,27 @@ func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
 	return false, err
 }
 
-// tellWaiting tells the owner of a reminder that needs them, under the key under which a fire that is refused would tell it again.
+// tellWaiting tells the owner of a reminder that needs them, as the cause that a fire which is refused would report.
 func (b *Set) tellWaiting(ctx context.Context, j job.Job) error {
 	subject, _, err := b.Approvals.Of(j)
 	if err != nil {
 		return err
 	}
-	if first, err := b.Notices.Once(ctx, notice.Refusal(j.ID, subject.Digest())); err != nil || !first {
-		return err
+	_, err = b.Notify().Open(ctx, Waiting(j.ID, j.Label(), j.ID, subject.Widening()))
+	return err
+}
+
+// Waiting is the cause that something waits for the owner's approval: a job, or skill:NAME. name is what approve calls it.
+func Waiting(id, label, name string, widening []string) notify.Cause {
+	return notify.Cause{
+		Kind: notify.Approval, Subject: id, Name: label, Text: prompt.Unapproved(label, name, widening),
+		Jobs: []notify.Affected{{ID: id, Name: label}},
 	}
-	return b.Updates.Add(ctx, prompt.Unapproved(j.Label(), j.ID, subject.Widening()), b.Run.ID)
+}
+
+// Notify returns what tells the owner about causes.
+func (b *Set) Notify() notify.Book {
+	return notify.Book{Notices: b.Notices, Updates: b.Updates, Sender: b.Sender, Zone: b.Zone, Quiet: b.Quiet, Random: b.Random}
 }
 
 // has reports whether the run itself may do all that the job asks for.

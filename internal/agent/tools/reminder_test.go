@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -198,7 +199,7 @@ func TestEmpower(t *testing.T) {
 			if got != set+" It asks for more than this run may do, so it will not run until the owner approves it." {
 				t.Errorf("%q", got)
 			}
-			if again, err := d.Notices.Once(ctx, "refused "+j.ID+" "+s.Digest()); again || err != nil {
+			if told, err := d.Notify().Open(ctx, tools.Waiting(j.ID, "label", j.ID, s.Widening())); told || err != nil {
 				t.Errorf("a fire that is refused would tell it again, %v", err)
 			}
 			d.pending(fmt.Sprintf("look-again waits for your approval: it asks for more than you have approved (%s). To see it and approve it: `ollim approve %s`", tc.waits, j.ID))

@@ -81,7 +81,7 @@ func TestSkillCommands(t *testing.T) {
 	d.write("skills/maps/helper.sh", "rm")
 	d.says("skill", `{"name":"maps"}`, refused)
 	d.says("skill", `{"name":"maps"}`, refused)
-	d.pending(reported, reported)
+	d.pending(reported, "The skill maps is approved", reported)
 	approve()
 	d.begins("skill", `{"name":"maps"}`, "Map: one")
 	d.recorded("refusal:skill refusal:skill refusal:skill refusal:skill")

@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -45,9 +46,10 @@ type World struct {
 	Disk   store.Disk
 	Zone   *time.Location
 	Random io.Reader
-	Secret []string   // paths outside the data directory that no agent may reach
-	Env    []string   // of the commands in skills
-	Seal   *seal.Seal // of the same; nil: they are not sealed
+	Secret []string       // paths outside the data directory that no agent may reach
+	Env    []string       // of the commands in skills
+	Seal   *seal.Seal     // of the same; nil: they are not sealed
+	Quiet  timeparse.Span // hours in which only what is critical is sent
 }
 
 // tool is one entry of a set.

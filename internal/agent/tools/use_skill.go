@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -70,13 +69,14 @@ func (b *Set) approvedSkill(ctx context.Context, name string) error {
 		return err
 	}
 	ok, err := b.Approvals.Approved(subject)
-	if err != nil || ok {
+	waiting := Waiting("skill:"+name, "The skill "+name, "skill:"+name, subject.Widening())
+	switch {
+	case err != nil:
 		return err
+	case ok:
+		return b.Notify().Close(ctx, waiting.Key(), "is approved")
 	}
-	first, err := b.Notices.Once(ctx, "skill "+subject.Digest())
-	if err == nil && first {
-		err = b.Updates.Add(ctx, prompt.Unapproved("The skill "+name, "skill:"+name, subject.Widening()), b.Run.ID)
-	}
+	_, err = b.Notify().Open(ctx, waiting)
 	return errors.Join(&Refused{fmt.Sprintf("The commands in the skill %s wait for the owner's approval: ollim approve skill:%s", name, name)}, err)
 }
 

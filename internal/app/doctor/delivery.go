@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -37,6 +38,9 @@ func (e *examination) delivery(context.Context) string {
 	return "by " + post.Command[0]
 }
 
+// soonSent is how long a message may wait for the tick that first tries it.
+const soonSent = 5 * time.Minute
+
 // outbox counts what waits for delivery.
 func (e *examination) outbox(context.Context) string {
 	waiting, err := e.home.Post().Pending()
@@ -44,7 +48,15 @@ func (e *examination) outbox(context.Context) string {
 		e.fault(err, "")
 		return ""
 	}
-	stuck := 0
+	stuck, now := 0, e.App.Now()
+	late := waiting[:0]
+	for _, m := range waiting {
+		if m.NotBefore.After(now) || m.Attempts == 0 && now.Sub(m.Created) < soonSent {
+			continue // quiet hours hold it, or the next tick sends it
+		}
+		late = append(late, m)
+	}
+	waiting = late
 	for _, m := range waiting {
 		if m.Stuck {
 			stuck++
@@ -75,13 +87,10 @@ func (e *examination) heartbeats(context.Context) string {
 			calls[j.ID] = j.Name()
 		}
 	}
-	seen, err := e.home.Notices.Seen()
-	e.fault(err, "")
-	for _, key := range slices.Sorted(maps.Keys(seen)) {
-		rest, isHeartbeat := strings.CutPrefix(key, notice.Heartbeat)
-		caller, _, _ := strings.Cut(rest, " ")
-		if place, set := calls[caller]; isHeartbeat && set {
-			e.warn("check the network and heartbeat in "+place, "the monitor of %s has not answered since %s", caller, e.clockText(seen[key]))
+	open := e.open()
+	for _, caller := range slices.Sorted(maps.Keys(calls)) {
+		if c, lasts := open[notice.Key(string(notify.Monitor), caller)]; lasts {
+			e.warn("check the network and heartbeat in "+calls[caller], "the monitor of %s has not answered since %s", caller, e.clockText(c.Since))
 		}
 	}
 	if len(calls) == 0 {
@@ -290,4 +299,11 @@ func (e *examination) skew(client *api.Client) {
 	default:
 		e.pass("clock", "agrees with Discord's")
 	}
+}
+
+// open returns the causes that last, by key.
+func (e *examination) open() map[string]notice.Entry {
+	open, err := e.home.Runner(false).Notify().OpenCauses()
+	e.fault(err, "")
+	return open
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -35,7 +36,7 @@ type freeSpace struct {
 
 // Bounds of what is left of a file system. A run's record takes some 100 KiB, a week of a busy installation some 100 MiB.
 const (
-	fewBytes  = 50 << 20
+	fewBytes  = runner.FewBytes
 	someBytes = 500 << 20
 	fewFiles  = 10_000
 )
@@ -71,6 +72,12 @@ func (e *examination) disk(context.Context) string {
 		return free
 	}
 	return "writable"
+}
+
+// Space returns the free space of the file system of a directory, in bytes.
+func Space(dir string) (uint64, error) {
+	s, err := left(dir)
+	return s.Bytes, err
 }
 
 func left(dir string) (freeSpace, error) {

@@ -6,6 +6,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 	"io/fs"
 	"os"
 	"strings"
@@ -24,6 +25,8 @@ type Config struct {
 	Seal     string // sealAuto, SealOn or SealOff
 
 	Heartbeat string // URL that tick calls; "": none
+
+	Quiet timeparse.Span // hours in which only critical messages are sent
 
 	Env      []string
 	Models   []string // lines for model.Table.With, each checked

@@ -71,6 +71,7 @@ func TestDefaults(t *testing.T) {
 engine  default
 seal auto default
 heartbeat  default
+quiet 22:00-07:00 default
 env  default
 models  default
 chat.model  default
@@ -161,6 +162,7 @@ func TestFile(t *testing.T) {
 engine script:a.yaml FILE:3
 seal auto default
 heartbeat  default
+quiet 22:00-07:00 default
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
 chat.model  default

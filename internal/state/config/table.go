@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/model"
@@ -35,6 +36,8 @@ func (c *Config) general() []key {
 				"See ollim(7).", "", sealAuto, oneOf(sealAuto, SealOn, SealOff)},
 		{"heartbeat", &c.Heartbeat, "URL of an outside monitor, called by every `ollim tick` that succeeded. The monitor notifies you when the calls stop.",
 			"heartbeat: https://hc-ping.com/ID", "", heartbeat.CheckURL},
+		parsed("quiet", &c.Quiet, "Hours in which only critical messages are sent to you. The others are sent when they end; none means no such hours.",
+			"22:00-07:00", timeparse.ReadSpan),
 		{"env", &c.Env, "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited unless set here.",
 			"env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]", "", func(s string) error {
 				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {

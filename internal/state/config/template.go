@@ -9,7 +9,7 @@ import (
 )
 
 // recipes are examples of delivery commands for common tools. The command gets the text on its standard input and
-// OLLIM_LABEL, OLLIM_JOB, OLLIM_KIND (ping, text or failure), OLLIM_CRITICAL and OLLIM_MESSAGE_ID in its environment.
+// OLLIM_LABEL, OLLIM_JOB, OLLIM_KIND (ping, text, failure or notice), OLLIM_CRITICAL and OLLIM_MESSAGE_ID in its environment.
 const recipes = `Command that sends you a message; it gets the text on standard input. Examples:
 command: [sh, -c, 'notify-send "$OLLIM_LABEL" "$(cat)"']
 command: [sh, -c, 'mail -s "$OLLIM_LABEL" you@example.org']

@@ -23,38 +23,28 @@ func TestConformance(t *testing.T) {
 		Lock: func(dir string) string { return paths.Dir(dir).Lock("notices") },
 		Busy: lock.ErrBusy,
 		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
-			first, err := bookAt(dir, warn).Once(ctx, item)
-			if first != (err == nil) { // what cannot be remembered does not count as told
-				t.Errorf("Once(%q): %v, %v", item, first, err)
-			}
-			if err == nil && item == "first" { // for Worked
-				_, _, err = bookAt(dir, warn).Failed(ctx, "worked")
-			}
-			return err
+			return bookAt(dir, warn).Edit(ctx, func(p *Page) bool {
+				p.Set(Key(JobKind, item), Entry{Kind: JobKind, Subject: item, Since: time.Now()})
+				return true
+			})
 		},
 		Acts: map[string]storetest.Act{
-			"Worked": func(ctx context.Context, dir string, warn func(string)) error {
-				return bookAt(dir, warn).Worked(ctx, "worked")
-			},
-			"Failed": func(ctx context.Context, dir string, warn func(string)) error {
-				n, speak, err := bookAt(dir, warn).Failed(ctx, "j")
-				if n != 0 || speak {
-					t.Errorf("Failed: %d, %v", n, speak)
-				}
-				return err
-			},
-			"Forget": func(ctx context.Context, dir string, warn func(string)) error {
-				return bookAt(dir, warn).Forget(ctx, func(string) bool { return false })
+			"Edit": func(ctx context.Context, dir string, warn func(string)) error {
+				return bookAt(dir, warn).Edit(ctx, func(p *Page) bool {
+					clear(p.Causes)
+					p.Unsent = append(p.Unsent, Message{ID: "m"})
+					return true
+				})
 			},
 		},
 		Count: func(dir string, _ func(string)) (int, error) {
-			var page struct{ Seen map[string]time.Time }
+			var page struct{ Causes map[string]any }
 			text, err := os.ReadFile(paths.Dir(dir).Notices())
 			if err == nil {
 				err = json.Unmarshal(text, &page)
 			}
-			return len(page.Seen), err
+			return len(page.Causes), err
 		},
-		Corrupt: []string{"", "{", "[]", `{"seen":{"a":1}}`},
+		Corrupt: []string{"", "{", "[]", `{"causes":{"a":1}}`},
 	})
 }

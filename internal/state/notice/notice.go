@@ -1,15 +1,16 @@
-// Package notice remembers what has been reported to the owner, so that nothing is reported twice, and a problem that comes back
-// is reported again. It decides whether to report; the caller reports, after the decision is on disk.
+// Package notice stores what the owner has been told about causes: what is wrong now, since when, which jobs it concerns, when it was
+// last said, and what waits to be said. It has no rules of its own; package internal/agent/notify decides what is said and when.
 //
 // On disk: state/notices.json, absent when it would be empty,
 //
 //	{
-//	  "seen":     {"<key>": "2026-02-24T14:30:00Z"},  when a problem was first reported
-//	  "failures": {"<job>": 4}                        how often a job has failed in a row
+//	  "causes": {"key native": {"kind": "key", "subject": "native", "name": "The key of native", …}},
+//	  "unsent": [{"id": "notice-20260224T143000.000Z-ab12cd", "text": "…"}]
 //	}
 //
-// changed under the lock "notices". A file that cannot be parsed is set aside, and everything is reported once more. The file was
-// called told.json; one of that name is renamed.
+// changed under the lock "notices". Earlier versions counted the failures of each job in "failures"; such a job is read as a cause
+// that the owner knows about. What they noted in "seen" is dropped, so that what is still wrong is said once more. A file that cannot
+// be parsed is set aside, and everything is said once more. The file was called told.json; one of that name is renamed.
 package notice
 
 import (
@@ -24,95 +25,96 @@ import (
 )
 
 // Book holds the notices of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after
-// ten seconds; the notices are unchanged then, and the caller decides whether to report.
+// ten seconds; the notices are unchanged then.
 type Book struct {
 	Home paths.Dir
 	Disk store.Disk
 }
 
-type page struct {
-	Seen     map[string]time.Time `json:"seen,omitempty"`
-	Failures map[string]int       `json:"failures,omitempty"`
+// Entry is a cause: something that is wrong, or was until lately.
+type Entry struct {
+	Kind    string           `json:"kind"`
+	Subject string           `json:"subject"`
+	Name    string           `json:"name"`             // of what is wrong, as a message begins with it
+	Text    string           `json:"text"`             // what is wrong, a sentence
+	Remedy  string           `json:"remedy,omitempty"` // what to do
+	Since   time.Time        `json:"since"`
+	Until   time.Time        `json:"until,omitzero"`  // when it ends by itself; zero: it does not
+	Jobs    map[string]Count `json:"jobs,omitempty"`  // that it concerns, by id
+	Told    time.Time        `json:"told,omitzero"`   // the last message about it
+	Said    bool             `json:"said,omitempty"`  // the owner knows that it lasts
+	Fresh   bool             `json:"fresh,omitempty"` // it did something since the last message
+	Closed  time.Time        `json:"closed,omitzero"` // when it ended; zero: it lasts
 }
 
-// Refusal returns the key of the notice that a job may not run, one for each cause. Without a cause it is the prefix of
-// all such keys of the job.
-func Refusal(job, cause string) string { return "refused " + job + " " + cause }
+// Open reports whether the cause lasts.
+func (e Entry) Open() bool { return e.Closed.IsZero() }
 
-// Heartbeat begins the key of the notice that the monitor of a caller, a job or tick, did not answer the last call; the caller and
-// the day follow.
-const Heartbeat = "heartbeat "
-
-// Seen returns when each problem was first reported. A file that cannot be parsed has none; the next change sets it aside.
-func (b Book) Seen() (map[string]time.Time, error) {
-	p, _, err := store.PeekJSON[page](b.Home.Notices())
-	return p.Seen, err
+// Count is what a cause did to a job.
+type Count struct {
+	Name   string `json:"name"`             // for people
+	Failed int    `json:"failed,omitempty"` // fires that failed or were refused
+	Missed int    `json:"missed,omitempty"` // slots for which there was no fire
 }
 
-// Once reports whether key, for example one distinct error of a job file, is new, and records it.
-func (b Book) Once(ctx context.Context, key string) (first bool, err error) {
-	err = b.edit(ctx, func(p *page) bool {
-		if _, seen := p.Seen[key]; seen {
-			return false
+// Message is a message that has not reached the outbox.
+type Message struct {
+	ID       string    `json:"id"`
+	Cause    string    `json:"cause"` // its key
+	Run      string    `json:"run,omitempty"`
+	Kind     string    `json:"kind"` // of the outbox
+	Label    string    `json:"label"`
+	Job      string    `json:"job,omitempty"`
+	Text     string    `json:"text"`
+	Critical bool      `json:"critical,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+// Page is the file.
+type Page struct {
+	Causes map[string]Entry `json:"causes,omitempty"`
+	Unsent []Message        `json:"unsent,omitempty"` // oldest first
+
+	Failures map[string]int `json:"failures,omitempty"` // of earlier versions: how often a job has failed in a row
+}
+
+// JobKind is the kind of the cause that one job fails.
+const JobKind = "job"
+
+// Key returns the key of a cause.
+func Key(kind, subject string) string { return kind + " " + subject }
+
+// adopt makes causes of what an earlier version wrote.
+func (p *Page) adopt(now time.Time) {
+	for id, n := range p.Failures {
+		key := Key(JobKind, id)
+		if _, known := p.Causes[key]; !known {
+			p.Set(key, Entry{
+				Kind: JobKind, Subject: id, Name: id, Text: id + " failed", Since: now, Told: now, Said: true,
+				Jobs: map[string]Count{id: {Name: id, Failed: n}},
+			})
 		}
-		if p.Seen == nil {
-			p.Seen = map[string]time.Time{}
-		}
-		p.Seen[key] = b.Disk.Now().UTC()
-		first = true
-		return true
-	})
-	return first && err == nil, err
-}
-
-// Forget drops the keys that keep rejects, so that they are reported again when they recur. keep is called under the
-// lock and must not use the book.
-func (b Book) Forget(ctx context.Context, keep func(key string) bool) error {
-	if b.empty() {
-		return nil
 	}
-	return b.edit(ctx, func(p *page) bool {
-		before := len(p.Seen)
-		for key := range p.Seen {
-			if !keep(key) {
-				delete(p.Seen, key)
-			}
-		}
-		return len(p.Seen) != before
-	})
+	p.Failures = nil
 }
 
-// Failed counts one more failure of a job in a row. report is true for the 1st, the 2nd, the 3rd (which is reported as
-// "three in a row"), and then the 10th, 100th, 1000th and so on.
-func (b Book) Failed(ctx context.Context, job string) (count int, report bool, err error) {
-	err = b.edit(ctx, func(p *page) bool {
-		if p.Failures == nil {
-			p.Failures = map[string]int{}
-		}
-		p.Failures[job]++
-		count = p.Failures[job]
-		return true
-	})
-	if err != nil {
-		return 0, false, err
+// Set stores a cause.
+func (p *Page) Set(key string, e Entry) {
+	if p.Causes == nil {
+		p.Causes = map[string]Entry{}
 	}
-	return count, count <= 3 || powerOfTen(count), nil
+	p.Causes[key] = e
 }
 
-// Worked resets a job's count of failures.
-func (b Book) Worked(ctx context.Context, job string) error {
-	if b.empty() {
-		return nil
-	}
-	return b.edit(ctx, func(p *page) bool {
-		_, failed := p.Failures[job]
-		delete(p.Failures, job)
-		return failed
-	})
+// Read returns the page as it is now. It takes no lock. A file that cannot be parsed is an empty page; the next change sets it aside.
+func (b Book) Read() (Page, error) {
+	p, _, err := store.PeekJSON[Page](b.Home.Notices())
+	p.adopt(b.Disk.Now().UTC())
+	return p, err
 }
 
-// empty reports whether there is nothing to remove. It needs no lock, and most fires and ticks find nothing.
-func (b Book) empty() bool {
+// Empty reports whether there is nothing on the page. It reads nothing, and most fires and ticks find nothing.
+func (b Book) Empty() bool {
 	for _, path := range []string{b.Home.Notices(), b.former()} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			return false
@@ -121,28 +123,25 @@ func (b Book) empty() bool {
 	return true
 }
 
-// edit changes the page under its lock and writes it only if change reports a change.
-func (b Book) edit(ctx context.Context, change func(*page) bool) error {
+// Edit changes the page under its lock and writes it only if change reports a change. change must not use the book.
+func (b Book) Edit(ctx context.Context, change func(*Page) bool) error {
 	return b.Disk.Locked(ctx, b.Home.Lock("notices"), func() error {
 		if err := b.renameFormer(); err != nil {
 			return err
 		}
-		p, err := store.ReadJSON[page](b.Disk, b.Home.Notices())
-		switch {
-		case err != nil || !change(&p):
+		p, err := store.ReadJSON[Page](b.Disk, b.Home.Notices())
+		if err != nil {
 			return err
-		case len(p.Seen) == 0 && len(p.Failures) == 0:
+		}
+		p.adopt(b.Disk.Now().UTC())
+		switch {
+		case !change(&p):
+			return nil
+		case len(p.Causes) == 0 && len(p.Unsent) == 0:
 			return store.Remove(b.Home.Notices())
 		}
 		return store.WriteJSON(b.Home.Notices(), p, store.Synced)
 	})
-}
-
-func powerOfTen(n int) bool {
-	for n > 0 && n%10 == 0 {
-		n /= 10
-	}
-	return n == 1
 }
 
 func (b Book) former() string { return b.Home.State("told.json") }

@@ -45,33 +45,28 @@ func deskAt(t reporter, dir string) *desk {
 	return d
 }
 
-func (d *desk) once(key string, want bool) {
+func (d *desk) edit(change func(*Page) bool) {
 	d.t.Helper()
-	if first, err := d.Once(context.Background(), key); first != want || err != nil {
-		d.t.Errorf("Once(%q) = %v, %v, want %v", key, first, err, want)
-	}
-}
-
-func (d *desk) forget(keep ...string) {
-	d.t.Helper()
-	if err := d.Forget(context.Background(), func(key string) bool { return slices.Contains(keep, key) }); err != nil {
+	if err := d.Edit(context.Background(), change); err != nil {
 		d.t.Error(err)
 	}
 }
 
-func (d *desk) failed(job string, count int, speak bool) {
+func (d *desk) set(subject string) {
 	d.t.Helper()
-	n, s, err := d.Failed(context.Background(), job)
-	if n != count || s != speak || err != nil {
-		d.t.Errorf("Failed(%q) = %d, %v, %v, want %d, %v", job, n, s, err, count, speak)
-	}
+	d.edit(func(p *Page) bool {
+		p.Set(Key(JobKind, subject), Entry{Kind: JobKind, Subject: subject, Name: subject, Text: subject + " failed", Since: d.Disk.Now().UTC()})
+		return true
+	})
 }
 
-func (d *desk) worked(job string) {
+func (d *desk) drop(subject string) {
 	d.t.Helper()
-	if err := d.Worked(context.Background(), job); err != nil {
-		d.t.Error(err)
-	}
+	d.edit(func(p *Page) bool {
+		_, known := p.Causes[Key(JobKind, subject)]
+		delete(p.Causes, Key(JobKind, subject))
+		return known
+	})
 }
 
 // file is notices.json, "" if it is not there.
@@ -84,74 +79,50 @@ func (d *desk) file() string {
 	return string(data)
 }
 
-func TestOnce(t *testing.T) {
-	d := newDesk(t)
-	d.once("a", true)
-	d.once("a", false)
-	d.once("b", true)
-	d.once("a", false)
-	d.once("", true)
-	d.once("", false)
-}
-
-func TestForget(t *testing.T) {
-	d := newDesk(t)
-	d.once("a", true)
-	d.once("b", true)
-	d.forget("b", "c")
-	d.once("b", false)
-	d.once("a", true)
-	d.forget()
-	if got := d.file(); got != "" {
-		t.Errorf("a memory of nothing: %s", got)
+func (d *desk) write(path, content string) {
+	d.t.Helper()
+	if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+		d.t.Fatal(err)
 	}
-	d.once("b", true)
 }
 
-func TestFailed(t *testing.T) {
-	d := newDesk(t)
-	speaks := []int{1, 2, 3, 10, 100}
-	for n := 1; n <= 101; n++ {
-		d.failed("a", n, slices.Contains(speaks, n))
+// has compares the causes with those that are wanted.
+func (d *desk) has(keys ...string) {
+	d.t.Helper()
+	p, err := d.Read()
+	if len(p.Causes) != len(keys) || err != nil {
+		d.t.Errorf("causes %v, %v, want %q", p.Causes, err, keys)
 	}
-	d.failed("b", 1, true)
-	d.worked("a")
-	d.failed("a", 1, true)
-	d.failed("b", 2, true)
-}
-
-func TestPowersOfTen(t *testing.T) {
-	var list []int
-	for n := -100; n <= 20000; n++ {
-		if powerOfTen(n) {
-			list = append(list, n)
+	for _, key := range keys {
+		if _, known := p.Causes[key]; !known {
+			d.t.Errorf("no cause %q in %v", key, p.Causes)
 		}
-	}
-	if want := []int{1, 10, 100, 1000, 10000}; !slices.Equal(list, want) {
-		t.Errorf("got %v, want %v", list, want)
 	}
 }
 
 func TestFile(t *testing.T) {
 	d := newDesk(t)
-	d.once("a", true)
-	d.failed("j", 1, true)
-	d.failed("j", 2, true)
+	if !d.Empty() {
+		t.Error("not empty")
+	}
+	d.set("j")
 	want := `{
-  "seen": {
-    "a": "2026-02-24T14:30:00Z"
-  },
-  "failures": {
-    "j": 2
+  "causes": {
+    "job j": {
+      "kind": "job",
+      "subject": "j",
+      "name": "j",
+      "text": "j failed",
+      "since": "2026-02-24T14:30:00Z"
+    }
   }
 }
 `
-	if got := d.file(); got != want {
+	if got := d.file(); got != want || d.Empty() {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	d.forget()
-	d.worked("j")
-	if got := d.file(); got != "" {
+	d.drop("j")
+	if got := d.file(); got != "" || !d.Empty() {
 		t.Errorf("left %s", got)
 	}
 }
@@ -159,20 +130,16 @@ func TestFile(t *testing.T) {
 // What changes nothing writes nothing.
 func TestWritesOnlyChanges(t *testing.T) {
 	d := newDesk(t)
-	d.worked("j")
-	d.forget()
+	d.drop("j")
 	if got := d.file(); got != "" {
 		t.Errorf("made %s", got)
 	}
-	d.once("a", true)
-	d.failed("j", 1, true)
+	d.set("a")
 	before, err := os.Stat(d.Home.Notices())
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.once("a", false)
-	d.forget("a")
-	d.worked("k")
+	d.drop("k")
 	after, err := os.Stat(d.Home.Notices())
 	if err != nil || !os.SameFile(before, after) {
 		t.Errorf("replaced, %v", err)
@@ -180,49 +147,46 @@ func TestWritesOnlyChanges(t *testing.T) {
 }
 
 func TestEmptyFile(t *testing.T) {
-	for _, content := range []string{"{}", "null", `{"seen":null,"failures":null}`, `{"other":1}`} {
+	for _, content := range []string{"{}", "null", `{"causes":null,"failures":null}`, `{"other":1}`} {
 		d := newDesk(t)
-		if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(d.Home.Notices(), []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		d.once("a", true)
-		d.failed("j", 1, true)
+		d.write(d.Home.Notices(), content)
+		d.set("a")
+		d.has("job a")
 		if len(d.warned) != 0 {
 			t.Errorf("%q: warned %q", content, d.warned)
 		}
 	}
 }
 
+// TestEarlierVersion: a job that had failed is a cause that the owner knows about; what else was noted is said once more.
+func TestEarlierVersion(t *testing.T) {
+	d := newDesk(t)
+	d.write(d.Home.Notices(), `{"seen": {"bad-file x": "2026-02-24T14:30:00Z"}, "failures": {"j": 4}}`)
+	p, err := d.Read()
+	e := p.Causes["job j"]
+	if err != nil || len(p.Causes) != 1 || !e.Said || e.Jobs["j"].Failed != 4 || !e.Open() {
+		t.Errorf("%+v, %v", p, err)
+	}
+	d.set("k")
+	d.has("job j", "job k")
+	d.drop("j")
+	d.has("job k")
+}
+
 func TestManyAtOnce(t *testing.T) {
 	d := newDesk(t)
 	var group sync.WaitGroup
-	var mu sync.Mutex
-	firsts, spoken := map[string]int{}, 0
-	for range 8 {
+	for i := range 8 {
 		group.Go(func() {
-			for i := range 5 {
-				key := fmt.Sprint(i)
-				first, err := d.Once(context.Background(), key)
-				_, speak, err2 := d.Failed(context.Background(), "j")
-				mu.Lock()
-				if first {
-					firsts[key]++
-				}
-				if speak {
-					spoken++
-				}
-				if err != nil || err2 != nil {
-					t.Error(err, err2)
-				}
-				mu.Unlock()
+			for k := range 5 {
+				d.set(fmt.Sprint(i, k))
 			}
 		})
 	}
 	group.Wait()
-	if fmt.Sprint(firsts) != "map[0:1 1:1 2:1 3:1 4:1]" || spoken != 4 { // of 40: 1, 2, 3, 10
-		t.Errorf("told first %v, spoke %d times", firsts, spoken)
+	if p, err := d.Read(); err != nil || len(p.Causes) != 40 {
+		t.Errorf("%d causes, %v", len(p.Causes), err)
 	}
-	d.failed("j", 41, false)
 }
 
 func TestBookAgainstModel(t *testing.T) {
@@ -233,36 +197,25 @@ func TestBookAgainstModel(t *testing.T) {
 			r.Fatal(err)
 		}
 		d := deskAt(r, dir)
-		seen, failures := map[string]bool{}, map[string]int{}
+		var keys []string
 		key := rapid.SampledFrom([]string{"a", "b", "c"})
 		r.Repeat(map[string]func(*rapid.T){
-			"once": func(r *rapid.T) {
+			"set": func(r *rapid.T) {
 				k := key.Draw(r, "key")
-				d.once(k, !seen[k])
-				seen[k] = true
-			},
-			"forget": func(r *rapid.T) {
-				keep := rapid.SliceOf(key).Draw(r, "keep")
-				d.forget(keep...)
-				for k := range seen {
-					if !slices.Contains(keep, k) {
-						delete(seen, k)
-					}
+				d.set(k)
+				if k = "job " + k; !slices.Contains(keys, k) {
+					keys = append(keys, k)
 				}
 			},
-			"fail": func(r *rapid.T) {
-				k := key.Draw(r, "job")
-				failures[k]++
-				d.failed(k, failures[k], failures[k] <= 3 || failures[k] == 10 || failures[k] == 100)
-			},
-			"work": func(r *rapid.T) {
-				k := key.Draw(r, "job")
-				d.worked(k)
-				delete(failures, k)
+			"drop": func(r *rapid.T) {
+				k := key.Draw(r, "key")
+				d.drop(k)
+				keys = slices.DeleteFunc(keys, func(old string) bool { return old == "job "+k })
 			},
 			"": func(r *rapid.T) {
-				if empty := len(seen)+len(failures) == 0; empty != (d.file() == "") {
-					r.Fatalf("file %q, model %v, %v", d.file(), seen, failures)
+				d.has(keys...)
+				if d.Empty() != (len(keys) == 0) {
+					r.Fatalf("file %q, model %v", d.file(), keys)
 				}
 			},
 		})
@@ -273,18 +226,12 @@ func TestBookAgainstModel(t *testing.T) {
 func TestFormerName(t *testing.T) {
 	d := newDesk(t)
 	former := d.Home.State("told.json")
-	write := func(content string) {
-		t.Helper()
-		if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(former, []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(`{"seen": {"old": "2026-02-24T14:30:00Z"}}`)
-	d.once("old", false)
-	d.once("new", true)
-	write(`{"seen": {"other": "2026-02-24T14:30:00Z"}}`)
-	d.once("new", false)
-	d.once("other", true)
+	d.write(former, `{"failures": {"old": 1}}`)
+	d.set("new")
+	d.has("job old", "job new")
+	d.write(former, `{"failures": {"other": 1}}`)
+	d.set("new")
+	d.has("job old", "job new")
 	if _, err := os.Lstat(former); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("told.json is there: %v", err)
 	}

@@ -31,7 +31,7 @@ func (p Post) sendEarlier(ctx context.Context, m Message) error {
 		if compare(e.Message, m) >= 0 {
 			break
 		}
-		if e.broken != nil || e.done || e.Stuck || e.Attempts >= patience {
+		if e.broken != nil || e.done || e.Stuck || e.Attempts >= patience || e.held(p.Disk.Now()) {
 			continue
 		}
 		if ctx.Err() != nil {

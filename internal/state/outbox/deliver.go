@@ -38,7 +38,8 @@ type Kind string
 const (
 	Ping    Kind = "ping"    // an alert that the agent sent
 	Text    Kind = "text"    // the final text of a foreground run
-	Failure Kind = "failure" // a run failed or timed out
+	Failure Kind = "failure" // something does not work: an opening message of package notify, or its reminder
+	Notice  Kind = "notice"  // any other message of that package
 )
 
 // Message is a message for the owner.
@@ -55,6 +56,8 @@ type Message struct {
 	File     string    `json:"file,omitempty"`  // absolute path of a file to send along
 	Buttons  []Button  `json:"buttons,omitempty"`
 	Created  time.Time `json:"created"` // zero: now
+
+	NotBefore time.Time `json:"not_before,omitzero"` // quiet hours hold it until then; zero: they do not
 }
 
 // Fate is the outcome of a message; "" if it did not reach the outbox.
@@ -96,8 +99,8 @@ type Sender interface {
 var (
 	// errID is the error of a message id that cannot name a file.
 	errID = errors.New("not a message id")
-	// errTaken is the error of a message id that is in the outbox already.
-	errTaken = errors.New("already in the outbox")
+	// ErrTaken is the error of a message id that is in the outbox already.
+	ErrTaken = errors.New("already in the outbox")
 )
 
 // Post delivers the messages of one data directory.
@@ -149,7 +152,7 @@ func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
 	}
 	defer held.Release()
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, m.NotBefore.After(p.Disk.Now()):
 		return Receipt{Fate: Queued}, nil
 	case p.Terminal != nil && m.Kind == Text:
 		return p.attempt(ctx, entry{Message: m}, []Carrier{simple{"terminal", p.print}})
@@ -192,7 +195,7 @@ func (p Post) Flush(ctx context.Context) (Report, error) {
 			errs = append(errs, ctx.Err())
 			break
 		}
-		if i >= end || !due(e) && (!p.ordered() || e.Stuck) {
+		if i >= end || !due(e) && (!p.ordered() || e.Stuck || e.held(p.Disk.Now())) {
 			r.Queued++
 			continue
 		}

@@ -63,6 +63,10 @@ var (
 // slept for a week nor a clock that was wrong at an attempt gives up too soon. A last attempt in the future means that
 // the clock was set back since; the next attempt is due at once.
 func (e *entry) plan(now time.Time) {
+	if e.held(now) {
+		e.Next = e.NotBefore
+		return
+	}
 	tried := e.LastTry.Sub(e.Created)
 	switch {
 	case e.Attempts == 0:
@@ -75,6 +79,11 @@ func (e *entry) plan(now time.Time) {
 	if last := e.LastTry; last.After(now) || e.Attempts == 0 && e.Next.After(now) {
 		e.Next = now
 	}
+}
+
+// held reports whether the message is not to be sent yet. A time more than a day ahead is of a clock that was set back since.
+func (e *entry) held(now time.Time) bool {
+	return e.NotBefore.After(now) && e.NotBefore.Sub(now) <= 24*time.Hour
 }
 
 // needsWork reports whether Flush has to process this entry.

@@ -61,7 +61,7 @@ func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 	for {
 		held, err := p.Disk.Locks.WaitGuard(ctx, draft)
 		if errors.Is(err, lock.ErrBusy) {
-			return nil, fmt.Errorf("%s: %w", draft, errTaken)
+			return nil, fmt.Errorf("%s: %w", draft, ErrTaken)
 		}
 		if err != nil {
 			return nil, notWritten(draft, err)
@@ -72,7 +72,7 @@ func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 		}
 		held.Release()
 		if named { // left by a crash; the next Flush makes it an entry
-			return nil, fmt.Errorf("%s: %w", draft, errTaken)
+			return nil, fmt.Errorf("%s: %w", draft, ErrTaken)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 func enter(draft, path string) error {
 	err := os.Link(draft, path)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s: %w", path, errTaken)
+		return fmt.Errorf("%s: %w", path, ErrTaken)
 	}
 	if err != nil {
 		return &store.NotWritten{Path: path, Err: err}
@@ -106,7 +106,7 @@ func (p Post) finishDraft(id string) error {
 		return err
 	}
 	defer held.Release()
-	if err := enter(draft, p.path(id)); err != nil && !errors.Is(err, errTaken) {
+	if err := enter(draft, p.path(id)); err != nil && !errors.Is(err, ErrTaken) {
 		return err
 	}
 	return store.Remove(draft)

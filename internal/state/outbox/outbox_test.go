@@ -189,14 +189,14 @@ func TestIDIsTaken(t *testing.T) {
 	o.send(t, message("r.1"), Queued)
 	m := message("r.1")
 	m.Text = "another"
-	if fate, err := o.try(t.Context(), m); !errors.Is(err, errTaken) || fate != "" {
+	if fate, err := o.try(t.Context(), m); !errors.Is(err, ErrTaken) || fate != "" {
 		t.Errorf("%q, %v", fate, err)
 	}
 	if e := o.pending(t); len(e) != 1 || e[0].Text != "text of r.1" || o.files(t) != "r.1.jsonl" {
 		t.Errorf("%+v, %s", e, o.files(t))
 	}
 	o.file(t, ".r.2.new", stored(t, message("r.2")))
-	if fate, err := o.try(t.Context(), message("r.2")); !errors.Is(err, errTaken) || fate != "" {
+	if fate, err := o.try(t.Context(), message("r.2")); !errors.Is(err, ErrTaken) || fate != "" {
 		t.Errorf("%q, %v", fate, err)
 	}
 	o.script(t, "exit 0")

@@ -51,6 +51,19 @@ func (r *Run) FailedServers() (failed []Event, err error) {
 	return failed, err
 }
 
+// Refusals returns how many tries the service has refused in a row at the end of the run, and why the last one.
+func (r *Run) Refusals() (n int, why string, err error) {
+	err = r.book.each(r.ID, func(e Event) {
+		switch e.Type {
+		case Retry:
+			n, why = n+1, e.Text
+		case Text, Thinking, ToolUse, ToolResult, Result: // it answers
+			n, why = 0, ""
+		}
+	})
+	return n, why, err
+}
+
 // Answer returns what the owner answered about the use of a tool; answered is false before that.
 func (r *Run) Answer(toolID string) (allowed, answered bool, err error) {
 	err = r.book.each(r.ID, func(e Event) {

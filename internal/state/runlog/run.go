@@ -56,6 +56,7 @@ type Record struct {
 	Finished  *time.Time `json:"finished,omitempty"`
 	Outcome   Outcome    `json:"outcome,omitempty"` // "" while it runs
 	Error     string     `json:"error,omitempty"`
+	Fault     string     `json:"fault,omitempty"`     // the kind of cause that it failed by, of package notify; "": its own
 	Withdrawn bool       `json:"withdrawn,omitempty"` // the owner, who started it at a terminal, stopped it there
 	Verify    string     `json:"verify,omitempty"`    // verifyOK or verifyFailed; "" if the run was not verified
 

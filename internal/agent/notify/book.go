@@ -1,0 +1,209 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/timeparse"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// Bounds of what is said.
+const (
+	calm      = time.Hour      // after a message about a cause, in which its return is not said
+	reminding = 24 * time.Hour // from one message about a cause that lasts to the next
+	settling  = time.Minute    // in which the process that made a message puts it into the outbox itself
+)
+
+// Book tells the owner about causes.
+type Book struct {
+	Notices notice.Book
+	Updates update.Box
+	Sender  outbox.Sender
+	Zone    *time.Location
+	Quiet   timeparse.Span
+	Random  io.Reader
+
+	// Number records a message in the events of a run and returns its id. nil: no message belongs to a run.
+	Number func(ctx context.Context, run, text string) (id string, err error)
+}
+
+// Open reports a cause, or another thing that it did: another fire that failed by it. told reports whether the owner is told now, or
+// when quiet hours end.
+func (b Book) Open(ctx context.Context, c Cause) (told bool, err error) {
+	now := b.now()
+	var made []notice.Message
+	err = b.Notices.Edit(ctx, func(p *notice.Page) bool {
+		e, known := p.Causes[c.Key()]
+		before := e
+		if !known || !e.Open() {
+			e = notice.Entry{Kind: string(c.Kind), Subject: c.Subject, Since: now.UTC(), Told: e.Told}
+		}
+		e.Name, e.Text, e.Remedy, e.Until = c.Name, oneLine(c.Text), c.Remedy, c.Until.UTC()
+		counted := count(&e, c.Jobs)
+		e.Fresh = e.Said && (e.Fresh || counted)
+		if !e.Said && (c.Kind.trait().prompt || !now.Before(e.Told.Add(calm))) {
+			e.Said, e.Told = true, now.UTC()
+			made = append(made, b.message(c.Key(), e, opening(e), outbox.Failure, c.Run))
+		}
+		if known && before.Open() && !counted && len(made) == 0 && e.Until.Equal(before.Until) {
+			return false
+		}
+		p.Set(c.Key(), e)
+		p.Unsent = append(p.Unsent, made...)
+		return true
+	})
+	if err != nil {
+		return false, err
+	}
+	return len(made) > 0, b.say(ctx, made, c.Kind)
+}
+
+// Close ends a cause. how says so in the words that follow its name, "works again" if it is "". Nothing is said if the owner was not
+// told that the cause is back.
+func (b Book) Close(ctx context.Context, key, how string, jobs ...Affected) error {
+	p, err := b.Notices.Read()
+	if e, known := p.Causes[key]; err != nil || !known || !e.Open() {
+		return err
+	}
+	var made []notice.Message
+	var kind Kind
+	err = b.Notices.Edit(ctx, func(p *notice.Page) bool {
+		e, known := p.Causes[key]
+		if !known || !e.Open() {
+			return false
+		}
+		kind = Kind(e.Kind)
+		made = b.close(p, key, e, how, jobs)
+		return true
+	})
+	return errors.Join(err, b.say(ctx, made, kind))
+}
+
+func (b Book) close(p *notice.Page, key string, e notice.Entry, how string, jobs []Affected) (made []notice.Message) {
+	now := b.now()
+	count(&e, jobs)
+	if e.Said {
+		e.Told = now.UTC()
+		made = append(made, b.message(key, e, closing(e, how), outbox.Notice, ""))
+		p.Unsent = append(p.Unsent, made...)
+	}
+	e.Closed, e.Said = now.UTC(), false
+	p.Set(key, e)
+	return made
+}
+
+// Drop forgets a cause whose subject is gone, such as a job that was deleted. Nothing is said.
+func (b Book) Drop(ctx context.Context, key string) error {
+	if b.Notices.Empty() {
+		return nil
+	}
+	return b.Notices.Edit(ctx, func(p *notice.Page) bool {
+		_, known := p.Causes[key]
+		delete(p.Causes, key)
+		return known
+	})
+}
+
+// Forget forgets the causes that are about one job alone, which is gone.
+func (b Book) Forget(ctx context.Context, job string) error {
+	var err error
+	for _, kind := range []Kind{Job, Refused, Approval, Monitor, Unit, Bill} {
+		err = errors.Join(err, b.Drop(ctx, notice.Key(string(kind), job)))
+	}
+	return err
+}
+
+// Keep opens the causes of a kind that hold now, and closes the others.
+func (b Book) Keep(ctx context.Context, kind Kind, now []Cause, how string) error {
+	present := map[string]bool{}
+	var err error
+	for _, c := range now {
+		present[c.Key()] = true
+		_, openErr := b.Open(ctx, c)
+		err = errors.Join(err, openErr)
+	}
+	open, readErr := b.OpenCauses()
+	for _, key := range slices.Sorted(maps.Keys(open)) {
+		if open[key].Kind == string(kind) && !present[key] {
+			err = errors.Join(err, b.Close(ctx, key, how))
+		}
+	}
+	return errors.Join(err, readErr)
+}
+
+// Tell says something that happened once: it has no end and no reminder. The same is said once an hour at most.
+func (b Book) Tell(ctx context.Context, c Cause) error {
+	now := b.now()
+	var made []notice.Message
+	err := b.Notices.Edit(ctx, func(p *notice.Page) bool {
+		e := p.Causes[c.Key()]
+		if e.Text == c.Text && now.Before(e.Told.Add(calm)) {
+			return false
+		}
+		e = notice.Entry{
+			Kind: string(c.Kind), Subject: c.Subject, Name: c.Name, Text: c.Text, Remedy: c.Remedy, Since: now.UTC(), Told: now.UTC(), Closed: now.UTC(),
+		}
+		made = append(made, b.message(c.Key(), e, opening(e), outbox.Notice, c.Run))
+		p.Set(c.Key(), e)
+		p.Unsent = append(p.Unsent, made...)
+		return true
+	})
+	return errors.Join(err, b.say(ctx, made, c.Kind))
+}
+
+// OpenCauses returns the causes that last, by key.
+func (b Book) OpenCauses() (map[string]notice.Entry, error) {
+	p, err := b.Notices.Read()
+	open := map[string]notice.Entry{}
+	for key, e := range p.Causes {
+		if e.Open() {
+			open[key] = e
+		}
+	}
+	return open, err
+}
+
+func (b Book) now() time.Time { return b.Notices.Disk.Now().In(b.Zone) }
+
+func (b Book) message(key string, e notice.Entry, text string, kind outbox.Kind, run string) notice.Message {
+	m := notice.Message{
+		Cause: key, Run: run, Kind: string(kind), Label: e.Name, Text: update.Clean(text), At: b.now().UTC(),
+		Critical: kind == outbox.Failure && Kind(e.Kind).trait().critical, // its end can wait for the morning
+	}
+	if len(e.Jobs) == 1 {
+		for id := range e.Jobs {
+			m.Job = id
+		}
+	}
+	if id, err := runlog.NewID(b.now(), b.Random); err == nil { // else Send refuses it, and it waits
+		m.ID = "notice-" + id
+	}
+	return m
+}
+
+// count adds what a cause did to jobs.
+func count(e *notice.Entry, jobs []Affected) (changed bool) {
+	all := map[string]notice.Count{}
+	for id, c := range e.Jobs {
+		all[id] = c
+	}
+	for _, j := range jobs {
+		c, known := all[j.ID]
+		if c.Name = j.Name; c.Name == "" {
+			c.Name = j.ID
+		}
+		c.Failed, c.Missed = c.Failed+j.Failed, c.Missed+j.Missed
+		changed = changed || !known || j.Failed+j.Missed > 0
+		all[j.ID] = c
+	}
+	e.Jobs = all
+	return changed
+}

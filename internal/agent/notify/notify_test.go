@@ -1,0 +1,258 @@
+package notify
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/timeparse"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// owner is what a phone shows: the messages that reached the outbox.
+type owner struct {
+	on   bool
+	got  []outbox.Message
+	seen int
+	fail error
+}
+
+func (o *owner) Configured() bool { return o.on }
+
+func (o *owner) Send(_ context.Context, m outbox.Message) (outbox.Receipt, error) {
+	if o.fail != nil {
+		return outbox.Receipt{}, o.fail
+	}
+	o.got = append(o.got, m)
+	return outbox.Receipt{Fate: outbox.Queued}, nil
+}
+
+type story struct {
+	*testing.T
+	Book
+	owner *owner
+	clock time.Time
+}
+
+func newStory(t *testing.T, at string) *story {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &story{T: t, owner: &owner{on: true}}
+	s.clock, err = time.ParseInLocation("2006-01-02 15:04", at, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := paths.Dir(t.TempDir())
+	if err := store.MkdirAll(home.State()); err != nil {
+		t.Fatal(err)
+	}
+	disk := store.Disk{Now: func() time.Time { return s.clock }, Warn: func(text string) { t.Error(text) }}
+	s.Book = Book{
+		Notices: notice.Book{Home: home, Disk: disk}, Updates: update.Box{Home: home, Disk: disk, Zone: zone},
+		Sender: s.owner, Zone: zone, Quiet: timeparse.Span{From: 22 * 60, To: 7 * 60}, Random: rand.Reader,
+	}
+	return s
+}
+
+func (s *story) open(c Cause) {
+	s.Helper()
+	if _, err := s.Open(context.Background(), c); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s *story) closes(key, how string) {
+	s.Helper()
+	if err := s.Close(context.Background(), key, how); err != nil {
+		s.Error(err)
+	}
+}
+
+// pass lets time pass, with a tick each minute, and while names what happens at each.
+func (s *story) pass(d time.Duration, while func()) {
+	s.Helper()
+	for end := s.clock.Add(d); s.clock.Before(end); {
+		s.clock = s.clock.Add(time.Minute)
+		if while != nil {
+			while()
+		}
+		if err := s.Sweep(context.Background()); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// hears compares the new messages, one line each, with what is wanted; %s of the clock is not in them.
+func (s *story) hears(want ...string) {
+	s.Helper()
+	fresh := s.owner.got[s.owner.seen:]
+	s.owner.seen = len(s.owner.got)
+	for i, m := range fresh {
+		if i >= len(want) {
+			s.Errorf("%s: one more message: %q", s.clock.Format("Mon 15:04"), m.Text)
+		} else if text := strings.ReplaceAll(m.Text, "\n", " | "); !strings.Contains(text, want[i]) {
+			s.Errorf("%s: message %q, want %q", s.clock.Format("Mon 15:04"), text, want[i])
+		}
+	}
+	if len(fresh) < len(want) {
+		s.Errorf("%s: %d messages, want %q", s.clock.Format("Mon 15:04"), len(fresh), want)
+	}
+}
+
+func (s *story) updates(want int) {
+	s.Helper()
+	list, err := s.Updates.Peek(context.Background())
+	if err != nil || len(list) != want {
+		s.Errorf("updates: %v, %v, want %d", list, err, want)
+	}
+}
+
+func revoked(jobs ...int) Cause {
+	c := Cause{
+		Kind: Key, Subject: "native", Name: "The key of native", Text: "The service refuses the key: 401",
+		Remedy: "`ollim secret set engine.ANTHROPIC_API_KEY`",
+	}
+	for _, n := range jobs {
+		c.Jobs = append(c.Jobs, Affected{ID: fmt.Sprint("job", n), Name: fmt.Sprint("Job ", n), Count: notice.Count{Failed: 1}})
+	}
+	return c
+}
+
+// One revoked key is one cause, whatever number of jobs fail by it, for three days.
+func TestKeyRevokedForDays(t *testing.T) {
+	s := newStory(t, "2026-03-02 10:00")
+	for n := range 18 {
+		s.open(revoked(n))
+	}
+	s.hears("The service refuses the key: 401 | It concerns: Job 0 | To do: `ollim secret set engine.ANTHROPIC_API_KEY`")
+	hourly := func() {
+		if s.clock.Minute() == 0 && s.clock.Hour()%6 == 0 {
+			for n := range 18 {
+				s.open(revoked(n))
+			}
+		}
+	}
+	s.pass(24*time.Hour-time.Minute, hourly)
+	s.hears()
+	s.pass(time.Minute, hourly)
+	s.hears("Since Mon 2 Mar 10:00: The service refuses the key: 401 | So far 90 fires did not do their work: Job 0 5, Job 1 5")
+	s.pass(24*time.Hour, hourly)
+	s.hears("Since Mon 2 Mar 10:00")
+	s.clock = s.clock.Add(30 * time.Second)
+	s.closes(revoked().Key(), "")
+	s.hears("The key of native works again; 162 fires did not do their work: ")
+	s.closes(revoked().Key(), "")
+	s.pass(3*time.Hour, nil)
+	s.hears()
+	if !s.Notices.Empty() {
+		t.Error("the cause is not forgotten")
+	}
+	s.updates(0)
+}
+
+// A cause that comes and goes is at most one message about its return in an hour, and none about ends of what was not said.
+func TestFlapping(t *testing.T) {
+	s := newStory(t, "2026-03-02 10:00")
+	c := Cause{Kind: Service, Subject: "native", Name: "The service of native", Text: "The service is overloaded"}
+	for i := range 12 * 60 {
+		s.clock = s.clock.Add(time.Minute)
+		if i%10 < 5 {
+			s.open(c)
+		} else {
+			s.closes(c.Key(), "")
+		}
+		if err := s.Sweep(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(s.owner.got); n < 2 || n > 24 {
+		t.Errorf("%d messages in 12 hours: %v", n, s.owner.got)
+	}
+}
+
+func TestQuietHours(t *testing.T) {
+	s := newStory(t, "2026-03-02 23:00")
+	s.open(Cause{Kind: File, Subject: "routines/a.md", Name: "routines/a.md", Text: "A job file is invalid: routines/a.md", Remedy: "`ollim check`"})
+	s.open(Cause{Kind: Job, Subject: "b", Name: "Backup", Text: "Backup failed: boom", Remedy: "`ollim run log b`"})
+	s.updates(1) // the file, for the conversation
+	s.open(revoked(1))
+	s.hears("The service refuses the key: 401")
+	s.pass(2*time.Hour, nil)
+	s.closes("job b", "")
+	s.closes(revoked().Key(), "") // good news can wait
+	s.pass(5*time.Hour+59*time.Minute, nil)
+	s.hears()
+	s.pass(time.Minute, nil)
+	s.hears("4 notices: |  | Mon 23:00  A job file is invalid: routines/a.md | To do: `ollim check` |  | " +
+		"Mon 23:00  Backup failed: boom | To do: `ollim run log b` |  | Tue 01:00  Backup works again |  | Tue 01:00  The key of native works again; 1 fire did not")
+	s.pass(time.Hour, nil)
+	s.hears()
+}
+
+// The limit of a day ends by itself.
+func TestUntil(t *testing.T) {
+	s := newStory(t, "2026-03-02 10:00")
+	c := Cause{Kind: Limit, Subject: "per-day", Name: "The day's spending limit", Text: "The day's spending limit is reached", Until: s.clock.Add(14 * time.Hour)}
+	s.open(c)
+	s.hears("The day's spending limit is reached")
+	s.pass(13*time.Hour, func() { s.open(c) })
+	s.hears()
+	s.pass(9*time.Hour, nil)
+	s.hears("The day's spending limit is over")
+}
+
+func TestNoDelivery(t *testing.T) {
+	s := newStory(t, "2026-03-02 23:00")
+	s.owner.on = false
+	s.open(revoked(1))
+	s.updates(1)
+	s.pass(time.Hour, nil)
+	s.open(revoked(1)) // it failed again
+	s.pass(33*time.Hour, nil)
+	s.updates(2) // the reminder
+	s.closes(revoked().Key(), "")
+	s.updates(3)
+	s.hears()
+}
+
+// A message that could not be put into the outbox is sent by the next Sweep.
+func TestOutboxFails(t *testing.T) {
+	s := newStory(t, "2026-03-02 10:00")
+	s.owner.fail = context.DeadlineExceeded
+	if _, err := s.Open(context.Background(), revoked(1)); err == nil {
+		t.Error("no error")
+	}
+	s.owner.fail = nil
+	s.pass(2*time.Minute, nil)
+	s.hears("The service refuses the key: 401")
+}
+
+func TestDropAndTell(t *testing.T) {
+	s := newStory(t, "2026-03-02 10:00")
+	s.open(Cause{Kind: Job, Subject: "a", Name: "A", Text: "A failed"})
+	s.hears("A failed")
+	if err := s.Drop(context.Background(), "job a"); err != nil {
+		t.Error(err)
+	}
+	s.pass(30*time.Hour, nil)
+	s.hears()
+	news := Cause{Kind: Slots, Subject: "off", Name: "Slots", Text: "3 slots were missed: ollim tick did not run", Remedy: "`ollim schedule audit`"}
+	for range 3 {
+		if err := s.Tell(context.Background(), news); err != nil {
+			t.Error(err)
+		}
+	}
+	s.hears("3 slots were missed")
+	s.pass(30*time.Hour, nil)
+	s.hears()
+}

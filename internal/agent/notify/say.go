@@ -1,0 +1,162 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// say adds the pending updates that messages are as well, and puts into the outbox those that need not wait for the end of quiet
+// hours. Where no delivery is configured they are pending updates only.
+func (b Book) say(ctx context.Context, made []notice.Message, kind Kind) error {
+	var err error
+	for _, m := range made {
+		t := kind.trait()
+		sends := b.Sender.Configured() && (!t.silent || m.Kind == string(outbox.Notice)) // the end can be sent again
+		if t.update || !sends {
+			err = errors.Join(err, b.Updates.Add(ctx, m.Text, by(m)))
+		}
+		switch {
+		case !sends:
+			err = errors.Join(err, b.sent(ctx, m))
+		case m.Critical || !b.Quiet.Contains(b.now()):
+			err = errors.Join(err, b.send(ctx, m))
+		}
+	}
+	return err
+}
+
+// by is the reporter of an update.
+func by(m notice.Message) string {
+	if m.Run != "" {
+		return m.Run
+	}
+	return "ollim"
+}
+
+// send puts a message into the outbox, and takes it and those that it stands for out of the notices.
+func (b Book) send(ctx context.Context, m notice.Message, others ...notice.Message) error {
+	id := m.ID
+	if m.Run != "" && b.Number != nil {
+		if numbered, err := b.Number(ctx, m.Run, m.Text); err == nil { // else its record is gone
+			id = numbered
+		}
+	}
+	queued, cancel := context.WithCancel(ctx)
+	cancel() // nothing waits for the delivery
+	receipt, err := b.Sender.Send(queued, outbox.Message{
+		ID: id, Run: m.Run, Job: m.Job, Label: m.Label, Kind: outbox.Kind(m.Kind), Critical: m.Critical, Text: m.Text, Created: b.now(),
+	})
+	if receipt.Fate == "" && !errors.Is(err, outbox.ErrTaken) {
+		return err // it stays for the next Sweep
+	}
+	return b.sent(ctx, append(others, m)...)
+}
+
+// sent takes messages out of the notices.
+func (b Book) sent(ctx context.Context, gone ...notice.Message) error {
+	return b.Notices.Edit(context.WithoutCancel(ctx), func(p *notice.Page) bool {
+		before := len(p.Unsent)
+		p.Unsent = slices.DeleteFunc(p.Unsent, func(m notice.Message) bool {
+			return slices.ContainsFunc(gone, func(g notice.Message) bool { return g.ID == m.ID })
+		})
+		return len(p.Unsent) != before
+	})
+}
+
+// Sweep says what is due: that a cause is back and lasts, the reminder of the day, the end of a cause that ends by itself, and what
+// was held in quiet hours. It forgets causes that ended a while ago.
+func (b Book) Sweep(ctx context.Context) error {
+	if b.Notices.Empty() {
+		return nil
+	}
+	now := b.now()
+	p, err := b.Notices.Read()
+	if err != nil {
+		return err
+	}
+	for key, e := range p.Causes {
+		if e.Open() && !e.Until.IsZero() && !now.Before(e.Until) {
+			err = errors.Join(err, b.Close(ctx, key, "is over"))
+		}
+	}
+	if b.due(&p) {
+		err = errors.Join(err, b.Notices.Edit(ctx, b.due))
+	}
+	return errors.Join(err, b.release(ctx))
+}
+
+// due makes the messages that time alone makes due. They are held, for release to send them as one.
+func (b Book) due(p *notice.Page) (changed bool) {
+	now := b.now()
+	for _, key := range slices.Sorted(maps.Keys(p.Causes)) {
+		e := p.Causes[key]
+		switch {
+		case !e.Open():
+			if !now.Before(e.Closed.Add(calm)) && !now.Before(e.Told.Add(calm)) {
+				delete(p.Causes, key)
+				changed = true
+			}
+			continue
+		case b.Quiet.Contains(now):
+			continue
+		case e.Said && (now.Before(e.Told.Add(reminding)) || !e.Fresh && !Kind(e.Kind).trait().lasts), !e.Said && now.Before(e.Told.Add(calm)):
+			continue
+		}
+		m := b.message(key, e, reminder(e, b.Zone), outbox.Failure, "")
+		e.Said, e.Told, e.Fresh, m.Critical, m.At = true, now.UTC(), false, false, now.Add(-settling).UTC()
+		p.Set(key, e)
+		p.Unsent = append(p.Unsent, m)
+		changed = true
+	}
+	return changed
+}
+
+// release sends the messages that wait, those of causes that are not critical as one. In quiet hours it sends what is critical.
+func (b Book) release(ctx context.Context) error {
+	p, err := b.Notices.Read()
+	if err != nil || len(p.Unsent) == 0 {
+		return err
+	}
+	now := b.now()
+	var held []notice.Message
+	for _, m := range p.Unsent {
+		kind, _, _ := strings.Cut(m.Cause, " ")
+		switch {
+		case now.Sub(m.At) < settling && !now.Before(m.At): // its process is about to send it
+		case !b.Sender.Configured() || Kind(kind).trait().silent && m.Kind == string(outbox.Failure):
+			err = errors.Join(err, b.Updates.Add(ctx, m.Text, by(m)), b.sent(ctx, m))
+		case m.Critical:
+			err = errors.Join(err, b.send(ctx, m))
+		case !b.Quiet.Contains(now):
+			held = append(held, m)
+		}
+	}
+	switch len(held) {
+	case 0:
+		return err
+	case 1:
+		return errors.Join(err, b.send(ctx, held[0]))
+	}
+	return errors.Join(err, b.send(ctx, b.together(held), held...))
+}
+
+// together is one message for several.
+func (b Book) together(held []notice.Message) notice.Message {
+	order.Sort(held, func(a, b notice.Message) int { return a.At.Compare(b.At) })
+	text := fmt.Sprintf("%d notices:", len(held))
+	share := (update.MaxChars - 100) / len(held)
+	for _, m := range held {
+		text += "\n\n" + m.At.In(b.Zone).Format("Mon 15:04") + "  " + shorten(m.Text, share)
+	}
+	last := held[len(held)-1]
+	return notice.Message{ID: last.ID, Cause: last.Cause, Kind: string(outbox.Notice), Label: "ollim", Text: update.Clean(text), At: last.At}
+}

@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/spend"
+)
+
+// Notify returns what tells the owner about causes.
+func (r *Runner) Notify() notify.Book {
+	return notify.Book{
+		Notices: r.Notices, Updates: r.Updates, Sender: r.Outbox, Zone: r.Zone, Quiet: r.Quiet, Random: r.Random,
+		Number: func(ctx context.Context, id, text string) (string, error) {
+			run, err := r.Runs.At(id)
+			if err != nil {
+				return "", err
+			}
+			return r.number(ctx, run, outbox.Failure, text)
+		},
+	}
+}
+
+// overload returns the temporary refusal of the service that a run ended by: its error, or the last try of a run whose time was up.
+func (w *work) overload(cause error) error {
+	var overloaded *engine.Overloaded
+	switch {
+	case errors.As(cause, &overloaded):
+		return overloaded
+	case !errors.Is(cause, errTimeout):
+		return nil
+	}
+	n, why, err := w.run.Refusals()
+	if err != nil || n < 2 { // one try may be repeated for other reasons
+		return nil
+	}
+	return errors.New(why)
+}
+
+// faultOf returns the kind of what a run failed by, "" if it is the job's own failure.
+func (w *work) faultOf(cause error) notify.Kind {
+	var limit *spend.Limit
+	switch {
+	case cause == nil, errors.Is(cause, context.Canceled):
+		return ""
+	case w.overload(cause) != nil:
+		return notify.Service
+	case errors.Is(cause, syscall.ENOSPC):
+		return notify.Disk
+	case errors.As(cause, &limit) && !limit.Until.IsZero():
+		return notify.Limit
+	case errors.Is(cause, ErrNoEngine):
+		return notify.Engine
+	case !errors.Is(cause, engine.ErrUnavailable):
+		return ""
+	}
+	// The engines describe what a person has to do, not a code.
+	text := strings.ToLower(cause.Error())
+	for _, words := range []string{"no key or login", "key was refused", "needs a key", "key or login was refused", "no credit", "not logged in", "credit balance", "authentication", "oauth"} {
+		if strings.Contains(text, words) {
+			return notify.Key
+		}
+	}
+	if strings.Contains(text, ": model ") || strings.Contains(text, "executable") || strings.Contains(text, "no such file") {
+		return notify.Engine
+	}
+	return notify.Service
+}
+
+// Remedies that several causes have.
+const (
+	askRemedy = "`ollim doctor --ask` asks each engine a question for about a cent"
+	logOf     = "`ollim run log %s` shows what happened"
+)
+
+// causeOf returns what a run failed by. what says how it ended, for a failure of its own.
+func (r *Runner) causeOf(record runlog.Record, what string) notify.Cause {
+	c := notify.Cause{
+		Kind: notify.Kind(record.Fault), Subject: record.Engine, Run: record.ID, Remedy: fmt.Sprintf(logOf, record.ID),
+		Jobs: []notify.Affected{{ID: record.Job, Name: record.Label(), Count: notice.Count{Failed: 1}}},
+	}
+	switch c.Kind {
+	case notify.Service:
+		c.Name = "The service of the engine " + record.Engine
+		c.Text = fmt.Sprintf("The model service of the engine %s is overloaded or cannot be reached: %s", record.Engine, record.Error)
+		c.Remedy = "wait until it passes; " + askRemedy
+	case notify.Key:
+		c.Name = "The key of the engine " + record.Engine
+		c.Text = fmt.Sprintf("The model service of the engine %s refuses the key or login: %s", record.Engine, record.Error)
+		c.Remedy = keyRemedy(record.Engine) + "; then " + askRemedy
+	case notify.Engine:
+		c.Name, c.Remedy = "The engine "+record.Engine, "`ollim doctor` says what is missing"
+		c.Text = fmt.Sprintf("The engine %s cannot be used: %s", record.Engine, record.Error)
+	case notify.Disk:
+		c.Subject, c.Name, c.Remedy = "full", "The disk", "free disk space: `df -h "+string(r.Home)+"`"
+		c.Text = "The disk is full: " + record.Error
+	case notify.Limit:
+		c.Subject, c.Name = "spend", "The spending limit"
+		c.Text, c.Remedy = "A spending limit is reached: "+record.Error, "`ollim cost` shows what was spent; `ollim config set spend.per-day USD` raises it"
+	default:
+		c.Kind, c.Subject, c.Name = notify.Job, record.Job, record.Label()
+		c.Text = failure(record.Label(), what, record.Error)
+	}
+	return c
+}
+
+func keyRemedy(name string) string {
+	if name == engine.ClaudeCode {
+		return "`claude auth login`, or a new line engine.ANTHROPIC_API_KEY=… in ~/.config/ollim/secrets.env"
+	}
+	return "put a valid key into ~/.config/ollim/secrets.env, as engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=…"
+}
+
+// limitCause is a limit of a day or a month that is reached.
+func limitCause(limit *spend.Limit) notify.Cause {
+	unit := map[string]string{"per-day": "day's", "runs-per-day": "day's", "per-month": "month's"}[limit.Key]
+	c := notify.Cause{
+		Kind: notify.Limit, Subject: limit.Key, Name: "The " + unit + " spending limit", Until: limit.Until,
+		Text: "No automatic run starts: " + limit.Error(),
+	}
+	raised := strconv.FormatFloat(max(2*limit.Allowed, 1), 'f', -1, 64)
+	c.Remedy = fmt.Sprintf("`ollim cost` shows what was spent; `ollim config set spend.%s %s` raises it", limit.Key, raised)
+	if limit.Until.IsZero() {
+		c.Name = "The spending limit " + limit.Key
+		c.Remedy = "`ollim config set spend.per-run 1.00`"
+	}
+	return c
+}
+
+// reportFailure reports what a run failed by.
+func (r *Runner) reportFailure(ctx context.Context, record runlog.Record, what string) {
+	_, err := r.Notify().Open(ctx, r.causeOf(record, what))
+	r.warn(err)
+}
+
+// reportRefusal reports why a run is refused. fires is how many fires that were refused this counts as.
+func (r *Runner) reportRefusal(ctx context.Context, record runlog.Record, cause error, fires int) {
+	c := r.refusalOf(record, cause)
+	c.Jobs = []notify.Affected{{ID: record.Job, Name: cmp.Or(record.Label(), record.Job), Count: notice.Count{Failed: fires}}}
+	c.Run = record.ID
+	_, err := r.Notify().Open(ctx, c)
+	r.warn(err)
+}
+
+func (r *Runner) refusalOf(record runlog.Record, cause error) notify.Cause {
+	why := &refusal{}
+	switch errors.As(cause, &why); {
+	case why.notice.Kind != "":
+		return why.notice
+	case errors.Is(cause, ErrNoEngine):
+		return notify.Cause{
+			Kind: notify.Engine, Subject: "none", Name: "The engine", Text: refusedJob(record.Label(), record.Error),
+			Remedy: "`ollim config set engine claude-code`, or native",
+		}
+	}
+	return notify.Cause{
+		Kind: notify.Refused, Subject: record.Job, Name: record.Label(), Text: refusedJob(record.Label(), record.Error),
+		Remedy: "correct its file: `ollim check` and `ollim doctor` name faults",
+	}
+}
+
+// recovered closes the causes that a run which reached its engine and came to its end shows to be over.
+func (w *work) recovered(ctx context.Context) {
+	if w.Notices.Empty() || w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
+		return
+	}
+	book := w.Notify()
+	open, err := book.OpenCauses()
+	w.warn(err)
+	answered := w.run.Turns > 0
+	for key, e := range open {
+		over := false
+		if e.Kind == string(notify.Gone) && e.Subject == w.run.Job {
+			w.warn(book.Drop(ctx, key))
+		}
+		switch notify.Kind(e.Kind) {
+		case notify.Service, notify.Key:
+			over = answered && e.Subject == w.run.Engine
+		case notify.Engine:
+			over = answered && (e.Subject == w.run.Engine || e.Subject == "none")
+		case notify.Limit, notify.Reserved:
+			over = w.run.Accounted && !w.spec.Policy.Owner
+		case notify.Job, notify.Refused, notify.Approval, notify.Unit:
+			over = e.Subject == w.run.Job && w.run.Job != "" && w.run.Outcome != runlog.Waiting
+		}
+		if over {
+			w.warn(book.Close(ctx, key, ""))
+		}
+	}
+}

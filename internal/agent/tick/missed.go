@@ -1,0 +1,127 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/slot"
+)
+
+// offAfter is the gap between ticks from which the machine counts as having been off.
+const offAfter = 15 * time.Minute
+
+// Reasons of missed slots, as their claims keep them.
+const (
+	wasOff     = "the machine was off, or ollim tick did not run"
+	notStarted = "ollim tick ran, but no run began"
+	oneForBoth = "one run answers this slot and the next"
+)
+
+// census counts the slots that one minute finds missed.
+type census struct {
+	page   *page
+	faults yamldoc.Faults // of job files
+	off    bool           // no tick ran for a while
+	byFile map[string]missedByFile
+}
+
+type missedByFile struct {
+	fault *yamldoc.Fault
+	n     int
+}
+
+// missedSlots is what the owner is to be told of, once everything is accounted for.
+type missedSlots struct {
+	From time.Time      `json:"from"`
+	To   time.Time      `json:"to"`
+	Why  string         `json:"why"`
+	Jobs map[string]int `json:"jobs"`
+}
+
+// why returns why nothing answered a slot of a routine, and the fault of its file if it cannot be read.
+func (c *census) why(schedules []slot.Schedule) (string, *yamldoc.Fault) {
+	if len(schedules) > 0 {
+		name := schedules[len(schedules)-1].Name
+		for _, f := range c.faults {
+			if filepath.Base(f.File) == name+".md" {
+				return "its file was invalid: " + f.Error(), f
+			}
+		}
+	}
+	if c.off {
+		return wasOff, nil
+	}
+	return notStarted, nil
+}
+
+func (c *census) add(job string, at time.Time, fault *yamldoc.Fault) {
+	if fault != nil {
+		if c.byFile == nil {
+			c.byFile = map[string]missedByFile{}
+		}
+		c.byFile[job] = missedByFile{fault, c.byFile[job].n + 1}
+		return
+	}
+	all := c.page.Missed
+	if all == nil {
+		why := notStarted
+		if c.off {
+			why = wasOff
+		}
+		all = &missedSlots{From: at, Why: why, Jobs: map[string]int{}}
+		c.page.Missed = all
+	}
+	all.To = at
+	all.Jobs[job]++
+}
+
+// countByFile tells the causes of invalid files what was missed.
+func (m Minute) countByFile(ctx context.Context, c *census) (err error) {
+	for job, missed := range c.byFile {
+		err = errors.Join(err, m.Runner.MissedByFile(ctx, missed.fault, job, missed.n))
+	}
+	return err
+}
+
+// tellMissed tells the owner which slots were missed, once. late is how many run late.
+func (m Minute) tellMissed(ctx context.Context, p *page, late int) error {
+	files, err := m.Runner.Jobs.Load()
+	if err != nil {
+		return err
+	}
+	all, total := p.Missed, 0
+	var names []string
+	for _, id := range slices.Sorted(maps.Keys(all.Jobs)) {
+		label := id
+		if j, known := files.ByID(id); known {
+			label = j.Label()
+		}
+		total += all.Jobs[id]
+		names = append(names, fmt.Sprintf("%s %d", label, all.Jobs[id]))
+	}
+	const layout, most = "Mon 2 Jan 15:04", 10
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("and %d more jobs", more))
+	}
+	text := fmt.Sprintf("%s missed from %s to %s: %s (%s)", plaintext.Count(total, "slot"), all.From.In(m.Runner.Zone).Format(layout),
+		all.To.In(m.Runner.Zone).Format(layout), all.Why, strings.Join(names, ", "))
+	if total == 1 {
+		text = fmt.Sprintf("%s missed its slot of %s: %s", strings.TrimSuffix(names[0], " 1"), all.From.In(m.Runner.Zone).Format(layout), all.Why)
+	}
+	if late > 0 {
+		text += fmt.Sprintf("; %s late", plaintext.Count(late, "more run")+" now")
+	}
+	return m.Runner.Notify().Tell(ctx, notify.Cause{
+		Kind: notify.Slots, Subject: "missed", Name: "Missed slots", Text: text,
+		Remedy: fmt.Sprintf("`ollim schedule audit --since %dd` lists them", int(m.now().Sub(all.From).Hours()/24)+1),
+	})
+}

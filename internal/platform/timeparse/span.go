@@ -1,0 +1,56 @@
+package timeparse
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Span is a part of each day by the clock, such as 22:00-07:00, which may pass midnight. The zero Span contains nothing.
+type Span struct {
+	From, To int // minutes since midnight
+}
+
+// ReadSpan reads HH:MM-HH:MM; none and off are the zero Span.
+func ReadSpan(text string) (Span, error) {
+	if text == "none" || text == "off" {
+		return Span{}, nil
+	}
+	from, to, found := strings.Cut(text, "-")
+	first, okFirst := clock24(strings.TrimSpace(from))
+	last, okLast := clock24(strings.TrimSpace(to))
+	s := Span{first / 60, last / 60}
+	if !found || !okFirst || !okLast || s.From == s.To {
+		return Span{}, fmt.Errorf("%q is not a part of the day: write one like 22:00-07:00, or none", text)
+	}
+	return s, nil
+}
+
+// Contains reports whether an instant is in the span by the clock of its location.
+func (s Span) Contains(at time.Time) bool {
+	m := at.Hour()*60 + at.Minute()
+	if s.From <= s.To {
+		return s.From <= m && m < s.To
+	}
+	return m >= s.From || m < s.To
+}
+
+// End returns the first instant from at on that is not in the span.
+func (s Span) End(at time.Time) time.Time {
+	if !s.Contains(at) {
+		return at
+	}
+	year, month, day := at.Date()
+	end := time.Date(year, month, day, s.To/60, s.To%60, 0, 0, at.Location())
+	if !end.After(at) {
+		end = time.Date(year, month, day+1, s.To/60, s.To%60, 0, 0, at.Location())
+	}
+	return end
+}
+
+func (s Span) String() string {
+	if s == (Span{}) {
+		return "none"
+	}
+	return fmt.Sprintf("%02d:%02d-%02d:%02d", s.From/60, s.From%60, s.To/60, s.To%60)
+}
