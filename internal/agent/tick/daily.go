@@ -83,7 +83,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	p.Tidied = today
 	removing, cancel := limited(ctx, removeLimit)
 	defer cancel()
-	err = errors.Join(m.prune(removing, old), f.SweepPrivate(removing), m.sweepRuns(removing))
+	err = errors.Join(m.prune(removing, old), f.SweepPrivate(removing), m.sweepRuns(removing), f.Slots.Fold(removing, m.now()))
 	if removing.Err() != nil {
 		p.Tidied, err = "", ctx.Err()
 	}
@@ -120,7 +120,7 @@ func (m Minute) prune(ctx context.Context, at time.Time) error {
 		return nil
 	}
 	before := at.AddDate(0, 0, -m.Keep)
-	return errors.Join(m.pruneRuns(ctx, before), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
+	return errors.Join(m.pruneRuns(ctx, before), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(ctx, before),
 		m.pruneChanged(ctx, before), m.expireChannels(at))
 }
 

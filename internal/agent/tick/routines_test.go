@@ -15,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -35,6 +36,16 @@ func (c *clock) claimed(id string) (list []slot.Claim) {
 		c.t.Fatal(err)
 	}
 	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".jsonl" { // the claims of a month that are no longer recent
+			for claim, err := range store.Lines[slot.Claim](filepath.Join(c.home.Slots(), id, e.Name()), nil) {
+				if err != nil {
+					c.t.Fatal(e.Name(), err)
+				}
+				claim.Job = id
+				list = append(list, claim)
+			}
+			continue
+		}
 		at, _ := time.Parse("20060102T150405Z", e.Name())
 		claim, err := c.minute.Runner.Slots.Load(id, at)
 		if err != nil {

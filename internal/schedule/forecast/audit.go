@@ -120,9 +120,10 @@ func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]
 }
 
 func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.Time, look func(slot.Claim) string) (answers []Answer, err error) {
+	claims := book.Reader(id)
 	for at := range Expected(history, book.Zone, from, to) {
 		a := Answer{Slot: at.In(book.Zone), Job: id, Name: history[len(history)-1].Name, Outcome: Unaccounted}
-		c, err := book.Load(id, at)
+		c, err := claims.Load(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:

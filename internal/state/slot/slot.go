@@ -1,5 +1,5 @@
 // Package slot records scheduled instants: one file for each claimed one, state/slots/<job>/<instant>, created
-// exclusively before anything else is done. Two schedulers, a crontab line and a repeated catch-up therefore make
+// exclusively before anything else is done. Claims of past days are lines of one file for each month, see Recent. Two schedulers, a crontab line and a repeated catch-up therefore make
 // exactly one run per slot, and the outcome of each slot is known as long as the files are kept.
 //
 // A claim names its run and later the outcome. A claim whose run has no record, because the process died in between, is
@@ -7,6 +7,7 @@
 package slot
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -69,7 +70,18 @@ func (b Book) Claim(c Claim) error {
 	if c.Run == "" {
 		create = jot
 	}
-	err = create(b.path(c.Job, c.Slot), append(data, '\n'))
+	path := b.path(c.Job, c.Slot)
+	err = b.change(c.Slot, func(old bool) error {
+		if old {
+			switch _, err := b.Load(c.Job, c.Slot); {
+			case err == nil:
+				return ErrClaimed
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+		}
+		return create(path, append(data, '\n'))
+	})
 	if errors.Is(err, fs.ErrExist) {
 		return ErrClaimed
 	}
@@ -100,7 +112,7 @@ func jot(path string, data []byte) error {
 // the job's lock.
 func (b Book) Rewrite(c Claim) error {
 	c.Slot = c.Slot.In(b.Zone)
-	return store.WriteJSON(b.path(c.Job, c.Slot), c, store.Buffered)
+	return b.change(c.Slot, func(bool) error { return store.WriteJSON(b.path(c.Job, c.Slot), c, store.Buffered) })
 }
 
 // Release voids a run's claim and records the reason. A claim that now belongs to another run stays as it is.
@@ -124,7 +136,10 @@ func (b Book) Settle(job string, at time.Time, run, outcome string) error {
 
 // Load reads one claim; the error is fs.ErrNotExist if the instant is unclaimed. A file that cannot be parsed counts as
 // a claim without a run.
-func (b Book) Load(job string, at time.Time) (Claim, error) {
+func (b Book) Load(job string, at time.Time) (Claim, error) { return b.Reader(job).Load(at) }
+
+// own reads the claim's own file.
+func (b Book) own(job string, at time.Time) (Claim, error) {
 	c := Claim{Job: job, Slot: at}
 	data, err := read(b.path(job, at))
 	if err != nil {
@@ -178,7 +193,7 @@ func (b Book) jobs() ([]string, error) {
 }
 
 // Prune removes the claims of instants before a time, and directories that are empty and unchanged since then.
-func (b Book) Prune(before time.Time) error {
+func (b Book) Prune(ctx context.Context, before time.Time) error {
 	jobs, err := b.jobs()
 	for _, id := range jobs {
 		entries, readErr := os.ReadDir(b.folder(id))
@@ -188,6 +203,7 @@ func (b Book) Prune(before time.Time) error {
 				err = errors.Join(err, os.Remove(filepath.Join(b.folder(id), e.Name())))
 			}
 		}
+		err = errors.Join(err, b.pruneFolds(ctx, id, before))
 		if info, statErr := os.Stat(b.folder(id)); statErr == nil && info.ModTime().Before(before) { // a new one is about to get a claim
 			_ = os.Remove(b.folder(id)) // fails if it is not empty
 		}

@@ -212,7 +212,7 @@ func TestPrune(t *testing.T) {
 	if jobs, err := b.jobs(); err != nil || len(jobs) != 0 {
 		t.Fatal(jobs, err)
 	}
-	if err := b.Prune(noon); err != nil {
+	if err := b.Prune(t.Context(), noon); err != nil {
 		t.Fatal(err)
 	}
 	claim := func(job string, hours ...int) {
@@ -245,7 +245,7 @@ func TestPrune(t *testing.T) {
 	if got := hours("a"); !slices.Equal(got, []int{-1, 0, 2, 13}) {
 		t.Error(got)
 	}
-	if err := b.Prune(noon); err != nil {
+	if err := b.Prune(t.Context(), noon); err != nil {
 		t.Fatal(err)
 	}
 	if got := hours("a"); !slices.Equal(got, []int{0, 2, 13}) {
@@ -263,7 +263,7 @@ func TestPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Prune(noon); err != nil {
+	if err := b.Prune(t.Context(), noon); err != nil {
 		t.Fatal(err)
 	}
 	jobs("a")
