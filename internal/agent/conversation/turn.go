@@ -149,6 +149,9 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input) error {
 		t.keeper = keeper
 		keeper.Hear(ctx, in)
 	}
+	if in.Told.Session != t.current.session { // compacted or cleared since the record was begun
+		in.Told, t.Run.Told = runlog.Told{}, runlog.Told{}
+	}
 	err = t.say(ctx, in)
 	for errors.Is(err, engine.ErrSessionUnknown) && t.history.Missing != fail && t.current.session+t.current.parent != "" {
 		if err := t.forget(ctx); err != nil {
@@ -181,7 +184,7 @@ func (t *Turn) forget(ctx context.Context) error {
 		t.current = current{parent: t.history.Parent}
 		return nil
 	}
-	t.current = current{former: cmp.Or(t.current.session, t.current.parent)}
+	t.current, t.Run.Told = current{former: cmp.Or(t.current.session, t.current.parent)}, runlog.Told{}
 	if t.history.Missing == startNew {
 		return nil
 	}

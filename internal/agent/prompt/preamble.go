@@ -10,29 +10,65 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// preamble is what a background run must know before its task, a section a paragraph.
+// preamble is what a background run must know before its task and may be different at its next fire, a section a paragraph. In a branch of
+// main it is all that the run must know.
 func preamble(b Input) []string {
 	var sections []string
-	if b.Task.Persistent {
-		sections = append(sections, "SESSION: Persistent — your context carries across fires.\n"+
-			"You have a `compact_session` tool to compress context when it grows large.")
+	t := b.Task
+	if t.Branch {
+		sections = append(sections, output(t), reporting(t))
 	}
-	sections = append(sections, output(b.Task), reporting(b.Task))
-	if b.Task.AllowPing {
-		if b.Busy {
-			sections = append(sections, busy(b.Task))
-		}
+	if t.Persistent && b.said().Session == "" {
+		sections = append(sections, carries+"\nYou have a `compact_session` tool to compress context when it grows large.")
+	}
+	if b.saysContext() {
+		sections = append(sections, b.Context.String())
+	}
+	if t.AllowPing && b.Busy {
+		sections = append(sections, busy(t))
+	}
+	if b.saysPings() {
 		sections = append(sections, pings(b))
 	}
-	if b.Task.Restricted {
-		sections = append(sections, "TOOL RESTRICTIONS: Besides ollim's own tools you may use what one of these allows; anything else is refused.\n"+
-			items(b.Tools))
+	if t.Branch {
+		sections = append(sections, means(t, b.Tools)...)
 	}
-	return append(sections, help(b.Task)...)
+	return append(sections, chain(t)...)
 }
 
-// help is what a job names to work with, and its place in a chain. A foreground run is told this too: it is in the job's file
-// and would be ignored otherwise.
+// carries opens the section about a session, in the system prompt and in the first message of a session.
+const carries = "SESSION: Persistent — your context carries across fires."
+
+// Alone returns the system prompt of a background run that has no part in the main conversation: what it must know and does not change
+// from fire to fire. tools are the patterns in force, reported to a Restricted task.
+func Alone(t Task, tools []string) string {
+	sections := []string{SystemAlone}
+	if t.Persistent {
+		again := "CONTEXT says"
+		if t.AllowPing {
+			again = "CONTEXT and PINGS say"
+		}
+		sections = append(sections, carries+"\n"+
+			"You have a `compact_session` tool to compress context when it grows large; a session that has reached the length that CONTEXT "+
+			"names is compacted without you.\n"+again+" what may change between fires, and are repeated only when it has changed.")
+	}
+	sections = append(sections, output(t), reporting(t))
+	if t.AllowPing {
+		sections = append(sections, "PINGS: The message says what is left of the budget and which background tasks lie ahead.\n"+regret(t))
+	}
+	return strings.Join(append(sections, means(t, tools)...), "\n\n")
+}
+
+// means is what the task may use besides ollim's own tools, and what its job names to work with.
+func means(t Task, tools []string) (sections []string) {
+	if t.Restricted {
+		sections = append(sections, "TOOL RESTRICTIONS: Besides ollim's own tools you may use what one of these allows; anything else is refused.\n"+
+			items(tools))
+	}
+	return append(sections, help(t)...)
+}
+
+// help is what a job names to work with. A foreground run is told this too: it is in the job's file and would be ignored otherwise.
 func help(t Task) []string {
 	var sections []string
 	if len(t.Dirs) > 0 {
@@ -44,9 +80,6 @@ func help(t Task) []string {
 	if t.Subagent != "" {
 		sections = append(sections, fmt.Sprintf("SUBAGENT: Delegate the task to the subagent %q with the `Task` tool. "+
 			"Give it all that it needs to know; what follows from its answer is yours to do.", plaintext.Line(t.Subagent)))
-	}
-	if t.Chain.Max > 0 {
-		sections = append(sections, chain(t))
 	}
 	return sections
 }
@@ -101,8 +134,11 @@ func busy(t Task) string {
 	return s + "; use `report_updates` instead."
 }
 
-// chain tells a reminder that may follow up on itself where it stands.
-func chain(t Task) string {
+// chain tells a reminder that may follow up on itself where it stands; none otherwise.
+func chain(t Task) []string {
+	if t.Chain.Max == 0 {
+		return nil
+	}
 	sentences := []string{fmt.Sprintf("CHAIN: This is check %d of %d.", t.Chain.Depth+1, t.Chain.Max+1)}
 	final := t.Chain.Depth >= t.Chain.Max
 	if final {
@@ -116,7 +152,7 @@ func chain(t Task) string {
 	if final {
 		sentences = append(sentences, lastWord(t))
 	}
-	return strings.Join(sentences, "\n")
+	return []string{strings.Join(sentences, "\n")}
 }
 
 func acknowledge(t Task) string {
@@ -151,9 +187,9 @@ func lastWord(t Task) string {
 // pings is what a run needs to judge whether its one ping is worth it: what is left, and who else may want it.
 func pings(b Input) string {
 	lines := []string{"PINGS: " + b.Budget.String()}
-	instead, refused := "`report_updates` is enough", "; use `report_updates` instead."
+	refused := "; use `report_updates` instead."
 	if b.Task.Update == job.Blocked {
-		instead, refused = "send nothing", "."
+		refused = "."
 	}
 	if b.Budget.Available < 1 {
 		lines = append(lines, "No ping is left: a question will be refused, and so will a ping, embed or file unless it is critical (`critical=True`)"+refused)
@@ -175,11 +211,22 @@ func pings(b Input) string {
 	if b.Forward.Refills >= 1 {
 		lines = append(lines, fmt.Sprintf("~%d refills before last task.", b.Forward.Refills))
 	}
-	return strings.Join(append(lines,
-		"All background tasks share this budget: send at most one ping, embed, file or question in this run, and only if the owner would regret "+
-			"missing it (the regret test); otherwise "+instead+".",
-		"`critical=True` bypasses the budget and a busy owner: use it only for what cannot wait, such as a loss or a missed "+
-			"deadline that can still be averted."), "\n")
+	if b.Task.Branch {
+		lines = append(lines, regret(b.Task))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// regret is when a run may use what all background runs share.
+func regret(t Task) string {
+	instead := "`report_updates` is enough"
+	if t.Update == job.Blocked {
+		instead = "send nothing"
+	}
+	return "All background tasks share this budget: send at most one ping, embed, file or question in this run, and only if the owner would regret " +
+		"missing it (the regret test); otherwise " + instead + ".\n" +
+		"`critical=True` bypasses the budget and a busy owner: use it only for what cannot wait, such as a loss or a missed " +
+		"deadline that can still be averted."
 }
 
 // entry is a line of the forward schedule: - 9:30 AM: Label (silent) — "description" (routines/x.md) [tag].

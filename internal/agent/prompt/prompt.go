@@ -17,6 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/question"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -30,6 +31,8 @@ type Input struct {
 	CutOff  []CutOff  // messages of the owner since then that have no complete answer
 	Updates Updates
 
+	Told    runlog.Told      // what a persistent session was told already
+	Context Context          // of a persistent session
 	Budget  budget.Status    // of pings
 	Forward forecast.Forward // other background tasks that lie ahead
 	Tools   []string         // the patterns in force for the engine's tools, reported to a Restricted task
@@ -51,6 +54,7 @@ type Task struct {
 	Body       string
 	Background bool
 	Persistent bool // the session goes on at the next fire
+	Branch     bool // of the main session, whose system prompt is main's: the message says what never changes, too
 	Webhook    bool // Body is a template for Payload
 	AllowPing  bool
 	Update     job.UpdateMode
@@ -101,6 +105,7 @@ const (
 func TaskOf(j job.Job) Task {
 	t := Task{
 		Tag: fmt.Sprintf("%s:%s", j.Kind, j.ID), Body: j.Body, Background: j.Background, Persistent: j.Mode() == job.Persistent,
+		Branch:  j.Background && j.Mode() == job.Forked,
 		Webhook: j.Kind == job.Webhook, AllowPing: j.AllowPing, Update: j.Update, Restricted: len(j.AllowedTools) > 0,
 		Dirs: j.Dirs, Skills: j.Skills, Subagent: j.Subagent,
 	}
@@ -121,7 +126,7 @@ func Build(b Input) string {
 	case b.Task.Background:
 		parts = append(parts, preamble(b)...)
 	default:
-		parts = append(parts, help(b.Task)...)
+		parts = append(append(parts, help(b.Task)...), chain(b.Task)...)
 	}
 	parts = append(parts, notes(b)...)
 	if len(b.Updates.List) > 0 {

@@ -142,14 +142,22 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
+// whole is all that the agent is told: the message and, where the job has one of its own, the system prompt.
+func whole(b prompt.Input) string {
+	if !b.Task.Background || b.Task.Branch {
+		return prompt.Build(b)
+	}
+	return prompt.Alone(b.Task, b.Tools) + "\n\n--- the message:\n\n" + prompt.Build(b)
+}
+
 // known is every golden file's name and text.
 func known() map[string]string {
 	all := map[string]string{"system-main": prompt.SystemMain("PROFILE"), "system-alone": prompt.SystemAlone}
 	for _, c := range combinations() {
-		all[c.name()] = prompt.Build(c.brief())
+		all[c.name()] = whole(c.brief())
 	}
 	for name, b := range extras() {
-		all[name] = prompt.Build(b)
+		all[name] = whole(b)
 	}
 	maps.Copy(all, forks())
 	return all
@@ -209,7 +217,7 @@ func TestToolsAreThoseOffered(t *testing.T) {
 			case "`Task`":
 				b.Task.Subagent = "analyst"
 			}
-			mentioned := names.FindAllString(prompt.Build(b), -1)
+			mentioned := names.FindAllString(whole(b), -1)
 			for _, name := range mentioned {
 				helper := name == "minutes_from_now" && c.offers("follow_up_chain") || name == "`name`" && asks == "`skill`"
 				if name = bare(name); !c.offers(name) && name != asks && !helper {
@@ -236,7 +244,7 @@ func bare(name string) string {
 // The facts of behaviour 3.2 and 3.5, whatever the wording.
 func TestFacts(t *testing.T) {
 	for _, c := range combinations() {
-		text := prompt.Build(c.brief())
+		text := whole(c.brief())
 		background, chain, final := c.background(), c.chain != "none", c.chain == "final"
 		reports, pings := background && c.update != job.Blocked, background && c.pings
 		for fact, want := range map[string]bool{
@@ -293,7 +301,7 @@ func TestFacts(t *testing.T) {
 
 			"\n\nLook at the oil price.\n\nCompare it with yesterday's.\n": true,
 
-			"session is discarded": false, "INPUT": false, "GATE": false, "WEBHOOK": false, "TASK": false, "late:": false,
+			"session is discarded": false, "INPUT": false, "GATE": false, "WEBHOOK": false, "TASK": false, "[late: was": false,
 			"RECENT BACKGROUND UPDATES": false, "NOTE: ": false, "\n\n\n": false,
 		} {
 			if got := strings.Contains(text, fact); got != want {
@@ -306,11 +314,12 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// The sections come in the order of behaviour 3.2, each after a blank line.
+// The sections come in the order of behaviour 3.2, each after a blank line: in the system prompt those that never change, in the message
+// those that may.
 func TestOrder(t *testing.T) {
-	got := regexp.MustCompile(`(?m)^[A-Z][A-Z ]+[A-Z]\b`).FindAllString(prompt.Build(extras()["persistent-everything"]), -1)
+	got := regexp.MustCompile(`(?m)^[A-Z][A-Z ]+[A-Z]\b`).FindAllString(whole(extras()["persistent-everything"]), -1)
 	want := []string{
-		"SESSION", "OUTPUT", "UPDATES", "BUSY", "PINGS", "TOOL RESTRICTIONS", "REQUIRED SKILLS", "SUBAGENT", "CHAIN", "NOTE",
+		"SESSION", "CONTEXT", "OUTPUT", "UPDATES", "PINGS", "TOOL RESTRICTIONS", "REQUIRED SKILLS", "SUBAGENT", "SESSION", "BUSY", "PINGS", "CHAIN", "NOTE",
 		"RECENT BACKGROUND UPDATES", "GATE OUTPUT", "INPUT",
 	}
 	if !slices.Equal(got, want) {

@@ -24,7 +24,7 @@ func Said() func(prompt string) string {
 			headerMain, headerFork, headerCutOff, "[system] A turn was cut off", // as it was called before
 		}
 		if at[2] >= 0 { // the owner's own words have no tag and no preamble
-			ours = append(ours, "SESSION: Persistent", "OUTPUT: You run in the background", "UPDATES: ", "PINGS: ", "BUSY: The owner is",
+			ours = append(ours, "SESSION: Persistent", "CONTEXT: ", "OUTPUT: You run in the background", "UPDATES: ", "PINGS: ", "BUSY: The owner is",
 				"CHAIN: This is check", "TOOL RESTRICTIONS: ", "FOLDERS: ", "REQUIRED SKILLS: ", "SUBAGENT: ")
 		}
 		rest := prompt[at[1]:]

@@ -73,13 +73,24 @@ func (r *Runner) CompactSession(ctx context.Context, routine, instructions strin
 	if routine != "" {
 		s.Identity = identity{Kind: kindSession, ID: routine, Path: routine}
 		s.Conversation = conversation.Routine{Sessions: r.Sessions, ID: routine}
-		s.Policy.System = prompt.SystemAlone
+		s.Policy.System, s.Input.Task = "", r.taskOf(routine)
 		s.Policy.Tools, _, err = r.patterns(true)
 	}
 	if s.Compact = instructions; routine == "" {
 		s.Engine.Model = cmp.Or(o.Model, r.Main.Model)
 	}
 	return r.runTurn(ctx, s, err)
+}
+
+// taskOf returns the task of a routine, which its system prompt is made of.
+func (r *Runner) taskOf(routine string) prompt.Task {
+	files, err := r.Jobs.Load()
+	if err == nil {
+		if j, err := files.Find(routine); err == nil {
+			return prompt.TaskOf(j)
+		}
+	}
+	return prompt.Task{Background: true, Persistent: true}
 }
 
 // mainTurn returns the Spec of a turn of the owner in the main conversation.

@@ -33,7 +33,10 @@ func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
 	if err != nil {
 		return in, err
 	}
-	return w.spec.Origin.Prepare(ctx, w.tools, in)
+	if in, err = w.spec.Origin.Prepare(ctx, w.tools, in); err == nil {
+		w.run.Told = in.Tells()
+	}
+	return in, err
 }
 
 // late reports whether a run that was to be at an instant, nil if it was not scheduled, is late enough to be informed.
@@ -46,7 +49,10 @@ func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error
 	in = s.Input
 	in.Now, in.Busy = r.Disk.Now().In(r.Zone), record.Busy && in.Task.Background
 	in.Task.Dirs = record.Dirs // in full
-	in.Tools = slices.DeleteFunc(slices.Clone(record.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") })
+	in.Tools = ownPatterns(record)
+	if in.Told = record.ToldBefore; record.Persistent {
+		in.Context = contextOf(r.past(record), record.SessionBefore)
+	}
 	if late(record.Scheduled, in.Now) {
 		in.Late = record.Scheduled.In(r.Zone)
 	}
@@ -65,6 +71,21 @@ func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error
 		in.Piped.Named = append(in.Piped.Named, prompt.File{Name: a.Name, Type: a.Type, Size: size, Text: text})
 	}
 	return in, err
+}
+
+// ownPatterns are those in force for the engine's own tools.
+func ownPatterns(record runlog.Record) []string {
+	return slices.DeleteFunc(slices.Clone(record.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") })
+}
+
+// system returns the system prompt: what never changes from fire to fire is a part of it, unless it is main's.
+func system(s Spec, run *runlog.Run) string {
+	if s.Policy.System != "" {
+		return s.Policy.System
+	}
+	task := s.Input.Task
+	task.Dirs = run.Dirs
+	return prompt.Alone(task, ownPatterns(run.Record))
 }
 
 // request is what the engine is asked. granted is the most that the run may cost, in USD; 0 is no limit.
@@ -100,7 +121,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 	request := engine.Request{
 		Run: engine.Run{ID: run.ID},
 		Input: engine.Input{
-			System: s.Policy.System, SystemOnly: !run.Shared, Attachments: seen, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
+			System: system(s, run), SystemOnly: !run.Shared, Attachments: seen, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
 		},
 		Session: engine.Session{NextIn: s.Limits.Again, Full: r.full(s, run)},
 		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},

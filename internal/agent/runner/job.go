@@ -57,7 +57,7 @@ func (f *fire) spec() Spec {
 
 // in makes a Spec one of a conversation. main is the patterns of the main conversation.
 func (f *fire) in(s *Spec, c conversation.Conversation, main []string) {
-	s.Conversation, s.Policy.System, s.Policy.Offered = c, prompt.SystemAlone, nil
+	s.Conversation, s.Policy.System, s.Policy.Offered = c, "", nil
 	if traits := c.Traits(); traits.Shared {
 		s.Policy.System = prompt.SystemMain(f.profile())
 		if traits.Foreground {
@@ -135,6 +135,9 @@ func (f *fire) again() time.Duration {
 func (f *fire) Begin(r *runlog.Record) error {
 	r.MaxChain, r.ChainDepth = f.job.MaxChain, f.job.ChainDepth
 	r.Shown, r.Compaction = f.previous.ShownUntil(), f.previous.Compaction
+	if told := f.previous.ToldUntil(); told.Session == r.SessionBefore {
+		r.ToldBefore = told
+	}
 	return nil
 }
 

@@ -59,7 +59,7 @@ type choice struct {
 
 // rights are what the agent may use, and what becomes of what it says.
 type rights struct {
-	System    string   // the system prompt
+	System    string   // the system prompt; "": that of a background run that works alone, made of its task
 	Tools     []string // the patterns in force
 	Offered   []string // more patterns whose tools the model is shown; what is not in force is refused when called
 	Root      string   // the working directory; "" is the data directory

@@ -175,7 +175,11 @@ func (t *turn) says(e runlog.Event, said ...message) error {
 func (t *turn) step(s step) error {
 	switch s.Do {
 	case "expect":
-		if !strings.Contains(t.request.Input.Prompt, s.Text) {
+		told := t.request.Input.Prompt
+		if t.request.Input.SystemOnly { // what does not change from fire to fire is in the run's own system prompt
+			told += "\n\n" + t.request.Input.System
+		}
+		if !strings.Contains(told, s.Text) {
 			return fmt.Errorf("script: the prompt does not contain %q", s.Text)
 		}
 	case "think":

@@ -94,6 +94,9 @@ type Record struct {
 
 	Shown time.Time `json:"updates_shown,omitzero"` // updates up to here were shown to an earlier run of the job
 
+	ToldBefore Told `json:"told_before,omitzero"` // what the session of a persistent routine had been told before the run
+	Told       Told `json:"told,omitzero"`        // what it has been told if it has read the run's prompt
+
 	SessionBefore string `json:"session_before,omitempty"`
 	SessionAfter  string `json:"session_after,omitempty"`
 	Parent        string `json:"parent_session,omitempty"`
