@@ -3,51 +3,142 @@ package cli
 import (
 	"bytes"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// TestCacheLastsUntilTheNextFire: the one-hour cache is asked for, and its price charged, where the routine fires again after 5 to 60
-// minutes and goes on from the same beginning, and where the model's prices say that it pays.
-func TestCacheLastsUntilTheNextFire(t *testing.T) {
+// kept says for how long a request wants to be kept in the cache of the service.
+func kept(t *testing.T, q anthropicapi.Request) string {
+	t.Helper()
+	marks, hours := bytes.Count(q.Raw, []byte(`"cache_control"`)), bytes.Count(q.Raw, []byte(`"ttl":"1h"`))
+	switch {
+	case marks == 0:
+		return "none"
+	case hours == marks:
+		return "hour"
+	case hours > 0:
+		t.Errorf("%d of %d breakpoints last an hour", hours, marks)
+	}
+	return "minutes"
+}
+
+// TestCacheOfTheFirstTurn: a conversation without a past is kept for what is cheapest if its schedule is all that ever fires it, a turn of
+// the owner's for some minutes; and the price of that is charged.
+func TestCacheOfTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	const tokens = 100_000
 	for name, c := range map[string]struct {
 		cron, model string
 		more        []string
-		hour        bool
+		want        string
 		price       float64 // USD for a million tokens
 	}{
-		"every half hour":  {"*/30 * * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, true, 4},
-		"every hour":       {"0 * * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, true, 4},
-		"every 5 minutes":  {"*/5 * * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, true, 4},
-		"a branch of main": {"*/30 * * * *", "claude-sonnet-5-5", nil, true, 4},
-		"every 4 minutes":  {"*/4 * * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, false, 2.50},
-		"every two hours":  {"0 */2 * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, false, 2.50},
-		"last of the day":  {"*/30 9-10 * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, false, 2.50},
-		"without a past":   {"*/30 * * * *", "claude-sonnet-5-5", []string{"--isolated"}, false, 2.50},
-		"it does not pay":  {"*/30 * * * *", "dear", []string{"--session", "persistent"}, false, 2},
-		"price not known":  {"*/30 * * * *", "plain", []string{"--session", "persistent"}, false, 2},
+		"every half hour":  {"*/30 * * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, "hour", 4},
+		"every hour":       {"0 * * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, "minutes", 2.50},
+		"every 5 minutes":  {"*/5 * * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, "hour", 4},
+		"a branch of main": {"*/30 * * * *", "claude-sonnet-5-5", nil, "hour", 4},
+		"every 4 minutes":  {"*/4 * * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, "minutes", 2.50},
+		"every two hours":  {"0 */2 * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, "minutes", 2.50},
+		"last of the day":  {"*/30 9-10 * * *", "claude-sonnet-5-5", []string{"--session", "persistent"}, "minutes", 2.50},
+		"without a past":   {"*/30 * * * *", "claude-sonnet-5-5", []string{"--isolated"}, "minutes", 2.50},
+		"nothing pays":     {"0 */2 * * *", "dear", []string{"--session", "persistent"}, "none", 2},
+		"price not known":  {"*/30 * * * *", "plain", []string{"--session", "persistent"}, "minutes", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, api := newNativeWorld(t)
-			w.must("config", "set", "models", "dear in=2 out=2 cache-read=1 cache-write=2 cache-write-1h=4", "plain in=2 out=2 cache-write=2")
+			w.must("config", "set", "models", "dear in=2 out=2 cache-read=1.90 cache-write=3 cache-write-1h=4", "plain in=2 out=2 cache-read=0.2 cache-write=2")
 			w.must(append(append([]string{"routine", "add", "watch", "--cron", c.cron, "--background", "--model", c.model}, c.more...), "Look around.")...)
 			if name == "last of the day" {
 				w.pass(45 * time.Minute)
 			}
-			api.Reply(anthropicapi.Reply{Text: "quiet", Usage: anthropicapi.Usage{In: 1, Out: 1, CacheWrite: tokens}})
+			use := anthropicapi.Usage{In: 1, Out: 1, CacheWrite: tokens}
+			if c.want == "none" {
+				use = anthropicapi.Usage{In: tokens, Out: 1}
+			}
+			api.Reply(anthropicapi.Reply{Text: "quiet", Usage: use})
 			w.must("fire", "watch")
-			raw := api.Requests()[0].Raw
-			marks, hours := bytes.Count(raw, []byte(`"cache_control"`)), bytes.Count(raw, []byte(`"ttl":"1h"`))
-			if marks == 0 || c.hour && hours != marks || !c.hour && hours != 0 {
-				t.Errorf("%d of %d breakpoints last an hour, want it: %v", hours, marks, c.hour)
+			if got := kept(t, api.Requests()[0]); got != c.want {
+				t.Errorf("kept for %s, want %s", got, c.want)
 			}
 			if cost, _ := w.last()["cost"].(float64); math.Abs(cost-tokens*c.price/1e6) > 0.001 {
 				t.Errorf("cost %v, want %v", w.last()["cost"], tokens*c.price/1e6)
 			}
+		})
+	}
+}
+
+// TestCacheFollowsTheGaps: a conversation is kept as long as the gaps between its turns make it worth the price; fires that a gate ended do
+// not count. What that costs is compared with what the next slot, or five minutes for chat, cost before.
+func TestCacheFollowsTheGaps(t *testing.T) {
+	t.Parallel()
+	const turns = 16
+	for name, c := range map[string]struct {
+		cron  string // "": turns of chat
+		gap   time.Duration
+		gated int // fires between two that reach the model
+		uses  bool
+		want  string
+	}{
+		"gated, a fire in three hours":           {"*/30 * * * *", 3 * time.Hour, 5, true, "minutes"},
+		"gated, a request in three hours":        {"*/30 * * * *", 3 * time.Hour, 5, false, "none"},
+		"every half hour":                        {"*/30 * * * *", 30 * time.Minute, 0, true, "hour"},
+		"exactly hourly":                         {"0 * * * *", time.Hour, 0, true, "minutes"},
+		"a branch of main":                       {"*/30 * * * *", 30 * time.Minute, 0, true, "hour"},
+		"chat that is answered after 2 minutes":  {"", 2 * time.Minute, 0, true, "minutes"},
+		"chat that is answered after 10 minutes": {"", 10 * time.Minute, 0, true, "hour"},
+		"chat that is answered after 40 minutes": {"", 40 * time.Minute, 0, true, "hour"},
+		"chat that is answered on the next day":  {"", 24 * time.Hour, 0, true, "minutes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, api := newMeteredWorld(t, func(q anthropicapi.Request) anthropicapi.Reply {
+				if c.uses && len(q.ToolResults()) == 0 {
+					return anthropicapi.Use("list_reminders", map[string]string{})
+				}
+				return anthropicapi.Reply{Text: "Quiet."}
+			})
+			w.must("config", "set", "spend.per-day", "none")
+			turn := []string{"chat", "go on"}
+			switch {
+			case name == "a branch of main":
+				w.must("chat", "hello")
+				w.must("routine", "add", "watch", "--cron", c.cron, "--background", "Look around.")
+			case c.cron != "":
+				w.writeProgram("gates/closed", "#!/bin/sh\ntest -e open\n")
+				w.must("routine", "add", "watch", "--cron", c.cron, "--background", "--session", "persistent", "--gate", "closed", "Look around.")
+			}
+			if c.cron != "" {
+				turn = []string{"fire", "watch"}
+			}
+			for range turns {
+				begun := w.clock()
+				w.write("open", "")
+				w.must(turn...)
+				if c.gated > 0 {
+					if err := os.Remove(filepath.Join(w.dir, "open")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range c.gated {
+					w.pass(c.gap / time.Duration(c.gated+1))
+					w.must(turn...)
+				}
+				w.pass(begun.Add(c.gap).Sub(w.clock()))
+			}
+			all := api.Requests()
+			if got := kept(t, all[len(all)-1]); got != c.want {
+				t.Errorf("kept for %s, want %s", got, c.want)
+			}
+			spent := 0.0
+			for _, r := range w.runs() {
+				cost, _ := r["cost"].(float64)
+				spent += cost
+			}
+			t.Logf("%s: %d turns, %.4f USD", name, turns, spent)
 		})
 	}
 }

@@ -62,8 +62,14 @@ type Session struct {
 	Follow   bool                 // continue or branch the latest compaction of the session
 	Messages []transcript.Message // the conversation so far, oldest first, after that of the ID; the turn's session is then not kept
 	Discard  bool                 // do not keep a session that the turn begins
-	NextIn   time.Duration        // time until the schedule continues or branches the same session; 0 if that is not known
+	Pace     Pace                 // how the conversation goes on
 	Full     Full                 // when the session is compacted without being asked; it does not count for a branch
+}
+
+// Pace is how a conversation goes on, by its past turns or, if it has none, by its schedule.
+type Pace struct {
+	Gaps     []time.Duration // from the end of a turn to the beginning of the next; none if nothing is known
+	Requests float64         // to the model in a turn, on average; 0: not known
 }
 
 // Model selects the model.

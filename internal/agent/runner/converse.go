@@ -123,7 +123,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 		Input: engine.Input{
 			System: system(s, run), SystemOnly: !run.Shared, Attachments: seen, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
 		},
-		Session: engine.Session{NextIn: s.Limits.Again, Full: r.full(s, run)},
+		Session: engine.Session{Pace: r.pace(s, run.Record), Full: r.full(s, run)},
 		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},
 		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience},
 		Scope: engine.Scope{

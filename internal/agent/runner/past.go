@@ -1,7 +1,10 @@
 package runner
 
 import (
+	"time"
+
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -24,6 +27,27 @@ func (r *Runner) past(record runlog.Record) (list []runlog.Record) {
 		}
 	}
 	return list
+}
+
+// pace returns how the run's conversation goes on, by the gaps between its past turns and the one to this run, or by the job's schedule if it
+// had none. A branch of main continues what the branch before has left in the service's cache. What only another model read does not count.
+func (r *Runner) pace(s Spec, record runlog.Record) (p engine.Pace) {
+	next, requests := record.Started, 0
+	if record.Key != "" || record.Shared {
+		for _, old := range r.past(record) {
+			if old.Model != record.Model {
+				continue
+			}
+			p.Gaps = append(p.Gaps, max(0, next.Sub(*old.Finished)))
+			next, requests = old.Started, requests+old.Requests
+		}
+	}
+	if n := len(p.Gaps); n > 0 {
+		p.Requests = float64(requests) / float64(n)
+	} else if s.Limits.Again > 0 {
+		p.Gaps = []time.Duration{s.Limits.Again}
+	}
+	return p
 }
 
 // contextOf returns how long a session is, by the past runs of its conversation; nothing if the latest of them left another session.

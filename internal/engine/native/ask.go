@@ -17,12 +17,12 @@ import (
 // asking is how the model is asked.
 type asking struct {
 	model    model.Model
-	thinking string // as in requests
-	plain    bool   // the service takes no thoughts, or not the wish for them
-	hour     bool   // the service is asked to cache the conversation for an hour
-	prefix   string // of the latest question, see prefix
-	earlier  bool   // the latest question has files that did not come with the prompt
-	without  bool   // such files are left out
+	thinking string         // as in requests
+	plain    bool           // the service takes no thoughts, or not the wish for them
+	cache    provider.Cache // for how long the service is asked to keep the conversation
+	prefix   string         // of the latest question, see prefix
+	earlier  bool           // the latest question has files that did not come with the prompt
+	without  bool           // such files are left out
 }
 
 // withoutThoughts asks without thoughts from now on.
@@ -104,7 +104,7 @@ func (t *turn) question() provider.Request {
 	m := t.how.model
 	q := provider.Request{
 		Model: m.ID, System: t.request.Input.System, Tools: t.tools.offer(), Most: m.Output,
-		MaxTokens: cmp.Or(max(0, t.e.MaxTokens), max(0, m.Output), commonOutput), Thinking: t.how.thinking, Hour: t.how.hour, Sent: t.request.Run.Sent,
+		MaxTokens: cmp.Or(max(0, t.e.MaxTokens), max(0, m.Output), commonOutput), Thinking: t.how.thinking, Cache: t.how.cache, Sent: t.request.Run.Sent,
 	}
 	if m.Window > 0 { // the answer counts in the window, whole
 		left := max(leastOutput, m.Window*97/100-t.size())

@@ -157,10 +157,7 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 			"set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
 	}
 	how := asking{model: m, thinking: r.Model.Thinking}
-	// A cache of some minutes has expired when the session is next used, one of an hour has not. Only Anthropic's API offers both.
-	if hourly, pays := m.Hourly(); pays && e.Service.Name == anthropic && r.Session.NextIn >= 5*time.Minute && r.Session.NextIn <= time.Hour {
-		how.model, how.hour = hourly, true
-	}
+	how.model, how.cache = e.cache(m, r.Session.Pace)
 	h, err := e.open(r)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func anthropicRequest(r Request) (wireRequest, error) {
 			w.Messages = append(w.Messages, wireMessage{m.Role, content})
 		}
 	}
-	w.mark(r.Hour)
+	w.mark(r.Cache)
 	return w, nil
 }
 
@@ -147,9 +147,12 @@ const maxTitle = 255 // characters of a document's title
 
 // mark sets the breakpoints of the prompt cache, four at most: behind the tools, behind the system prompt, and behind the
 // last two messages of the user. The older of these is what the request before has written to the cache.
-func (w *wireRequest) mark(hour bool) {
+func (w *wireRequest) mark(life Cache) {
 	here := &wireCache{Type: "ephemeral"}
-	if hour {
+	switch life {
+	case CacheNone:
+		return
+	case CacheHour:
 		here.TTL = "1h"
 	}
 	if n := len(w.Tools); n > 0 {

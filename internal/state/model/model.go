@@ -27,18 +27,11 @@ type Model struct {
 // rates are in USD for a million tokens. CacheHour is the price of writing to the one-hour cache, 0 if unknown.
 type rates struct{ In, Out, CacheRead, CacheWrite, CacheHour float64 }
 
-// Hourly returns the model with the prices of the one-hour cache. pays reports whether writing a conversation to that
-// cache and reading it once costs less than writing it twice to the cache of a few minutes.
-func (m Model) Hourly() (hourly Model, pays bool) {
-	pays = m.Priced
-	for _, p := range []*rates{&m.Price, &m.LongPrice} {
-		if p == &m.LongPrice && m.Long == 0 {
-			continue
-		}
-		pays = pays && p.CacheHour > 0 && p.CacheHour+p.CacheRead < 2*p.CacheWrite
-		p.CacheWrite = p.CacheHour
-	}
-	return m, pays
+// Hourly returns the model with the prices of the one-hour cache, and reports whether they are known.
+func (m Model) Hourly() (hourly Model, known bool) {
+	known = m.Priced && m.Price.CacheHour > 0 && (m.Long == 0 || m.LongPrice.CacheHour > 0)
+	m.Price.CacheWrite, m.LongPrice.CacheWrite = m.Price.CacheHour, m.LongPrice.CacheHour
+	return m, known
 }
 
 // Tokens is the token usage of one answer; In excludes cache reads and writes. A run.Usage converts to it.

@@ -116,6 +116,7 @@ type Record struct {
 	Pings       int     `json:"pings"`
 	Reports     int     `json:"reports"`
 	Compactions int     `json:"compactions"`
+	Requests    int     `json:"requests,omitempty"` // to the model, that were answered
 	ToolCalls   int     `json:"tool_calls,omitempty"`
 	ToolErrors  int     `json:"tool_errors,omitempty"` // of ToolCalls: those that failed or were refused
 	Usage       Usage   `json:"usage"`

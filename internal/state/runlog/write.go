@@ -164,7 +164,7 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
 	r.Usage, r.Turns, r.ContextBefore, r.Context = Usage{}, 0, 0, 0
-	r.Verify, r.ToolCalls, r.ToolErrors = "", 0, 0
+	r.Verify, r.Requests, r.ToolCalls, r.ToolErrors = "", 0, 0, 0
 	var s Standing
 	var bill bill
 	for e, err := range r.book.outline(r.ID) {
@@ -212,7 +212,7 @@ func (r *Run) sum(e Event) {
 	switch e.Type {
 	case UsageEvent:
 		if e.Usage != nil {
-			r.Usage = r.Usage.Add(*e.Usage)
+			r.Usage, r.Requests = r.Usage.Add(*e.Usage), r.Requests+max(1, e.Count)
 		}
 		r.Context, r.Window, r.CompactAt = cmp.Or(e.Context, r.Context), cmp.Or(e.Window, r.Window), cmp.Or(e.CompactAt, r.CompactAt)
 	case Session, Compacted:

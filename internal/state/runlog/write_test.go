@@ -117,7 +117,7 @@ func TestFinish(t *testing.T) {
 	got.Text, got.Started, got.Finished = "", time.Time{}, nil
 	want := Record{
 		ID: r.ID, Job: "a1", Outcome: Unreported, Error: "silent", SessionBefore: "s-0", SessionAfter: "s-2",
-		Turns: 2, Pings: 1, Reports: 2, Compactions: 2, Compaction: CompactionDone, Usage: Usage{In: 11, Out: 22, CacheRead: 33, CacheWrite: 44}, Cost: 0.75, Assumed: 0.5,
+		Turns: 2, Pings: 1, Reports: 2, Compactions: 2, Requests: 2, Compaction: CompactionDone, Usage: Usage{In: 11, Out: 22, CacheRead: 33, CacheWrite: 44}, Cost: 0.75, Assumed: 0.5,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
