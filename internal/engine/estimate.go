@@ -14,6 +14,6 @@ const (
 	Uncounted = 2
 	// CacheLife is how long the service keeps the beginning of a conversation in its cache, less a margin.
 	CacheLife = 4 * time.Minute
-	// CacheHour is the same for what the service is asked to keep for an hour. An exactly hourly turn misses it.
-	CacheHour = 55 * time.Minute
+	// CacheHourLife is the same for what the service is asked to keep for an hour. An exactly hourly turn misses it.
+	CacheHourLife = 55 * time.Minute
 )

@@ -66,12 +66,6 @@ type Session struct {
 	Full     Full                 // when the session is compacted without being asked; it does not count for a branch
 }
 
-// Pace is how a conversation goes on, by its past turns or, if it has none, by its schedule.
-type Pace struct {
-	Gaps     []time.Duration // from the end of a turn to the beginning of the next; none if nothing is known
-	Requests float64         // to the model in a turn, on average; 0: not known
-}
-
 // Model selects the model.
 type Model struct {
 	Name     string // an id or an alias; "" selects the engine's default

@@ -280,5 +280,11 @@ func (e *Engine) environment(r engine.Request) []string {
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",      // a folder to write to that our policy refuses
 		"CLAUDE_CODE_MCP_ALLOWLIST_ENV=1",
 	)
+	switch e.cache(r) {
+	case engine.CacheHour:
+		env = append(env, "ENABLE_PROMPT_CACHING_1H=1")
+	case engine.CacheNone:
+		env = append(env, "DISABLE_PROMPT_CACHING=1")
+	}
 	return append(env, r.Run.Env()...)
 }

@@ -147,7 +147,7 @@ func (t *trial) turn(ctx context.Context, known Known, session engine.Session, s
 		}
 	}
 	made := &turn{
-		want: wanted{session: id, settings: inForce(t.run), serverless: true}, cost: t.costs(from.past), sink: func(runlog.Event) error { return nil },
+		want: wanted{session: id, settings: inForce(t.run), serverless: true}, cost: t.costs(engine.Request{}, from.past), sink: func(runlog.Event) error { return nil },
 	}
 	return made, t.start(ctx, r, known, from, input{text: canaryPrompt}, made)
 }

@@ -68,6 +68,21 @@ func (e *Engine) window(name string) int {
 	return window
 }
 
+// cache returns for how long the command asks the service to keep the conversation. A login pays no price for tokens, and what the owner has
+// set in the environment counts.
+func (e *Engine) cache(r engine.Request) engine.Cache {
+	if e.variable("ANTHROPIC_API_KEY") == "" {
+		return engine.CacheMinutes
+	}
+	for _, name := range []string{"ENABLE_PROMPT_CACHING_1H", "FORCE_PROMPT_CACHING_5M", "DISABLE_PROMPT_CACHING"} {
+		if e.variable(name) != "" {
+			return engine.CacheMinutes
+		}
+	}
+	_, life := r.Session.Pace.Cheapest(e.Models.Resolve(withoutWindow(e.model(r))))
+	return life
+}
+
 // leastCompact is the smallest number of tokens that the command takes for its flag.
 const leastCompact = 100_000
 
@@ -115,7 +130,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	}
 	t := &turn{
 		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), window: e.window(e.model(r)), compactAt: e.compactAt(r, known), effort: e.Effort, subagent: r.Scope.Subagent},
-		cost: e.costs(from.past), delta: r.Input.Delta,
+		cost: e.costs(r, from.past), delta: r.Input.Delta,
 	}
 	t.sink = sink.Collect(&t.result.Messages)
 	from.args = slices.Concat(from.args, options(r), in.flags())
@@ -149,7 +164,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, err
 	}
 	t := &turn{
-		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID), serverless: true}, cost: e.costs(from.past), compaction: compaction{of: r.Session.ID},
+		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID), serverless: true}, cost: e.costs(r, from.past), compaction: compaction{of: r.Session.ID},
 	}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
 	if err := e.start(ctx, r, known, from, input{text: prompt}, t); err != nil {

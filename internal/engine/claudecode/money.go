@@ -89,6 +89,7 @@ func (u usage) input() int { return u.In + u.CacheRead + u.CacheWrite }
 // costs tracks what one process of the command spends.
 type costs struct {
 	models model.Table
+	hour   bool // the service keeps conversations for an hour, at the price of that
 	now    func() time.Time
 	model  model.Model // of the session
 	likely float64     // USD that were reserved and may still be spent
@@ -121,9 +122,18 @@ type answer struct {
 	read        int     // tokens
 }
 
-func (e *Engine) costs(past history) costs {
+func (e *Engine) costs(r engine.Request, past history) costs {
 	first := talk{tokens: max(past.tokens, ownTokens)}
-	return costs{models: e.Models, now: e.Disk.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}, heard: map[string]*heard{}, past: past.spent}
+	return costs{models: e.Models, hour: e.cache(r) == engine.CacheHour, now: e.Disk.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}, heard: map[string]*heard{}, past: past.spent}
+}
+
+// priced returns a model with the prices that count for the process.
+func (c *costs) priced(name string) model.Model {
+	m := c.models.Resolve(name)
+	if hourly, known := m.Hourly(); known && c.hour {
+		return hourly
+	}
+	return m
 }
 
 // added returns what this process has used since its last result. A version that does not report it includes what earlier processes
@@ -196,7 +206,7 @@ func (c *costs) expect(r engine.Request, prompt int) {
 // of sets the session's model. Its name may end with its window: claude-opus-4-8[1m].
 func (c *costs) of(name string) {
 	name, _, _ = strings.Cut(name, "[")
-	c.model = c.models.Resolve(name)
+	c.model = c.priced(name)
 }
 
 // answer counts a part of an answer. It reports whether the request that it answers is missing from the record, as that of a
@@ -220,7 +230,7 @@ func (c *costs) answer(by string, m message) (again bool) {
 	}
 	a.said += len(m.Content)
 	u.Out = max(u.Out, a.said/engine.BytesPerToken)
-	priced := c.models.Resolve(m.Model)
+	priced := c.priced(m.Model)
 	if !priced.Priced {
 		priced = c.model
 	}
@@ -237,7 +247,7 @@ func (c *costs) answer(by string, m message) (again bool) {
 
 // hear counts what a part of an answer has cost besides its output.
 func (c *costs) hear(a *answer, m message) {
-	priced := c.models.Resolve(m.Model)
+	priced := c.priced(m.Model)
 	if !priced.Priced {
 		return
 	}

@@ -99,7 +99,7 @@ func TestOpenRequest(t *testing.T) {
 // TestWithoutPrices: of a model whose price is not known only what was set aside is told, once.
 func TestWithoutPrices(t *testing.T) {
 	e := priced()
-	c := e.costs(history{})
+	c := e.costs(engine.Request{}, history{})
 	c.expect(engine.Request{Limits: engine.Limits{MaxCost: 1, Reserved: 0.25, Spent: 0.9}}, len("Go."))
 	c.of("unheard-of")
 	if got := c.request(""); math.Abs(got.Most-0.1) > 1e-9 || got.Reported != 0 {

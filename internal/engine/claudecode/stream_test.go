@@ -44,7 +44,7 @@ func playOn(t testing.TB, past history, text string) (*turn, []runlog.Event) {
 	t.Helper()
 	var events []runlog.Event
 	turn := &turn{
-		want: wanted{session: "U"}, phase: guarded, stop: func() {}, cost: priced().costs(past),
+		want: wanted{session: "U"}, phase: guarded, stop: func() {}, cost: priced().costs(engine.Request{}, past),
 		sink: func(e runlog.Event) error { events = append(events, e); return nil },
 	}
 	turn.cost.expect(engine.Request{}, 0)

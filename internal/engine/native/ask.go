@@ -17,12 +17,12 @@ import (
 // asking is how the model is asked.
 type asking struct {
 	model    model.Model
-	thinking string         // as in requests
-	plain    bool           // the service takes no thoughts, or not the wish for them
-	cache    provider.Cache // for how long the service is asked to keep the conversation
-	prefix   string         // of the latest question, see prefix
-	earlier  bool           // the latest question has files that did not come with the prompt
-	without  bool           // such files are left out
+	thinking string       // as in requests
+	plain    bool         // the service takes no thoughts, or not the wish for them
+	cache    engine.Cache // for how long the service is asked to keep the conversation
+	prefix   string       // of the latest question, see prefix
+	earlier  bool         // the latest question has files that did not come with the prompt
+	without  bool         // such files are left out
 }
 
 // withoutThoughts asks without thoughts from now on.

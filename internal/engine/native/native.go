@@ -157,7 +157,9 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 			"set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
 	}
 	how := asking{model: m, thinking: r.Model.Thinking}
-	how.model, how.cache = e.cache(m, r.Session.Pace)
+	if e.Service.Name == anthropic { // no other API offers a choice
+		how.model, how.cache = r.Session.Pace.Cheapest(m)
+	}
 	h, err := e.open(r)
 	if err != nil {
 		return nil, err

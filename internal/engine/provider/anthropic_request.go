@@ -147,12 +147,12 @@ const maxTitle = 255 // characters of a document's title
 
 // mark sets the breakpoints of the prompt cache, four at most: behind the tools, behind the system prompt, and behind the
 // last two messages of the user. The older of these is what the request before has written to the cache.
-func (w *wireRequest) mark(life Cache) {
+func (w *wireRequest) mark(life engine.Cache) {
 	here := &wireCache{Type: "ephemeral"}
 	switch life {
-	case CacheNone:
+	case engine.CacheNone:
 		return
-	case CacheHour:
+	case engine.CacheHour:
 		here.TTL = "1h"
 	}
 	if n := len(w.Tools); n > 0 {

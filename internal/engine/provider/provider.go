@@ -51,26 +51,16 @@ func (unreached) Error() string { return engine.ErrUnavailable.Error() + ": no c
 
 func (unreached) Unwrap() error { return engine.ErrUnavailable }
 
-// Cache is for how long the service keeps the beginning of a conversation, which later requests then read for less.
-type Cache int
-
-// The values of Cache.
-const (
-	CacheMinutes Cache = iota
-	CacheHour
-	CacheNone // it is not kept
-)
-
 // Request is one question.
 type Request struct {
 	Model     string // as the service knows it
 	System    string
 	Messages  []transcript.Message // roles alternate, the last is the user's
 	Tools     []engine.Tool
-	MaxTokens int    // of the answer; a budget for thoughts may raise it
-	Most      int    // to which MaxTokens may be raised; 0 is not known
-	Cache     Cache  // for how long the service is to keep the conversation, where it has a choice
-	Thinking  string // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
+	MaxTokens int          // of the answer; a budget for thoughts may raise it
+	Most      int          // to which MaxTokens may be raised; 0 is not known
+	Cache     engine.Cache // for how long the service is to keep the conversation, where it has a choice
+	Thinking  string       // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
 
 	Sent func(body []byte) // is given the body before it is sent, which nobody changes any more; may be nil
 }

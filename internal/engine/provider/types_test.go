@@ -63,7 +63,7 @@ func bodyOf(t *testing.T, send func(Options) error) []byte {
 // everything is a request with every kind of block.
 func everything() Request {
 	return Request{
-		Model: "claude-sonnet-5-5", System: "Be brief.", MaxTokens: 1000, Cache: CacheHour,
+		Model: "claude-sonnet-5-5", System: "Be brief.", MaxTokens: 1000, Cache: engine.CacheHour,
 		Tools: []engine.Tool{{Name: "Read", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)}, {Name: "Now"}},
 		Messages: []transcript.Message{
 			transcript.Said(transcript.User, "What is in it?"),
@@ -111,7 +111,7 @@ func bodies(t *testing.T) (list []string) {
 	for _, model := range []string{"claude-sonnet-5-5", "claude-opus-4-8", "claude-haiku-4-5"} {
 		for _, wish := range []string{"", "off", "adaptive", "2000"} {
 			r := everything()
-			r.Model, r.Thinking, r.Cache = model, wish, map[bool]Cache{true: CacheHour}[wish == ""]
+			r.Model, r.Thinking, r.Cache = model, wish, map[bool]engine.Cache{true: engine.CacheHour}[wish == ""]
 			add("Messages", sent(t, NewAnthropic, "", r))
 		}
 	}
