@@ -46,7 +46,7 @@ func layers() []layer {
 			"conversation": {"prompt"},
 			"tools":        {"confine", "notify", "prompt"},
 			"runner":       {"confine", "conversation", "notify", "prompt", "tools"},
-			"tick":         {"notify", "runner"},
+			"tick":         {"notify", "prompt", "runner"},
 		}},
 		{path: "internal/server", beside: map[string][]string{
 			"discord":         {"discord/api", "discord/gateway"},

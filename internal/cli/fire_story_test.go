@@ -84,7 +84,6 @@ func TestBadFileIsReportedOnce(t *testing.T) {
 	w.write("routines/bad.md", good)
 	fire("daily", 0, 1)
 	w.must("updates", "clear")
-	w.pass(time.Hour) // sooner, it is one cause that comes and goes
 	w.write("routines/bad.md", bad)
 	fire("bad", 1, 1) // its own fault is the error already
 	fire("bad", 1, 1)

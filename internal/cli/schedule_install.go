@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,8 +201,8 @@ func runScheduleFailed(ctx context.Context, d *deps, h app.Home, name string) er
 		}
 	}
 	_, err := h.Runner(false).Notify().Open(ctx, notify.Cause{
-		Kind: notify.Unit, Subject: cmp.Or(installer.JobOf(name), name), Name: name,
-		Text:   fmt.Sprintf("%s failed before its run began", name),
+		Kind: notify.Unit, Subject: name, Name: name,
+		Text:   name + " failed before its run began",
 		Remedy: fmt.Sprintf("see the journal: `journalctl -u %s` (with --user for user units)", name),
 	})
 	return err

@@ -11,7 +11,8 @@ import (
 )
 
 func newPause(d *deps) *cobra.Command {
-	return command(agentNever(refused), "pause [DURATION]", "Pause all automatic runs, for a time or until resume",
+	var all bool
+	cmd := command(agentNever(refused), "pause [DURATION]", "Pause all automatic runs, for a time or until resume",
 		inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			var until time.Time
 			if len(args) == 1 {
@@ -21,13 +22,30 @@ func newPause(d *deps) *cobra.Command {
 				}
 				until = d.Now().Add(pause).In(h.Config.Zone)
 			}
+			if all {
+				return h.Spend.PauseAll(ctx, until)
+			}
 			return h.Spend.Pause(ctx, until)
 		}))
+	cmd.Flags().BoolVar(&all, "hold-reminders", false, "also hold plain reminders, which a pause lets through")
+	return cmd
 }
 
 func newResume(d *deps) *cobra.Command {
-	return command(agentNever(refused), "resume", "Resume automatic runs",
-		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return h.Spend.Resume(ctx) }))
+	return command(agentNever(refused), "resume", "Resume automatic runs, and say what the pause held",
+		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			held, err := h.Runner(false).HeldByPause()
+			if err != nil { // the end of the pause comes first
+				d.warn(err.Error())
+			}
+			if err := h.Spend.Resume(ctx); err != nil {
+				return err
+			}
+			if held != "" && !d.quiet {
+				d.line("info", "the pause held "+held)
+			}
+			return nil
+		}))
 }
 
 func newStop(d *deps) *cobra.Command {

@@ -40,6 +40,7 @@ type Book struct {
 func (b Book) Open(ctx context.Context, c Cause) (told bool, err error) {
 	now := b.now()
 	var made []notice.Message
+	update := "" // for the conversation alone: another fault, or one that is back within an hour
 	err = b.Notices.Edit(ctx, func(p *notice.Page) bool {
 		e, known := p.Causes[c.Key()]
 		before := e
@@ -53,7 +54,10 @@ func (b Book) Open(ctx context.Context, c Cause) (told bool, err error) {
 			e.Said, e.Told = true, now.UTC()
 			made = append(made, b.message(c.Key(), e, opening(e), outbox.Failure, c.Run))
 		}
-		if known && before.Open() && !counted && len(made) == 0 && e.Until.Equal(before.Until) {
+		if back := known && !before.Open(); c.Kind.trait().update && len(made) == 0 && (back || (c.Kind == File || c.Kind == Refused) && e.Text != before.Text) {
+			update = opening(e)
+		}
+		if known && before.Open() && update == "" && !counted && len(made) == 0 && e.Until.Equal(before.Until) {
 			return false
 		}
 		p.Set(c.Key(), e)
@@ -62,6 +66,9 @@ func (b Book) Open(ctx context.Context, c Cause) (told bool, err error) {
 	})
 	if err != nil {
 		return false, err
+	}
+	if update != "" {
+		return true, b.Updates.Add(ctx, update, "ollim")
 	}
 	return len(made) > 0, b.say(ctx, made, c.Kind)
 }
@@ -115,7 +122,7 @@ func (b Book) Drop(ctx context.Context, key string) error {
 // Forget forgets the causes that are about one job alone, which is gone.
 func (b Book) Forget(ctx context.Context, job string) error {
 	var err error
-	for _, kind := range []Kind{Job, Refused, Approval, Monitor, Unit, Bill} {
+	for _, kind := range []Kind{Job, Refused, Approval, Monitor, Bill} {
 		err = errors.Join(err, b.Drop(ctx, notice.Key(string(kind), job)))
 	}
 	return err

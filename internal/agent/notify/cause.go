@@ -60,7 +60,7 @@ func (k Kind) trait() trait {
 		return trait{update: true, prompt: true, lasts: true}
 	case File, Refused, Gone:
 		return trait{update: true, lasts: true}
-	case Engine, Reserved, Server, Unit, Slots, Late:
+	case Reserved, Server, Unit, Slots, Late:
 		return trait{update: true}
 	case Delivery:
 		return trait{update: true, silent: true, lasts: true}

@@ -21,10 +21,13 @@ func (b Book) say(ctx context.Context, made []notice.Message, kind Kind) error {
 	for _, m := range made {
 		t := kind.trait()
 		sends := b.Sender.Configured() && (!t.silent || m.Kind == string(outbox.Notice)) // the end can be sent again
+		var addErr error
 		if t.update || !sends {
-			err = errors.Join(err, b.Updates.Add(ctx, m.Text, by(m)))
+			addErr = b.Updates.Add(ctx, m.Text, by(m))
+			err = errors.Join(err, addErr)
 		}
 		switch {
+		case !sends && addErr != nil: // the next Sweep tries again
 		case !sends:
 			err = errors.Join(err, b.sent(ctx, m))
 		case m.Critical || !b.Quiet.Contains(b.now()):
@@ -133,7 +136,10 @@ func (b Book) release(ctx context.Context) error {
 		switch {
 		case now.Sub(m.At) < settling && !now.Before(m.At): // its process is about to send it
 		case !b.Sender.Configured() || Kind(kind).trait().silent && m.Kind == string(outbox.Failure):
-			err = errors.Join(err, b.Updates.Add(ctx, m.Text, by(m)), b.sent(ctx, m))
+			addErr := b.Updates.Add(ctx, m.Text, by(m))
+			if err = errors.Join(err, addErr); addErr == nil {
+				err = errors.Join(err, b.sent(ctx, m))
+			}
 		case m.Critical:
 			err = errors.Join(err, b.send(ctx, m))
 		case !b.Quiet.Contains(now):

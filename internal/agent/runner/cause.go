@@ -190,7 +190,9 @@ func (w *work) recovered(ctx context.Context) {
 			over = answered && (e.Subject == w.run.Engine || e.Subject == "none")
 		case notify.Limit, notify.Reserved:
 			over = w.run.Accounted && !w.spec.Policy.Owner
-		case notify.Job, notify.Refused, notify.Approval, notify.Unit:
+		case notify.Unit:
+			over = w.run.Job != "" && (strings.HasSuffix(e.Subject, "-"+w.run.Job+".service") || strings.HasSuffix(e.Subject, "@"+w.run.Job+".service"))
+		case notify.Job, notify.Refused, notify.Approval:
 			over = e.Subject == w.run.Job && w.run.Job != "" && w.run.Outcome != runlog.Waiting
 		}
 		if over {

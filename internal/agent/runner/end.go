@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
@@ -77,7 +78,7 @@ func (w *work) deliver(ctx context.Context) {
 	if standing, err := w.run.Standing(); err == nil && standing.Popped > 0 {
 		text = prompt.CatchingUp + "\n\n" + text
 	}
-	_, err := w.post(ctx, w.spec.Sender, w.run, outbox.Text, text)
+	_, err := w.post(ctx, w.spec.Sender, w.run, outbox.Text, text, time.Time{})
 	w.warn(err)
 }
 
@@ -120,6 +121,12 @@ func (e *refusal) Unwrap() []error {
 		return []error{e.kind}
 	}
 	return []error{e.kind, e.cause}
+}
+
+// HoldsReminders reports whether a pause holds plain reminders, too.
+func (r *Runner) HoldsReminders() bool {
+	p, known := r.Spend.LastPause()
+	return known && !p.Over && p.All
 }
 
 // paused returns a *refusal if the owner has paused everything, which does not hold for what the owner types.

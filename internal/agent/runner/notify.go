@@ -16,9 +16,9 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// post numbers a message of a run and sends it. The number is on disk before the first attempt, so that no later message of the run
+// post numbers a message of a run and sends it, not before an instant. The number is on disk before the first attempt, so that no later message of the run
 // has the same id, wherever this process is killed. The fate is "" if the message did not reach the outbox.
-func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run, kind outbox.Kind, text string) (outbox.Fate, error) {
+func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run, kind outbox.Kind, text string, until time.Time) (outbox.Fate, error) {
 	said := text
 	if kind == outbox.Text { // the record has it
 		said = ""
@@ -29,7 +29,7 @@ func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run
 	}
 	m := outbox.Message{
 		ID: id, Run: run.ID, Job: run.Job, Label: run.Label(),
-		Kind: kind, Text: text, Created: r.Disk.Now(),
+		Kind: kind, Text: text, Created: r.Disk.Now(), NotBefore: until,
 	}
 	if kind == outbox.Text {
 		r.warn(tools.Remember(ctx, r.Sessions, run, m.ID))
@@ -54,16 +54,23 @@ func (w *work) sendBody(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.tell(ctx, w.spec.Sender, w.run, in.Task.Body)
+	text, until := in.Task.Body, time.Time{}
+	if late := w.lateness(w.run.Scheduled); late != "" {
+		text += "\n" + late
+	}
+	if now := w.Disk.Now().In(w.Zone); w.run.Scheduled != nil && now.Sub(*w.run.Scheduled) > hourLate && w.Quiet.Contains(now) {
+		until = w.Quiet.End(now) // its own time is long past
+	}
+	return w.tell(ctx, w.spec.Sender, w.run, text, until)
 }
 
-// tell delivers a text to the owner or, if that is not possible, adds a pending update. An error means that both failed.
-func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run, text string) error {
+// tell delivers a text to the owner, not before an instant, or, if that is not possible, adds a pending update. An error means that both failed.
+func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run, text string, until time.Time) error {
 	text = update.Clean(text)
 	if !sender.Configured() {
 		return r.Updates.Add(ctx, text, run.ID)
 	}
-	fate, err := r.post(ctx, sender, run, outbox.Ping, text)
+	fate, err := r.post(ctx, sender, run, outbox.Ping, text, until)
 	r.warn(err)
 	if fate == "" || fate == outbox.Refused {
 		return r.Updates.Add(ctx, text, run.ID)
@@ -75,7 +82,7 @@ func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run
 func (r *Runner) sendFailure(ctx context.Context, record runlog.Record, text string) {
 	run, err := r.Runs.At(record.ID)
 	if err == nil && r.Outbox.Configured() {
-		_, err = r.post(ctx, r.Outbox, run, outbox.Failure, text)
+		_, err = r.post(ctx, r.Outbox, run, outbox.Failure, text, time.Time{})
 	} else {
 		err = r.Updates.Add(ctx, text, record.ID)
 	}

@@ -49,9 +49,13 @@ func (r *Runner) seen(e notice.Entry, files job.Set) string {
 	j, known := files.ByID(e.Subject)
 	off := !known && len(files.Faults) == 0 || known && !j.Enabled // a file that cannot be read may be the one
 	switch notify.Kind(e.Kind) {
-	case notify.Job, notify.Unit:
+	case notify.Job:
 		if off {
 			return gone
+		}
+	case notify.Unit:
+		if strings.HasSuffix(e.Subject, "-tick.service") { // it is at work here
+			return "works again"
 		}
 	case notify.Approval:
 		return r.approvedNow(e.Subject, j, known, off)

@@ -22,7 +22,7 @@ func TestOverdueBoundary(t *testing.T) {
 	c.plans("collect b", "start a")
 	c.starts("a")
 	c.has("a.md")
-	c.tells("These reminders were due more than 24 hours ago and were not run (they are kept in state/late):\n- 2026-03-01 Sun 8:59 AM: The b")
+	c.tells("These reminders were due more than 24 hours ago and were not run (they are kept in state/late):\n- 2026-03-01 Sun 8:59 AM (1 day ago): The b")
 }
 
 // TestCollectedAtAWrongDate: what was collected at a wrong date is set again by the first tick that knows better, with what the owner approved for
@@ -183,6 +183,8 @@ func TestCollectCannotTell(t *testing.T) {
 	}
 	c.starts()
 	c.has()
+	c.wait(2 * time.Minute) // the process that could not has that time
+	c.tick()
 	if got := c.updates(); len(got) != 1 {
 		t.Errorf("updates %q", got)
 	}

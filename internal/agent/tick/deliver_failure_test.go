@@ -13,7 +13,7 @@ import (
 func TestCannotTell(t *testing.T) {
 	for name, c := range map[string]struct{ more, text, stays string }{
 		"agent": {"", unavailable, "firing/a.retry.md"},
-		"plain": {"plain: true\n", "Do a.", "firing/a.md"},
+		"plain": {"plain: true\n", "Do a.\n(late: it was due Mon 2 Mar 9:00 AM, 15 minutes ago)", "firing/a.md"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newClock(t)

@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -19,7 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// collect reports all overdue reminders in one update. The files are claimed before the update is written and moved away after it, so
+// collect sends all overdue reminders as one message, which says how late they are. The files are claimed before the message is written and moved away after it, so
 // that none is lost and at worst one is reported twice.
 func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	var claimed []job.Job
@@ -39,7 +42,7 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	if len(claimed) == 0 {
 		return nil
 	}
-	if err := m.tell(ctx, headOverdue, claimed); err != nil {
+	if err := m.tell(ctx, headOverdue, headPlain, claimed); err != nil {
 		return err
 	}
 	if err := store.MkdirOwn(m.Runner.Home.Late()); err != nil {
@@ -79,7 +82,7 @@ func (m Minute) restore(ctx context.Context, files job.Set) error {
 	if err != nil || len(back) == 0 {
 		return err
 	}
-	if err := m.tell(ctx, headRestored, back); err != nil {
+	if err := m.tell(ctx, headRestored, headRestored, back); err != nil {
 		return err
 	}
 	for _, j := range back {
@@ -88,27 +91,34 @@ func (m Minute) restore(ctx context.Context, files job.Set) error {
 	return err
 }
 
-// What opens the updates about overdue reminders.
+// What opens the messages about overdue reminders.
 const (
+	headPlain    = "These reminders are late (they are kept in state/late):"
 	headOverdue  = "These reminders were due more than 24 hours ago and were not run (they are kept in state/late):"
 	headRestored = "These reminders were reported as overdue while the system date was wrong; they are set again:"
 )
 
-// tell adds one update that names all the reminders.
-func (m Minute) tell(ctx context.Context, head string, jobs []job.Job) error {
-	const rest, date = 200, 30                                      // characters
+// tell sends one message that names all the reminders; head opens it if an agent was to act on any of them, plain else.
+func (m Minute) tell(ctx context.Context, head, plain string, jobs []job.Job) error {
+	const rest, date = 200, 50                                      // characters
 	share := max((update.MaxChars-rest)/max(len(jobs), 1)-date, 20) // so that all are named in one update
 	var list []overdueReminder
 	for _, j := range jobs {
-		list = append(list, overdueReminder{at: j.RunAt.In(m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share)})
+		list = append(list, overdueReminder{
+			at: j.RunAt.In(m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share), late: max(m.now().Sub(j.RunAt), 0),
+		})
 	}
-	return m.Runner.Updates.Add(ctx, overdueText(head, list), "ollim")
+	if !slices.ContainsFunc(jobs, func(j job.Job) bool { return !j.Plain }) {
+		head = plain
+	}
+	return m.Runner.Notify().Tell(ctx, notify.Cause{Kind: notify.Late, Subject: "reminders", Name: "Reminders", Text: overdueText(head, list)})
 }
 
 // overdueReminder is a reminder whose time is long past, or was thought to be.
 type overdueReminder struct {
 	at   time.Time // in the zone to be shown
 	text string    // what it was to remind of
+	late time.Duration
 }
 
 // overdueChars is how much of each overdue reminder is told, in characters.
@@ -119,7 +129,11 @@ func overdueText(head string, list []overdueReminder) string {
 	const space = update.MaxChars - 100 // for the last line
 	text := head
 	for i, r := range list {
-		line := fmt.Sprintf("\n- %s: %s", r.at.Format("2006-01-02 Mon 3:04 PM"), plaintext.Short(plaintext.Line(r.text), overdueChars))
+		when := r.at.Format("2006-01-02 Mon 3:04 PM")
+		if r.late > 0 {
+			when += " (" + prompt.Ago(r.late) + ")"
+		}
+		line := fmt.Sprintf("\n- %s: %s", when, plaintext.Short(plaintext.Line(r.text), overdueChars))
 		if utf8.RuneCountInString(text)+utf8.RuneCountInString(line) > space {
 			return text + fmt.Sprintf("\nand %d more.", len(list)-i)
 		}

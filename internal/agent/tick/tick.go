@@ -131,12 +131,13 @@ func (m Minute) Pass(ctx context.Context) error {
 	}
 	defer guard.Release()
 	m.read = sync.OnceValues(m.page)
+	pauseErr := m.Runner.EndPause(ctx)
 	files, err := m.Runner.Jobs.Load()
 	if err == nil {
 		m.Runner.ReportBadFiles(ctx, files.Faults)
 		err = errors.Join(m.reminders(ctx, files), m.routines(ctx, files))
 	}
-	err = errors.Join(err, m.messages(ctx), m.fork(ctx)) // the owner goes first, and the lock of the inbox may be held
+	err = errors.Join(err, pauseErr, m.messages(ctx), m.fork(ctx)) // the owner goes first, and the lock of the inbox may be held
 	_, entriesErr := m.Runner.StartEntries(ctx, m.Entry)
 	err = errors.Join(err, entriesErr)
 	sending, cancel := limited(ctx, sendLimit)
@@ -223,10 +224,12 @@ func (m Minute) reminders(ctx context.Context, files job.Set) error {
 	return err
 }
 
-// due returns the reminders to start, oldest first, and those that are overdue. While everything is paused there are none. With tell
+// due returns the reminders to start, oldest first, and those that are overdue. While everything is paused there are only
+// plain ones, or none. With tell
 // those that cannot be started are reported.
 func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late []job.Job, err error) {
-	if paused, _, err := m.Runner.Spend.Paused(); paused || err != nil {
+	paused, _, err := m.Runner.Spend.Paused()
+	if err != nil || paused && m.Runner.HoldsReminders() {
 		return nil, nil, err
 	}
 	p, err := m.page()
@@ -238,7 +241,7 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 	for _, j := range jobs {
 		last, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
 		switch {
-		case !j.Enabled || j.RunAt.After(m.now()):
+		case !j.Enabled || j.RunAt.After(m.now()), paused && !j.Plain:
 		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // was being collected
 			late = append(late, j)
 		case m.resting(last) || m.within(p.Started[j.ID], startTime):

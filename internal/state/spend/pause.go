@@ -13,20 +13,30 @@ import (
 
 type stop struct {
 	Until time.Time `json:"until,omitzero"`
+	Since time.Time `json:"since,omitzero"`           // zero: an earlier version wrote it
+	All   bool      `json:"hold_reminders,omitempty"` // plain reminders are held, too
 }
 
 func (b Book) pausePath() string { return b.Home.State("pause.json") }
 
 // Pause stops every automatic fire until an instant, or until Resume if it is zero. It replaces an earlier pause. An
 // instant that is not in the future is an error.
-func (b Book) Pause(ctx context.Context, until time.Time) error {
+func (b Book) Pause(ctx context.Context, until time.Time) error { return b.pause(ctx, until, false) }
+
+// PauseAll is Pause that holds plain reminders, too.
+func (b Book) PauseAll(ctx context.Context, until time.Time) error { return b.pause(ctx, until, true) }
+
+func (b Book) pause(ctx context.Context, until time.Time, all bool) error {
 	if !until.IsZero() {
 		if until = until.In(b.Zone); !until.After(b.Disk.Now()) {
 			return fmt.Errorf("%s is not in the future", until.Format(time.RFC3339))
 		}
 	}
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("pause"), b.pausePath(), func(s *stop) error {
-		s.Until = until
+		if s.Since.IsZero() || !s.Until.IsZero() && !s.Until.After(b.Disk.Now()) { // it begins now
+			s.Since = b.Disk.Now().In(b.Zone)
+		}
+		s.Until, s.All = until, all
 		return nil
 	})
 }
@@ -57,4 +67,21 @@ func (b Book) Paused() (paused bool, until time.Time, err error) {
 		return false, time.Time{}, nil
 	}
 	return true, s.Until.In(b.Zone), nil
+}
+
+// LastPause is the pause in force, or one whose time is over and that Resume has not removed.
+type LastPause struct {
+	Since time.Time // zero: it is not known
+	Over  bool      // its time is over
+	All   bool      // it holds plain reminders
+}
+
+// LastPause returns the pause that was last set; known is false if there is none. It takes no lock.
+func (b Book) LastPause() (p LastPause, known bool) {
+	data, err := store.Read(b.pausePath())
+	var s stop
+	if err != nil || json.Unmarshal(data, &s) != nil {
+		return p, false
+	}
+	return LastPause{Since: s.Since, Over: !s.Until.IsZero() && !s.Until.After(b.Disk.Now()), All: s.All}, true
 }

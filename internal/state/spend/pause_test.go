@@ -59,9 +59,9 @@ func TestPauseFile(t *testing.T) {
 			t.Error(err)
 		}
 		data, err := os.ReadFile(d.pausePath())
-		want := "{}\n"
+		want := "{\n  \"since\": \"2026-02-24T12:00:00+01:00\"\n}\n"
 		if !until.IsZero() {
-			want = "{\n  \"until\": \"2026-02-24T13:00:00+01:00\"\n}\n"
+			want = "{\n  \"until\": \"2026-02-24T13:00:00+01:00\",\n  \"since\": \"2026-02-24T12:00:00+01:00\"\n}\n"
 		}
 		if string(data) != want || err != nil {
 			t.Errorf("%s, %v", data, err)

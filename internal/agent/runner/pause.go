@@ -1,0 +1,99 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
+)
+
+// HeldByPause says what a pause has held so far: "14 slots (Digest 12, Backup 2), 1 reminder (Passport)"; "" if it held nothing.
+func (r *Runner) HeldByPause() (string, error) {
+	pause, known := r.Spend.LastPause()
+	if !known || pause.Since.IsZero() {
+		return "", nil
+	}
+	now := r.Disk.Now()
+	answers, err := forecast.Audit(r.Slots, pause.Since, now, func(slot.Claim) string { return "" })
+	if err != nil {
+		return "", err
+	}
+	counts, slots := map[string]int{}, 0
+	for _, a := range answers {
+		if a.Outcome == string(runlog.Paused) {
+			counts[a.Name]++
+			slots++
+		}
+	}
+	var parts, names []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		names = append(names, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	if slots > 0 {
+		parts = append(parts, plaintext.Count(slots, "slot")+" ("+strings.Join(names, ", ")+")")
+	}
+	files, err := r.Jobs.Load()
+	if err != nil {
+		return "", err
+	}
+	var due []string
+	for _, j := range files.Only(job.Reminder).Jobs {
+		if j.Enabled && !j.RunAt.After(now) && (!j.Plain || pause.All) {
+			due = append(due, plaintext.Short(j.Label(), 60))
+		}
+	}
+	if len(due) > 0 {
+		parts = append(parts, plaintext.Count(len(due), "reminder")+" ("+strings.Join(due, ", ")+")")
+	}
+	return strings.Join(parts, ", "), nil
+}
+
+// EndPause ends a pause whose time is over, and tells the owner what it held.
+func (r *Runner) EndPause(ctx context.Context) error {
+	if pause, known := r.Spend.LastPause(); !known || !pause.Over {
+		return nil
+	}
+	held, err := r.HeldByPause()
+	if err != nil {
+		return err
+	}
+	if held != "" {
+		err = r.Notify().Tell(ctx, notify.Cause{
+			Kind: notify.News, Subject: "pause", Name: "The pause", Text: "The pause is over. It held " + held + ". Reminders are sent now",
+			Remedy: "`ollim schedule audit --since 7d` lists the slots; `ollim fire JOB` runs one now",
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return r.Spend.Resume(ctx)
+}
+
+// lateAfter is how late a plain reminder says that it is late, and hourLate from when on quiet hours hold it.
+const (
+	lateAfter = 2 * time.Minute
+	hourLate  = time.Hour
+)
+
+// lateness says how late something is that was due at an instant; "" if it is not.
+func (r *Runner) lateness(due *time.Time) string {
+	if due == nil {
+		return ""
+	}
+	now := r.Disk.Now().In(r.Zone)
+	by := now.Sub(*due)
+	if by <= lateAfter {
+		return ""
+	}
+	return fmt.Sprintf("(late: it was due %s, %s)", due.In(r.Zone).Format("Mon 2 Jan 3:04 PM"), prompt.Ago(by))
+}
