@@ -18,21 +18,27 @@ import (
 )
 
 func newDoctor(d *deps) *cobra.Command {
-	var asCron, send bool
+	var asCron, send, ask bool
 	cmd := command(agentNever(nested), "doctor", "Check the installation, and say what to do about each fault",
 		func(cmd *cobra.Command, args []string) error {
 			if asCron {
 				return d.asCron(cmd, args)
 			}
-			return runDoctor(cmd.Context(), d, send)
+			return runDoctor(cmd.Context(), d, send, ask)
 		})
 	cmd.Flags().BoolVar(&asCron, "as-cron", false, "make all checks with cron's environment, from /")
 	cmd.Flags().BoolVar(&send, "send", false, "also send you a test message")
+	cmd.Flags().BoolVar(&ask, "ask", false, "also ask each engine one question, for about a cent")
 	return withJSON(d, cmd, jsonLines)
 }
 
-func runDoctor(ctx context.Context, d *deps, send bool) error {
-	found := doctor.Doctor{App: d.App, Entries: d.installedEntries}.Examine(ctx)
+func runDoctor(ctx context.Context, d *deps, send, ask bool) error {
+	doc := doctor.Doctor{App: d.App, Entries: d.installedEntries}
+	var answers []doctor.Finding
+	if ask { // before the checks, which look at the last uses
+		answers = doc.Ask(ctx)
+	}
+	found := append(doc.Examine(ctx), answers...)
 	if send {
 		found = append(found, d.sendTest(ctx))
 	}

@@ -83,8 +83,8 @@ const (
 	logOf     = "`ollim run log %s` shows what happened"
 )
 
-// causeOf returns what a run failed by. what says how it ended, for a failure of its own.
-func (r *Runner) causeOf(record runlog.Record, what string) notify.Cause {
+// CauseOf returns what a run failed by. what says how it ended, for a failure of its own.
+func (r *Runner) CauseOf(record runlog.Record, what string) notify.Cause {
 	c := notify.Cause{
 		Kind: notify.Kind(record.Fault), Subject: record.Engine, Run: record.ID, Remedy: fmt.Sprintf(logOf, record.ID),
 		Jobs: []notify.Affected{{ID: record.Job, Name: record.Label(), Count: notice.Count{Failed: 1}}},
@@ -139,7 +139,7 @@ func limitCause(limit *spend.Limit) notify.Cause {
 
 // reportFailure reports what a run failed by.
 func (r *Runner) reportFailure(ctx context.Context, record runlog.Record, what string) {
-	_, err := r.Notify().Open(ctx, r.causeOf(record, what))
+	_, err := r.Notify().Open(ctx, r.CauseOf(record, what))
 	r.warn(err)
 }
 

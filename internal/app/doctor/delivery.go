@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
 )
 
 // delivery tells whether messages can reach the owner, without sending one.
@@ -29,6 +30,7 @@ func (e *examination) delivery(context.Context) string {
 			"no delivery is configured: pings wait for your next conversation")
 		return ""
 	}
+	e.undelivered(post)
 	if len(post.Command) == 0 {
 		return "by Discord"
 	}
@@ -38,10 +40,31 @@ func (e *examination) delivery(context.Context) string {
 	return "by " + post.Command[0]
 }
 
+// undelivered reports that messages did not reach the owner when they were last tried.
+func (e *examination) undelivered(post outbox.Post) {
+	waiting, err := post.Pending()
+	e.fault(err, "")
+	failing := 0
+	var first outbox.Message
+	var why string
+	for _, m := range waiting {
+		if m.Attempts == 0 {
+			continue
+		}
+		if failing++; failing == 1 {
+			first, why = m.Message, m.LastError
+		}
+	}
+	if failing > 0 {
+		e.fail("ollim doctor --send sends a test message and shows the error; ollim tick tries again", "%s did not reach you since %s: %s",
+			plaintext.Count(failing, "message"), e.clockText(first.Created), why)
+	}
+}
+
 // soonSent is how long a message may wait for the tick that first tries it.
 const soonSent = 5 * time.Minute
 
-// outbox counts what waits for delivery.
+// outbox counts what waits for delivery. What failed is a fault of the check "delivery".
 func (e *examination) outbox(context.Context) string {
 	waiting, err := e.home.Post().Pending()
 	if err != nil {
@@ -299,11 +322,4 @@ func (e *examination) skew(client *api.Client) {
 	default:
 		e.pass("clock", "agrees with Discord's")
 	}
-}
-
-// open returns the causes that last, by key.
-func (e *examination) open() map[string]notice.Entry {
-	open, err := e.home.Runner(false).Notify().OpenCauses()
-	e.fault(err, "")
-	return open
 }

@@ -70,6 +70,7 @@ func checks() []check {
 		{"seal", true, (*examination).seal},
 		{"planted", false, (*examination).planted},
 		{"engine", true, (*examination).engines},
+		{"uses", true, (*examination).uses},
 		{"sessions", true, (*examination).sessions},
 		{"entries", true, (*examination).entries},
 		{"tick", false, (*examination).tick},

@@ -28,12 +28,8 @@ func (e *examination) engines(ctx context.Context) string {
 		e.fail("ollim config set engine claude-code, or native", "no engine is configured")
 		return ""
 	}
-	names := map[string]bool{e.home.Config.Engine: true}
-	for _, j := range e.enabled() {
-		names[cmp.Or(j.Engine, e.home.Config.Engine)] = true
-	}
 	var well []string
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(maps.Keys(e.engineNames())) {
 		found, err := e.home.Runner(false).Engines(name)
 		if err != nil {
 			if e.App.CheckSecrets() == nil { // else that is what the check secrets has found
@@ -55,6 +51,20 @@ func (e *examination) engines(ctx context.Context) string {
 		well = append(well, text)
 	}
 	return strings.Join(well, ", ")
+}
+
+// engineNames returns the configured engine and those that jobs name.
+func (e *examination) engineNames() map[string]bool {
+	names := map[string]bool{}
+	if e.home.Config.Engine != "" {
+		names[e.home.Config.Engine] = true
+	}
+	for _, j := range e.enabled() {
+		if name := cmp.Or(j.Engine, e.home.Config.Engine); name != "" {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 func (e *examination) engineFault(name string, err error) {

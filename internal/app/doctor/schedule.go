@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -232,13 +233,20 @@ const lately = 24 * time.Hour
 func (e *examination) slots(context.Context) string {
 	answers, err := e.home.Audit(e.App.Now().Add(-lately))
 	e.fault(err, "")
-	numbers := map[string]int{}
+	numbers, reasons := map[string]int{}, map[string]int{}
 	for _, a := range answers {
 		numbers[a.Outcome]++
+		if a.Outcome == slot.Missed {
+			c, err := e.home.Slots.Load(a.Job, a.Slot)
+			if err != nil {
+				e.fault(err, "")
+			}
+			reasons[cmp.Or(c.Held, "the machine was off, or ollim tick did not run")]++
+		}
 	}
 	const remedy = "ollim schedule audit --since 1d"
-	if n := numbers[slot.Missed]; n > 0 {
-		e.warn(remedy, "%s missed in the last day: the machine was off, or ollim tick did not run", plaintext.Count(n, "slot"))
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		e.warn(remedy, "%s missed in the last day: %s", plaintext.Count(reasons[why], "slot"), why)
 	}
 	if n := numbers[forecast.Unaccounted]; n > 0 {
 		e.fail(remedy, "%s unaccounted for in the last day", plaintext.Count(n, "slot"))

@@ -1,0 +1,117 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// lastUses is how far back the checks look for the last use of an engine.
+const lastUses = 7 * 24 * time.Hour
+
+// outage is a row of runs that failed because of their engine, up to the latest.
+type outage struct {
+	last  runlog.Record
+	since time.Time
+	runs  int
+}
+
+// outages returns the engines whose last uses failed, by name. A run that got an answer shows that its engine works, also one that
+// failed later.
+func (e *examination) outages() map[string]outage {
+	found, over := map[string]outage{}, map[string]bool{}
+	for r, err := range e.home.Runs.List() {
+		if err == nil && e.App.Now().Sub(r.Started) > lastUses {
+			break
+		}
+		if err != nil || r.Engine == "" || over[r.Engine] {
+			continue
+		}
+		switch notify.Kind(r.Fault) {
+		case notify.Service, notify.Key, notify.Engine:
+			o := found[r.Engine]
+			if o.runs == 0 {
+				o.last = r
+			}
+			o.since, o.runs = r.Started, o.runs+1
+			found[r.Engine] = o
+		default:
+			over[r.Engine] = over[r.Engine] || r.Turns > 0
+		}
+	}
+	return found
+}
+
+// uses looks at how the last uses of engines and MCP servers went.
+func (e *examination) uses(context.Context) string {
+	outages := e.outages()
+	for _, name := range slices.Sorted(maps.Keys(e.engineNames())) {
+		if o, failed := outages[name]; failed {
+			e.fail(plain(e.home.Runner(false).CauseOf(o.last, "failed").Remedy), "the engine %s does not work since %s (%s): %s",
+				name, e.clockText(o.since), plaintext.Count(o.runs, "run"), cmp.Or(o.last.Error, string(o.last.Outcome)))
+		}
+	}
+	configured := map[string]bool{}
+	for _, s := range e.home.Config.Servers {
+		configured[s.Name] = true
+	}
+	open := e.open()
+	for _, key := range slices.Sorted(maps.Keys(open)) {
+		if c := open[key]; c.Kind == string(notify.Server) && configured[c.Subject] {
+			e.fail("correct mcp-servers."+c.Subject+" in "+e.App.ConfigFile(e.home.Dir), "the MCP server %s does not work since %s: %s", c.Subject, e.clockText(c.Since), c.Text)
+		}
+	}
+	return "the last uses of engines and servers went well"
+}
+
+// plain is a remedy without the backquotes of a message.
+func plain(remedy string) string { return strings.ReplaceAll(remedy, "`", "") }
+
+// open returns the causes that last, by key.
+func (e *examination) open() map[string]notice.Entry {
+	open, err := e.home.Runner(false).Notify().OpenCauses()
+	e.fault(err, "")
+	return open
+}
+
+// askCost is the most that a question of Ask may cost, in USD.
+const askCost = 0.05
+
+// Ask asks each engine one short question, whose cost counts, and reports whether it answers.
+func (d Doctor) Ask(ctx context.Context) []Finding {
+	e := &examination{Doctor: d, name: "question"}
+	var err error
+	if e.home, err = d.App.Home(); err != nil {
+		e.fault(err, "")
+		return e.list
+	}
+	r := e.home.Runner(false)
+	for _, name := range slices.Sorted(maps.Keys(e.engineNames())) {
+		if strings.HasPrefix(name, "script:") {
+			continue // it plays a file, and asks nobody
+		}
+		record, err := r.Ask(ctx, runner.Question{
+			Text: "Answer with the word OK.", System: "You are asked whether you can be reached. Answer with one word.", Root: string(e.home.Dir),
+			MaxTurns: 1, MaxCost: askCost, Discard: true,
+		}, runner.Options{Engine: name, Owner: true})
+		switch {
+		case err == nil && record.Outcome == runlog.OK:
+			e.pass("question", fmt.Sprintf("%s answered, for %.4f USD", name, record.Cost))
+		case record.ID == "":
+			e.fault(fmt.Errorf("%s: %w", name, err), "")
+		default:
+			e.fail(plain(r.CauseOf(record, "failed").Remedy), "%s: %s", name, cmp.Or(record.Error, string(record.Outcome)))
+		}
+	}
+	return e.list
+}
