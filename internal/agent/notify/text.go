@@ -97,7 +97,7 @@ func counted(e notice.Entry) (names []string) {
 		if d := total(b) - total(a); d != 0 {
 			return d
 		}
-		return strings.Compare(a, b)
+		return strings.Compare(e.Jobs[a].Name, e.Jobs[b].Name)
 	})
 	for _, id := range ids {
 		names = append(names, fmt.Sprintf("%s %d", e.Jobs[id].Name, total(id)))
