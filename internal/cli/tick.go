@@ -15,9 +15,11 @@ import (
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/doctor"
+	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -49,6 +51,12 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 		Nudge:     func() error { return s.launch("fork", "nudge") },
 		Continue:  func(run string) error { return s.launch("answer", "--continue", "--", run) },
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
+	}
+	if h.Config.Summary == config.SummaryWeekly {
+		m.Summary = func() (string, error) {
+			w, err := overview.LastWeek(h)
+			return w.Text(), err
+		}
 	}
 	if !dryRun {
 		return errors.Join(m.Pass(ctx), s.endEntries(ctx, m.Runner))

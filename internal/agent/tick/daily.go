@@ -26,6 +26,8 @@ type page struct {
 	Pending time.Time            `json:"pending,omitzero"`  // becomes Settled when the clock has gone on from there
 	Started map[string]time.Time `json:"started,omitempty"` // by job, what was started in the last minute
 
+	Summary string `json:"summary,omitempty"` // the Monday whose summary was the last; "": none was asked for
+
 	Accounted time.Time            `json:"accounted"`      // up to here every slot is recorded, except for
 	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, the slots that are still to run late
 

@@ -1,6 +1,6 @@
 // Package tick does the work of one minute: it starts routines and reminders that are due, and webhooks whose events wait in the
 // inbox, reports long overdue reminders in one update and sets them again if only the date was wrong, completes the records of runs
-// whose process died, continues runs whose question the owner has answered, retries undelivered messages, calls the owner's monitors
+// whose process died, continues runs whose question the owner has answered, retries undelivered messages, sends the summary of the week, calls the owner's monitors
 // and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and
 // returns.
 package tick
@@ -35,6 +35,7 @@ type Minute struct {
 	Keep      int                                  // days that run records stay
 	Heartbeat string                               // URL of the owner's monitor; "": none
 	Space     func(dir string) (uint64, error)     // returns the free space of a file system, in bytes; nil: it is not known
+	Summary   func() (string, error)               // the last week in words, without what the error says; nil: the owner wants none
 
 	read func() (*page, error) // reads the page at the first call
 }
@@ -145,6 +146,7 @@ func (m Minute) Pass(ctx context.Context) error {
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
 	err = errors.Join(err, m.questions(sending))
 	err = errors.Join(err, m.notices(sending, files))
+	err = errors.Join(err, m.summary(ctx))
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}

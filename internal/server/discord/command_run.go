@@ -96,7 +96,7 @@ func (x *Interactions) models(ctx context.Context) []completion {
 func settings() []string {
 	return []string{
 		"timezone", "chat.model", "chat.thinking", "chat.permissions", "chat.busy", "delivery.timeout", "native.model", "native.max-tokens",
-		"spend.per-run", "spend.per-day", "spend.per-month", "spend.runs-per-day", "compact-at", "keep.runs", "names.user", "names.bot",
+		"spend.per-run", "spend.per-day", "spend.per-month", "spend.runs-per-day", "compact-at", "keep.runs", "names.user", "names.bot", "summary",
 	}
 }
 

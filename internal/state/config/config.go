@@ -26,7 +26,8 @@ type Config struct {
 
 	Heartbeat string // URL that tick calls; "": none
 
-	Quiet timeparse.Span // hours in which only critical messages are sent
+	Quiet   timeparse.Span // hours in which only critical messages are sent
+	Summary string         // SummaryWeekly, or off
 
 	Env      []string
 	Models   []string // lines for model.Table.With, each checked
@@ -48,6 +49,12 @@ type Config struct {
 	Exists bool           // there is a config.yaml
 	Items  func() []Item  // lists every setting, in the order of the config file
 }
+
+// The values of Config.Summary.
+const (
+	SummaryWeekly = "weekly"
+	summaryOff    = "off"
+)
 
 // Chat configures the main conversation.
 type Chat struct {

@@ -72,6 +72,7 @@ engine  default
 seal auto default
 heartbeat  default
 quiet 22:00-07:00 default
+summary off default
 env  default
 models  default
 chat.model  default
@@ -163,6 +164,7 @@ engine script:a.yaml FILE:3
 seal auto default
 heartbeat  default
 quiet 22:00-07:00 default
+summary off default
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
 chat.model  default

@@ -95,7 +95,7 @@ func TestSetRefused(t *testing.T) {
 // values are one good value for every key, as Check and Template take it, and as Set does.
 func values() map[string][]string {
 	return map[string][]string{
-		"timezone": {"America/New_York"}, "engine": {"script:a: b.yaml"}, "seal": {"on"}, "heartbeat": {"https://hc-ping.com/a?b=c"}, "quiet": {"23:30-06:15"}, "env": {"A=1", "B=x, y"}, "delivery.command": {"sh", "-c", "cat # it's"},
+		"timezone": {"America/New_York"}, "engine": {"script:a: b.yaml"}, "seal": {"on"}, "heartbeat": {"https://hc-ping.com/a?b=c"}, "quiet": {"23:30-06:15"}, "summary": {"weekly"}, "env": {"A=1", "B=x, y"}, "delivery.command": {"sh", "-c", "cat # it's"},
 		"delivery.timeout": {"5s"}, "claude-code.command": {"/opt/c l"}, "claude-code.effort": {"low"}, "discord.api": {"https://example.org"}, "discord.owner": {"123456789012345678"},
 		"discord.allow": {"123456789012345678", "12345678901234567890"}, "transcribe": {"sh", "-c", "cat"}, "webhook.listen": {"[::1]:80"}, "webhook.url": {"https://h/x"}, "webhook.max-body": {"9KiB"}, "webhook.inbox": {"9"}, "webhook.jobs": {"9"}, "models": {"a/b:1 alias=x,y in=1 out=2", "c"},
 		"native.provider": {"openai"}, "native.base-url": {"http://h:1/v1"}, "native.model": {"a/b:1"}, "native.max-tokens": {"9"}, "native.web-search": {"on"},

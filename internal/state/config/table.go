@@ -38,6 +38,8 @@ func (c *Config) general() []key {
 			"heartbeat: https://hc-ping.com/ID", "", heartbeat.CheckURL},
 		parsed("quiet", &c.Quiet, "Hours in which only critical messages are sent to you. The others are sent when they end; none means no such hours.",
 			"22:00-07:00", timeparse.ReadSpan),
+		{"summary", &c.Summary, "weekly sends you a summary each Monday at 08:00: what ran, failed, was missed, cost and grew. It costs nothing;\n" +
+			"`ollim status --week` prints it at any time.", "", summaryOff, oneOf(SummaryWeekly, summaryOff)},
 		{"env", &c.Env, "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited unless set here.",
 			"env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]", "", func(s string) error {
 				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {

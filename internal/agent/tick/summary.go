@@ -1,0 +1,81 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// summaryHour is when the summary of a week is due on Monday, in the owner's zone.
+const summaryHour = 8
+
+// latestSummary returns the date of the latest Monday on which a summary was due.
+func latestSummary(now time.Time) string {
+	year, month, day := now.Date()
+	monday := day - (int(now.Weekday())+6)%7
+	if now.Before(time.Date(year, month, monday, summaryHour, 0, 0, 0, now.Location())) {
+		monday -= 7
+	}
+	return time.Date(year, month, monday, 12, 0, 0, 0, now.Location()).Format(time.DateOnly)
+}
+
+// summary sends the summary of a week in the first minute from Monday's hour on, once for each week: the message, whose id names the
+// week, is in the outbox before the week is noted, and is not sent before that. During a pause it waits. The weeks that it could not be
+// sent in have none, nor has the one in which the owner asked for summaries.
+func (m Minute) summary(ctx context.Context) error {
+	p, err := m.page()
+	if err != nil {
+		return err
+	}
+	due := latestSummary(m.now().In(m.Runner.Zone))
+	switch {
+	case m.Summary == nil:
+		due = ""
+	case p.Summary == due:
+		return nil
+	case p.Summary != "" && p.Summary < due:
+		paused, _, pauseErr := m.Runner.Spend.Paused()
+		if paused || pauseErr != nil {
+			return pauseErr
+		}
+		if err := m.sendSummary(ctx, due); err != nil {
+			return err
+		}
+	case p.Summary > due && m.now().AddDate(0, 0, 7).Format(time.DateOnly) >= p.Summary:
+		return nil // the clock was set back over the hour
+	}
+	if p.Summary == due {
+		return nil
+	}
+	p.Summary = due
+	return store.WriteJSON(pagePath(m.Runner.Home), p, store.Synced)
+}
+
+// sendSummary puts the message into the outbox, or leaves it as an update where no delivery is configured.
+func (m Minute) sendSummary(ctx context.Context, week string) error {
+	f := m.Runner
+	text, readErr := m.Summary()
+	if readErr != nil { // the week has its summary all the same
+		f.Disk.Warn(readErr.Error())
+	}
+	text = update.Clean(strings.TrimSpace(text))
+	id := "summary-" + week + ".1"
+	if !f.Outbox.Configured() {
+		return f.Updates.Add(ctx, text, id)
+	}
+	waiting, err := f.Outbox.Pending()
+	for _, e := range waiting {
+		if e.ID == id {
+			return nil // a process was killed before it had noted the week
+		}
+	}
+	queueOnly, cancel := context.WithCancel(ctx)
+	cancel()
+	_, sendErr := f.Outbox.Send(queueOnly, outbox.Message{ID: id, Label: "Weekly summary", Kind: outbox.Text, Text: text, Created: m.now()})
+	return errors.Join(err, sendErr)
+}
