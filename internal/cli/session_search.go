@@ -67,6 +67,9 @@ func runSessionSearch(ctx context.Context, d *deps, words, in []string, number i
 		return err
 	}
 	found := latest{most: number}
+	if found.alone, err = h.Sessions.Alone(); err != nil {
+		return err
+	}
 	if len(in) > 0 {
 		files, err := d.filesIn(h, in)
 		if err == nil {
@@ -236,7 +239,8 @@ func inTranscript(h app.Home, run string, known map[string]bool) bool {
 type latest struct {
 	most  int // 0: all
 	hits  []hit
-	least time.Time // older ones are not among them any more
+	least time.Time       // older ones are not among them any more
+	alone map[string]bool // sessions of runs and of forks, which are removed when they are a week old
 }
 
 // done reports whether something that ended at an instant comes too late; zero is not known.
@@ -252,10 +256,11 @@ func (l *latest) add(h hit) {
 	}
 }
 
-// sorted is the hits, newest first. Of those that are copies of one message it keeps the one that was found first.
+// sorted is the hits, newest first. Of those that are copies of one message it keeps the one in a session that stays, such as main, if
+// there is one.
 func (l *latest) sorted() []hit {
 	order.Sort(l.hits, func(a, b hit) int {
-		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Excerpt, b.Excerpt), cmp.Compare(a.Who, b.Who))
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Excerpt, b.Excerpt), cmp.Compare(a.Who, b.Who), cmp.Compare(l.rank(a), l.rank(b)))
 	})
 	l.hits = slices.CompactFunc(l.hits, func(a, b hit) bool {
 		return a.At.Equal(b.At) && a.Excerpt == b.Excerpt && a.Who == b.Who && a.Session != b.Session
@@ -265,4 +270,12 @@ func (l *latest) sorted() []hit {
 		l.least = l.hits[l.most-1].At
 	}
 	return l.hits
+}
+
+// rank orders the copies of one message, the one to keep first.
+func (l *latest) rank(h hit) int {
+	if l.alone[h.Session] {
+		return 1
+	}
+	return 0
 }

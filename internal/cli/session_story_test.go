@@ -130,3 +130,21 @@ func TestRoutineThatDiedIsReportedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchNamesMain: what the owner said in main is found there, and not in a branch of main that has it too and will be removed.
+func TestSearchNamesMain(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	w.must("routine", "add", "branch", "--cron", "0 9 * * *", "--background", "Look.")
+	api.Reply(anthropicapi.Reply{Text: "Noted."})
+	w.must("chat", "The zebra is striped.")
+	main := strings.TrimSpace(w.must("session", "id", "main"))
+	for range 3 {
+		api.Reply(anthropicapi.Reply{Text: "quiet"})
+		w.pass(time.Hour)
+		w.must("fire", "branch")
+		if out := w.must("session", "search", "zebra"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "\t"+main+"\tuser\t") {
+			t.Errorf("main is %s: %s", main, out)
+		}
+	}
+}

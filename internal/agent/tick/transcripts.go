@@ -10,7 +10,6 @@ import (
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -28,7 +27,7 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 	if err = errors.Join(err, sealedErr); err != nil || len(list) == 0 {
 		return err
 	}
-	alone, err := m.standingAlone()
+	alone, err := f.Sessions.Alone()
 	if err != nil {
 		return err
 	}
@@ -77,25 +76,6 @@ func (m Minute) sweepObjects(ctx context.Context) error {
 		return err
 	}
 	return f.Objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] })
-}
-
-// standingAlone is the sessions of forked and isolated runs and of interactive forks, those that became of them by compaction too.
-func (m Minute) standingAlone() (map[string]bool, error) {
-	alone := map[string]bool{}
-	for e, err := range m.Runner.Sessions.History(nil) {
-		if err != nil {
-			return nil, err
-		}
-		switch e.Event {
-		case session.BgFork, session.IsolatedBg, session.InteractiveFork:
-			alone[e.SessionID] = true
-		case session.Swapped: // it became the main session
-			alone[e.SessionID] = false
-		case session.Compacted:
-			alone[e.SessionID] = alone[e.ParentSessionID]
-		}
-	}
-	return alone, nil
 }
 
 // named is the sessions that are not alone, and all that they came from.

@@ -105,3 +105,22 @@ func (b Book) History(bad *int) iter.Seq2[Event, error] {
 		}
 	}
 }
+
+// Alone returns the sessions of forked and isolated runs and of interactive forks, those that became of them by compaction too.
+func (b Book) Alone() (map[string]bool, error) {
+	alone := map[string]bool{}
+	for e, err := range b.History(nil) {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Event {
+		case BgFork, IsolatedBg, InteractiveFork:
+			alone[e.SessionID] = true
+		case Swapped: // it became the main session
+			alone[e.SessionID] = false
+		case Compacted:
+			alone[e.SessionID] = alone[e.ParentSessionID]
+		}
+	}
+	return alone, nil
+}
