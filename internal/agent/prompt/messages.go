@@ -9,7 +9,8 @@ import (
 	"github.com/ollim/ollim/internal/state/question"
 )
 
-// CatchingUp opens an answer for which pending updates were popped.
+// CatchingUp tells the owner that pending updates were popped for an answer: before it, where the owner waits for the answer, and else
+// after it.
 const CatchingUp = "catching up on background activity…"
 
 // Unapproved tells the owner of a job that does not run because it asks for more than was approved. name is one that ollim

@@ -76,7 +76,7 @@ func (w *work) deliver(ctx context.Context) {
 	}
 	text := w.run.Text
 	if standing, err := w.run.Standing(); err == nil && standing.Popped > 0 {
-		text = prompt.CatchingUp + "\n\n" + text
+		text += "\n\n" + prompt.CatchingUp // nobody waited for it: a notification begins with what the agent says
 	}
 	_, err := w.post(ctx, w.spec.Sender, w.run, outbox.Text, text, time.Time{})
 	w.warn(err)

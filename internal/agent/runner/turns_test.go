@@ -52,7 +52,7 @@ func TestForegroundFire(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := terminal.String(); got != prompt.CatchingUp+"\n\ndone\nagain done\n" {
+	if got := terminal.String(); got != "done\n\n"+prompt.CatchingUp+"\nagain done\n" {
 		t.Errorf("delivered %q", got)
 	}
 	for _, request := range asked {
