@@ -133,7 +133,7 @@ func (d *deps) entries(o unitOptions) (app.Home, installer.Host, []job.Job, erro
 }
 
 func crontabOf(h app.Home, d *deps) installer.Table {
-	return installer.Table{Home: h.Dir, Disk: h.Disk, Env: d.callerEnv()}
+	return installer.Table{Home: h.Dir, Disk: h.Disk, Env: d.callerEnv(), Backups: h.Config.Keep.Backups}
 }
 
 // units is where systemd looks for the units of whoever runs us.

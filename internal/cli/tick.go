@@ -43,7 +43,7 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 	}
 	s := starter{d: d, home: h, wait: wait}
 	m := tick.Minute{
-		Runner: h.Runner(false), Keep: h.Config.Keep.Runs, Heartbeat: h.Config.Heartbeat, Space: doctor.Space,
+		Runner: h.Runner(false), Keep: h.Config.Keep.Runs, Retain: retain(h), Heartbeat: h.Config.Heartbeat, Space: doctor.Space,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Entry:     s.entry,
@@ -66,6 +66,12 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 		return err
 	}
 	return records(d, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), a.Name} })
+}
+
+// retain is how long tick keeps what is not a run's record.
+func retain(h app.Home) tick.Retain {
+	k := h.Config.Keep
+	return tick.Retain{Idle: k.Idle, Transcripts: k.Transcripts, History: k.History}
 }
 
 // starter starts commands that go on without us, whatever becomes of the session that cron or a terminal gave us.

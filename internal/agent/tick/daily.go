@@ -16,7 +16,6 @@ import (
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
 )
 
 // page is state/tick.json.
@@ -122,7 +121,7 @@ func (m Minute) prune(ctx context.Context, at time.Time) error {
 		return nil
 	}
 	before := at.AddDate(0, 0, -m.Keep)
-	return errors.Join(m.pruneRuns(ctx, before), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(ctx, before),
+	return errors.Join(m.pruneRuns(ctx, at), m.pruneHistory(ctx, m.Retain.before(at, m.Retain.History)), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at), m.Runner.Slots.Prune(ctx, before),
 		m.pruneChanged(ctx, before), m.expireChannels(at))
 }
 
@@ -145,12 +144,20 @@ func (m Minute) expireChannels(at time.Time) error {
 	return err
 }
 
-// pruneRuns removes the records of runs that ended before an instant.
-func (m Minute) pruneRuns(ctx context.Context, before time.Time) error {
-	runs := m.Runner.Runs
-	ids, err := runs.Before(before)
+// pruneRuns removes the records of runs that were too old at an instant: those of runs that did nothing sooner.
+func (m Minute) pruneRuns(ctx context.Context, at time.Time) error {
+	runs, before := m.Runner.Runs, at.AddDate(0, 0, -m.Keep)
+	idle := before
+	if m.Retain.Idle > 0 && m.Retain.Idle < m.Keep {
+		idle = at.AddDate(0, 0, -m.Retain.Idle)
+	}
+	ids, err := runs.Before(idle)
 	for _, id := range ids {
-		if r, readErr := runs.Load(id); readErr == nil && r.Done() && r.Outcome != runlog.Waiting && r.Finished.Before(before) {
+		if ctx.Err() != nil {
+			return err
+		}
+		r, readErr := runs.Load(id)
+		if readErr == nil && r.Done() && r.Outcome != runlog.Waiting && (r.Finished.Before(before) || didNothing(r) && r.Finished.Before(idle)) {
 			err = errors.Join(err, store.RemoveAll(ctx, m.Runner.Home.Run(id)))
 		}
 	}

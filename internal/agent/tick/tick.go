@@ -33,6 +33,7 @@ type Minute struct {
 	Continue  func(run string) error               // starts what goes on with a run whose question was answered, or ends it
 	Sweep     func(context.Context) error          // forgets the sessions of routines that are gone
 	Keep      int                                  // days that run records stay
+	Retain    Retain                               // how long the rest stays
 	Heartbeat string                               // URL of the owner's monitor; "": none
 	Space     func(dir string) (uint64, error)     // returns the free space of a file system, in bytes; nil: it is not known
 	Summary   func() (string, error)               // the last week in words, without what the error says; nil: the owner wants none

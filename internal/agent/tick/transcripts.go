@@ -10,13 +10,14 @@ import (
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // pruneTranscripts removes the transcripts of forked and isolated runs and of interactive forks that nothing refers to
-// and that were not written since an instant. What the claude command keeps of runs that were not sealed is its own.
-func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
-	f := m.Runner
+// and that were not written in the week before an instant, and those that a compaction replaced long ago. What the claude command keeps of runs that were not sealed is its own.
+func (m Minute) pruneTranscripts(ctx context.Context, at time.Time) error {
+	f, before := m.Runner, at.Add(-session.ReplyLimit)
 	list, _, err := transcript.Dir(f.Home.Sessions()).List("", nil)
 	if err != nil {
 		return err
@@ -45,6 +46,7 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 	delete(alone, fork.Session)
 	delete(alone, fork.Parent) // which its first turn branches
 	kept := named(list, alone)
+	m.replaced(list, kept, current, fork, at)
 	for _, t := range list {
 		switch holder := engine.Holder(t.ID); {
 		case kept[t.ID] || !t.Modified.Before(before):

@@ -57,6 +57,7 @@ func checks() []check {
 	return []check{
 		{"directory", false, (*examination).directory},
 		{"disk", false, (*examination).disk},
+		{"growth", false, (*examination).growth},
 		{"settings", false, (*examination).settings},
 		{"secrets", false, (*examination).secrets},
 		{"modes", false, (*examination).modes},

@@ -2,6 +2,7 @@ package installer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type Table struct {
 	Home paths.Dir
 	Disk store.Disk
 	Env  []string // of the crontab command
+
+	Backups int // how many earlier tables are kept; 0: 20
 }
 
 // ErrTable is a crontab that could not be read or written; it is then as it was.
@@ -114,7 +117,7 @@ func (t Table) backup(old []byte) (path string, err error) {
 		return "", err
 	}
 	kept, err := filepath.Glob(t.Home.State("backups", "crontab-*"))
-	for len(kept) > keptBackups {
+	for len(kept) > cmp.Or(t.Backups, keptBackups) {
 		err = errors.Join(err, os.Remove(kept[0])) // their names sort by time
 		kept = kept[1:]
 	}

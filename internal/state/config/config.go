@@ -109,9 +109,8 @@ type spend struct {
 	RunsPerDay float64 // runs that reach an engine
 }
 
-type keep struct {
-	Runs int // days
-}
+// keep holds how long what grows is kept, in days, but Backups, which is a number of files.
+type keep struct{ Runs, Idle, Transcripts, History, Backups int }
 
 // Names holds the names of the owner and the agent; "" is unknown.
 type Names struct {

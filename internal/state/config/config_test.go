@@ -104,6 +104,10 @@ spend.per-month 100.00 default
 spend.runs-per-day 500 default
 compact-at 120000 default
 keep.runs 90d default
+keep.idle 14d default
+keep.transcripts 90d default
+keep.history 365d default
+keep.backups 20 default
 names.user  default
 names.bot  default
 `
@@ -196,6 +200,10 @@ spend.per-month 7 FILE:14
 spend.runs-per-day 3 FILE:14
 compact-at 120000 default
 keep.runs 7d FILE:15
+keep.idle 14d default
+keep.transcripts 90d default
+keep.history 365d default
+keep.backups 20 default
 names.user Ada Lovelace FILE:16
 names.bot Ollim FILE:16
 `

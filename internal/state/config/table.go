@@ -156,7 +156,11 @@ func (c *Config) limits() []key {
 		parsed("compact-at", &c.CompactAt,
 			"Length in tokens at which a session is compacted without being asked. It is compacted sooner where its next request\n"+
 				"would cost half of what a run may, or would fill 80 % of the model's window.", "120000", tokens),
-		parsed("keep.runs", &c.Keep.Runs, "How long run records are kept.", "90d", days),
+		parsed("keep.runs", &c.Keep.Runs, "How long run records and the outcomes of slots are kept.", "90d", days),
+		parsed("keep.idle", &c.Keep.Idle, "How long the records of fires that did nothing are kept: gated, skipped, paused. Their slots keep the outcome.", "14d", days),
+		parsed("keep.transcripts", &c.Keep.Transcripts, "How long a transcript is kept after a compaction has replaced it.", "90d", days),
+		parsed("keep.history", &c.Keep.History, "How long the events of sessions and the archive of updates are kept.", "365d", days),
+		number("keep.backups", &c.Keep.Backups, "How many crontabs from before a change are kept.", 20, 1000),
 		{"names.user", &c.Names.User, "Name of the owner.", "user: Ada", "", CheckName},
 		{"names.bot", &c.Names.Bot, "Name of the agent.", "bot: Ollim", "", CheckName},
 	}

@@ -124,3 +124,12 @@ func (b Book) Alone() (map[string]bool, error) {
 	}
 	return alone, nil
 }
+
+// Trim removes the events from before an instant, except those of sessions that keep accepts. Lines that cannot be read stay.
+func (b Book) Trim(ctx context.Context, before time.Time, keep func(session string) bool) error {
+	return b.Disk.Locked(ctx, b.Home.Lock("session_history"), func() error {
+		return store.FilterLines(b.Home.SessionHistory(), func(e Event) bool {
+			return !e.Timestamp.Before(before) || keep(e.SessionID)
+		})
+	})
+}

@@ -2,6 +2,7 @@ package update
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -175,4 +176,25 @@ func (o *opened) highWater() (time.Time, error) {
 		return latest(l.At, l.Newest), err
 	}
 	return time.Time{}, nil
+}
+
+// Trim removes the fates from before an instant, and who reported what is no longer pending. The last line stays: it has the high-water
+// mark of the archive.
+func (b Box) Trim(ctx context.Context, before time.Time) error {
+	o, err := b.open(ctx, Owner{}, "")
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	pending := map[key]bool{}
+	for _, u := range o.pending.list() {
+		pending[keyOf(u)] = true
+	}
+	last, err := o.highWater()
+	if err != nil {
+		return err
+	}
+	return store.FilterLines(b.Home.UpdateArchive(), func(l line) bool {
+		return !l.At.Before(before) || pending[keyOf(l.Update)] || latest(l.At, l.Newest).Equal(last)
+	})
 }

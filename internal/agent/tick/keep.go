@@ -1,0 +1,91 @@
+package tick
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine/claudecode"
+	"github.com/ollim/ollim/internal/engine/script"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// Retain is how long what is not a run's record is kept, in days; 0 is for ever.
+type Retain struct {
+	Idle        int // records of fires that did nothing; 0: as other records
+	Transcripts int // after a compaction has replaced them
+	History     int // events of sessions, and the archive of updates
+}
+
+// before is the instant so many days earlier; zero if there are none.
+func (Retain) before(at time.Time, days int) time.Time {
+	if days == 0 {
+		return time.Time{}
+	}
+	return at.AddDate(0, 0, -days)
+}
+
+// didNothing reports whether a fire ended before an engine was asked, and its slot says all of it.
+func didNothing(r runlog.Record) bool {
+	return r.Outcome == runlog.Gated || r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused
+}
+
+// replaced takes those transcripts out of kept that a compaction has replaced long ago: the compacted one begins with their summary, and
+// nothing but a look back needs them. What is a current session, an open fork or its parent, or was written lately stays.
+func (m Minute) replaced(list []transcript.Summary, kept map[string]bool, current map[string]string, fork session.Fork, at time.Time) {
+	before := m.Retain.before(at, m.Retain.Transcripts)
+	modified := map[string]time.Time{}
+	for _, t := range list {
+		modified[t.ID] = t.Modified
+	}
+	for _, t := range list {
+		if written, there := modified[t.ParentID]; !t.Compacted || !there || !written.Before(before) {
+			continue
+		}
+		if _, is := current[t.ParentID]; !is && t.ParentID != fork.Session && t.ParentID != fork.Parent {
+			delete(kept, t.ParentID)
+		}
+	}
+}
+
+// pruneHistory removes events of sessions and fates of updates from before an instant; the zero time: none. What is said of a session
+// whose transcript is still there stays.
+func (m Minute) pruneHistory(ctx context.Context, before time.Time) error {
+	if before.IsZero() {
+		return nil
+	}
+	f := m.Runner
+	known, err := f.Sessions.Current()
+	if err != nil {
+		return err
+	}
+	fork, _, err := f.Sessions.Fork(ctx)
+	if err != nil {
+		return err
+	}
+	list, _, err := transcript.Dir(f.Home.Sessions()).List("", nil)
+	if err != nil {
+		return err
+	}
+	played, err := script.Sessions(f.Home)
+	if err != nil {
+		return err
+	}
+	sealed, err := (&claudecode.Engine{Home: f.Home}).Sessions()
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{fork.Session: true, fork.Parent: true}
+	for _, t := range slices.Concat(list, played, sealed) {
+		there[t.ID] = true
+	}
+	for id := range known {
+		there[id] = true
+	}
+	if err := f.Sessions.Trim(ctx, before, func(id string) bool { return there[id] }); err != nil {
+		return err
+	}
+	return f.Updates.Trim(ctx, before)
+}
