@@ -41,7 +41,7 @@ func (w *work) overload(cause error) error {
 		return nil
 	}
 	n, why, err := w.run.Refusals()
-	if err != nil || n < 2 { // one try may be repeated for other reasons
+	if w.warn(err); n < 2 { // one try may be repeated for other reasons
 		return nil
 	}
 	return errors.New(why)
