@@ -26,7 +26,7 @@ func layers() []layer {
 				"approval", "budget", "changed", "channel", "heartbeat", "inbox", "job", "notice", "object", "question", "queue",
 				"request", "runlog", "session", "skill", "slot", "spend", "update",
 			},
-			"approval": {"config", "job"},
+			"approval": {"config", "job", "object"},
 			"config":   {"heartbeat", "model"},
 			"inbox":    {"payload"},
 			"job":      {"heartbeat", "payload"},

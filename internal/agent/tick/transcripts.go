@@ -59,7 +59,8 @@ func (m Minute) pruneTranscripts(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// sweepObjects removes what models saw if no transcript and no record of a run refers to it any more and it was not shown within a day.
+// sweepObjects removes what models saw and what was approved, if no transcript, record of a run or approval refers to it any more and it
+// was not shown within a day.
 func (m Minute) sweepObjects(ctx context.Context) error {
 	f := m.Runner
 	if !f.Objects.Any() {
@@ -77,7 +78,11 @@ func (m Minute) sweepObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.Objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] })
+	approved, err := f.Approvals.Kept()
+	if err != nil {
+		return err
+	}
+	return f.Objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] || approved[hash] })
 }
 
 // named is the sessions that are not alone, and all that they came from.

@@ -19,15 +19,19 @@ package approval
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/object"
 )
 
 // Owner is the approver; a run only passes approvals on.
@@ -117,7 +121,12 @@ func (b Book) read() (p page, err error) {
 // which passes its own permissions on to a child. The caller checks that the run has these fields. A run may pass on
 // only files whose bytes are in the book already, else the error is ErrNotInherited: it may have changed a skill since
 // the owner looked.
+//
+// The texts of the files are kept under their digests, so that Difference can say what has changed in them since.
 func (b Book) Approve(ctx context.Context, s Subject, by string) error {
+	if err := b.keep(ctx, s); err != nil {
+		return err
+	}
 	return b.edit(ctx, func(p page) error {
 		for _, name := range sortedKeys(s.Files) {
 			if by != Owner && !p.has(name, s.Files[name]) {
@@ -130,6 +139,32 @@ func (b Book) Approve(ctx context.Context, s Subject, by string) error {
 		}
 		return nil
 	})
+}
+
+// keep stores the texts of a subject's files that can be shown.
+func (b Book) keep(ctx context.Context, s Subject) error {
+	texts := map[string][]byte{}
+	for name, digest := range s.Files {
+		data, err := store.ReadText(b.Home.Path(name), maxShown, false)
+		if sum := sha256.Sum256(data); err == nil && hex.EncodeToString(sum[:]) == digest && utf8.Valid(data) {
+			texts[digest] = data
+		}
+	}
+	return b.objects().Add(ctx, texts)
+}
+
+func (b Book) objects() object.Box { return object.Box{Home: b.Home, Disk: b.Disk} }
+
+// Kept returns the digests of the files that are approved, whose texts are kept.
+func (b Book) Kept() (map[string]bool, error) {
+	p, err := b.read()
+	kept := map[string]bool{}
+	for _, a := range p {
+		for _, digest := range a.Files {
+			kept[digest] = true
+		}
+	}
+	return kept, err
 }
 
 // has reports whether a file with that digest has been approved.

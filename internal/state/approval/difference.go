@@ -30,7 +30,7 @@ func (b Book) Difference(s Subject) ([]string, error) {
 	}
 	for _, name := range sortedKeys(s.Files) {
 		if digest := s.Files[name]; digest != missingFile && digest != last.Files[name] {
-			lines = append(lines, b.contents(name, digest)...)
+			lines = append(lines, b.contents(name, last.Files[name], digest)...)
 		}
 	}
 	return lines, nil
@@ -39,8 +39,9 @@ func (b Book) Difference(s Subject) ([]string, error) {
 // maxShown is the part of a file that is shown, in bytes; the owner must open a larger file.
 const maxShown = 64 << 10
 
-// contents returns the lines of a file that is to be approved, because its content matters, not its name.
-func (b Book) contents(name, digest string) (lines []string) {
+// contents returns the lines of a file that is to be approved, because its content matters, not its name; or what has changed in it, if
+// the bytes that were approved, whose digest is before, are known.
+func (b Book) contents(name, before, digest string) (lines []string) {
 	path := b.Home.Path(name)
 	if target, err := os.Readlink(path); err == nil {
 		lines = append(lines, name+": is a link to "+legible(target))
@@ -54,14 +55,45 @@ func (b Book) contents(name, digest string) (lines []string) {
 	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
 		return append(lines, fmt.Sprintf("%s: %d bytes, not text", name, len(data)))
 	}
-	shown := data[:min(len(data), maxShown)]
-	for _, line := range split(strings.TrimRight(string(shown), "\n")) {
+	if changes := b.changes(before, data); len(changes) > 0 {
+		for _, line := range changes {
+			lines = append(lines, name+": "+line)
+		}
+		return lines
+	}
+	first := data[:min(len(data), maxShown)]
+	for _, line := range split(strings.TrimRight(string(first), "\n")) {
 		lines = append(lines, name+": | "+legible(line))
 	}
 	if len(data) > maxShown {
 		lines = append(lines, fmt.Sprintf("%s: and %d more bytes", name, len(data)-maxShown))
 	}
 	return lines
+}
+
+// changes returns a unified diff from the approved bytes with a digest to data, with invisible characters as escapes; nothing if those
+// bytes are not known, or differ in nothing that can be shown.
+func (b Book) changes(approved string, data []byte) (lines []string) {
+	if len(data) > maxShown {
+		return nil
+	}
+	before, err := b.objects().Get(approved)
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(plaintext.Unified(shown(before), shown(data))) {
+		lines = append(lines, strings.TrimSuffix(line, "\n"))
+	}
+	return lines
+}
+
+// shown returns a text with its invisible characters as escapes, and a newline at its end.
+func shown(data []byte) []byte {
+	var b strings.Builder
+	for _, line := range split(strings.TrimRight(string(data), "\n")) {
+		b.WriteString(legible(line) + "\n")
+	}
+	return []byte(b.String())
 }
 
 func (a Approval) difference(s Subject) (lines []string) {

@@ -48,7 +48,7 @@ func TestDifferenceOfAChange(t *testing.T) {
 	want := []string{
 		"kind: - routine", "kind: + reminder", "allowed-tools: - Bash(curl *)", "allowed-tools: + Bash(wget *)", "gate: - check",
 		"file: gates/check removed", "file: agents/scout.md changed", "file: gates/clean missing", "file: skills/news/new.sh added",
-		"body: + And wait.", "agents/scout.md: | other",
+		"body: + And wait.", "agents/scout.md: @@ -1,1 +1,1 @@", "agents/scout.md: -text of agents/scout.md", "agents/scout.md: +other",
 	}
 	if got := d.difference(d.of(j)); !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
@@ -139,6 +139,42 @@ func TestEditsOfLongTexts(t *testing.T) {
 	for line, n := range count {
 		if n != 0 {
 			t.Errorf("%q: off by %d", line, n)
+		}
+	}
+}
+
+// Of a changed file the changed lines are shown; all of it where the approved text is not known, or where only what cannot be seen differs.
+func TestDifferenceOfAFile(t *testing.T) {
+	long := strings.Repeat("line\n", 50)
+	for name, c := range map[string]struct {
+		before, after string
+		forget        bool
+		want          string
+	}{
+		"one line":       {long + "a\n" + long, long + "b\x1b\n" + long, false, "@@ -48,7 +48,7 @@, line, line, line,-a,+b\\x1b, line, line, line"},
+		"not known":      {"a\nb\n", "a\nc\n", true, "| a,| c"},
+		"last newline":   {"a\n", "a", false, "| a"},
+		"was no text":    {"a\xff", "a\n", false, "| a"},
+		"is no text now": {"a\n", "a\xff", false, "2 bytes, not text"},
+	} {
+		d := newDesk(t)
+		d.furnish()
+		d.write("agents/scout.md", c.before)
+		d.approve(d.of(widened()))
+		d.write("agents/scout.md", c.after)
+		if c.forget {
+			if err := os.RemoveAll(d.Home.Objects()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, line := range d.difference(d.of(widened())) {
+			if rest, found := strings.CutPrefix(line, "agents/scout.md: "); found {
+				got = append(got, rest)
+			}
+		}
+		if strings.Join(got, ",") != c.want {
+			t.Errorf("%s: %q", name, strings.Join(got, ","))
 		}
 	}
 }

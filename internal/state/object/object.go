@@ -1,5 +1,6 @@
 // Package object stores what models were shown, each content once, under its SHA-256: images and documents, to which transcripts
-// refer, and the parts of requests, to which the records of runs refer. An object to which neither refers is removed later.
+// refer, and the parts of requests, to which the records of runs refer; and the files that the owner approved, to which approvals
+// refer. An object to which none of them refers is removed later.
 package object
 
 import (
