@@ -201,6 +201,14 @@ func set(words ...string) func(*world) {
 	return func(w *world) { w.must(append([]string{"config", "set"}, words...)...) }
 }
 
+// plantGrowth leaves a file with a large hole: doctor goes by the lengths of files.
+func plantGrowth(w *world) {
+	w.write("state/runs/20260301T000000.000Z-abcdef/answer", "")
+	if err := os.Truncate(filepath.Join(w.dir, "state/runs/20260301T000000.000Z-abcdef/answer"), 3<<30); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func later(d time.Duration) func(*world) { return func(w *world) { w.pass(d) } }
 
 func faults() map[string]fault {
@@ -293,6 +301,7 @@ func faults() map[string]fault {
 		"missed slots":          {func(w *world) { w.pass(25 * time.Hour); w.must("tick") }, w, "slots", "1 slot missed", "ollim schedule audit"},
 		"unaccounted slots":     {later(25 * time.Hour), f, "slots", "1 slot unaccounted for", "ollim schedule audit"},
 		"nothing may be spent":  {set("spend.per-run", "0"), f, "spending", "spend.per-run is 0", "config set spend.per-run"},
+		"grown":                 {plantGrowth, w, "growth", "state/runs 3072.0 MiB, 438.9 MiB a day", "keep.runs"},
 		"day is spent":          {set("spend.per-day", "0"), w, "spending", "today", "spend.per-day"},
 		"month is spent":        {set("spend.per-month", "0"), w, "spending", "this month", "spend.per-month"},
 		"no runs left":          {set("spend.runs-per-day", "0"), w, "spending", "there were 0 of 0", "spend.runs-per-day"},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -338,7 +339,14 @@ func (m *month) settle() {
 		if err = errorsOf(err, os.Remove(file)); err != nil {
 			m.t.Fatal(err)
 		}
-		m.messages = append(m.messages, message{m.now(), strings.TrimSpace(string(text))})
+		head, rest, together := strings.Cut(strings.TrimSpace(string(text)), " notices:\n\n")
+		parts := []string{strings.TrimSpace(string(text))}
+		if _, err := strconv.Atoi(head); err == nil && together { // what was held in quiet hours
+			parts = strings.Split(rest, "\n\n")
+		}
+		for _, part := range parts {
+			m.messages = append(m.messages, message{m.now(), part})
+		}
 	}
 }
 
