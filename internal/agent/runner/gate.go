@@ -91,7 +91,10 @@ func (f *fire) program(ctx context.Context, set *tools.Set, p job.Program, c pro
 	if err != nil {
 		return process.Result{}, err
 	}
-	defer func() { f.warn(store.Remove(file)) }()
+	defer func() {
+		f.warn(store.Remove(file))
+		_ = os.Remove(filepath.Dir(file)) // fails while another one runs
+	}()
 	c.Argv, c.Env, c.Dir, c.Grace = []string{file}, f.envOf(set.Run), f.Home.Path(), stopGrace
 	if set.Seal != nil && !slices.Contains(f.job.Unsealed, p.Key) {
 		c.Env, c.Seal = set.Env, set.Seal.With(seal.Rules{Read: []string{file}})
