@@ -265,7 +265,7 @@ func (m *month) steady(j monthJob) (first, last float64, ok bool) {
 	if cycles := len(ends); cycles >= 3 {
 		return mean(costs[ends[0]:ends[1]]), mean(costs[ends[cycles-2]:ends[cycles-1]]), true
 	}
-	if n < 12 {
+	if n < 12 || j.persistent && m.to.Sub(m.from) < 30*24*time.Hour { // in a week a session grows, and has not had its cycles
 		return 0, 0, false
 	}
 	return mean(costs[:n/3]), mean(costs[n-n/3:]), true

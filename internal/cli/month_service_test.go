@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -249,17 +250,33 @@ func monthReply(q anthropicapi.Request, news string, turn int) anthropicapi.Repl
 	switch {
 	case steps > 2:
 		return answer
+	case lastTool(q) == "ping_user" && has("report_updates"):
+		return use("report_updates", map[string]any{"message": job + ": told the owner."})
 	case steps == 0 && has("compact_session") && monthContext(news) > compactAbove:
 		return use("compact_session", map[string]any{"instructions": "Keep what was found and what is open."})
 	case strings.Contains(news, "Answer with PING.") && has("ping_user") && !strings.Contains(news, "ping_user") && steps == 0 && turn%9 == 0:
 		return use("ping_user", map[string]any{"message": "PING " + job + ": something to look at."})
-	case strings.Contains(news, "mandatory") && has("report_updates") && !strings.Contains(news, "\x00tool") && steps < 2,
-		steps == 1 && turn%9 == 1 && has("report_updates"):
+	case strings.Contains(news, "mandatory") && has("report_updates") && steps == 0:
 		return use("report_updates", map[string]any{"message": job + ": looked at everything."})
 	case strings.Contains(news, "follow_up_chain(minutes_from_now") && has("follow_up_chain") && steps == 0:
 		return use("follow_up_chain", map[string]any{"minutes_from_now": 90})
 	}
 	return answer
+}
+
+// lastTool is the tool that the model used last.
+func lastTool(q anthropicapi.Request) string {
+	for _, m := range slices.Backward(q.Messages) {
+		for _, b := range m.Content {
+			if b.Type == "tool_use" {
+				return b.Name
+			}
+		}
+		if m.Role == "assistant" {
+			break
+		}
+	}
+	return ""
 }
 
 // monthContext is the size of the context, in tokens, that the agent is told; 0: it is not told.

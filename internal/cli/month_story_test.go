@@ -42,6 +42,7 @@ type month struct {
 type monthJob struct {
 	id, cron, zone string
 	steady         bool // its work is the same each time
+	persistent     bool
 	schedule       monthCron
 }
 
@@ -168,7 +169,7 @@ func (m *month) routine(id, cron, zone string, steady bool, flags ...string) {
 		args = append(args, "--timezone", zone)
 	}
 	m.must(append(args, "Look after "+id+" as always. Answer with PING. if the owner must know, else with one line. "+strings.Repeat("Be brief and exact. ", 8))...)
-	m.jobs = append(m.jobs, monthJob{id, cron, zone, steady, parseMonthCron(m.t, cron, zone)})
+	m.jobs = append(m.jobs, monthJob{id, cron, zone, steady, slices.Contains(flags, "persistent"), parseMonthCron(m.t, cron, zone)})
 }
 
 // setUp is the owner's first hour: fourteen routines of all kinds, and all settings at their defaults.
@@ -258,7 +259,7 @@ func (m *month) noPower(from, to time.Time) {
 func (m *month) pause(from, to time.Time) {
 	m.troubles = append(m.troubles, incident{cause: "pause", from: from, to: to, quiet: true})
 	m.on(from, func() {
-		m.run("remind", to.Add(-20*time.Hour).Format(time.RFC3339), "REMINDER passport")
+		m.run("remind", from.Add(4*time.Hour).Format(time.RFC3339), "REMINDER passport")
 		m.must("pause", to.Sub(from).String())
 	})
 }
