@@ -43,11 +43,38 @@ func TestTrend(t *testing.T) {
 	out := w.must("status")
 	w.wants(out, "week\tmonitor\t6 runs\t6 ok\t$1.35\t96 %\t+12 %/day\t147k\n", "note\ta day of monitor costs $0.21, a week before it was $0.09;")
 	s := w.status()
-	if len(s.Findings) != 1 || s.Findings[0].Name != "the cost of monitor" || s.Week[1].Growth == nil || s.Week[1].Context < 100_000 || s.Week[1].Window != 200_000 {
+	if len(s.Findings) != 1 || s.Findings[0].Name != "The cost of monitor" || s.Week[1].Growth == nil || s.Week[1].Context < 100_000 || s.Week[1].Window != 200_000 {
 		t.Fatalf("%+v", s)
 	}
 	if r := w.run(asTyped(t, s.Findings[0].Commands[0])...); r.status != 0 {
 		t.Errorf("%s: %+v", s.Findings[0].Commands[0], r)
+	}
+}
+
+// TestBillIsTold: the owner is told once that a job's cost has doubled, not each day, and once that it no longer has.
+func TestBillIsTold(t *testing.T) {
+	t.Parallel()
+	w := bill(t, 15)
+	w.writeProgram("deliver.sh", "#!/bin/sh\n{ cat; echo ==; } >>sent\n")
+	w.must("config", "set", "delivery.command", "sh", "deliver.sh")
+	told := func() string {
+		for range 3 {
+			w.must("tick")
+			w.pass(time.Minute)
+		}
+		text := w.read("sent")
+		w.remove("sent")
+		return text
+	}
+	if text := told(); strings.Count(text, "a day of monitor costs $0.21") != 1 || !strings.Contains(text, "`ollim session compact routine:monitor \"keep what matters\"`") {
+		t.Errorf("%q", text)
+	}
+	w.pass(9 * 24 * time.Hour)
+	if text := told(); strings.Count(text, "The cost of monitor is within bounds again") != 1 {
+		t.Errorf("%q", text)
+	}
+	if text := told(); strings.Contains(text, "monitor is") {
+		t.Errorf("again: %q", text)
 	}
 }
 

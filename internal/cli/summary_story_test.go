@@ -83,7 +83,11 @@ func TestSummaryAfterAPause(t *testing.T) {
 	if got := sent(); len(got) != 1 {
 		t.Errorf("after the pause: %q", got)
 	}
-	until(march(25, 12, 0)) // two Mondays without power
+	until(march(24, 23, 0)) // two Mondays without power
+	if got := sent(); len(got) != 0 {
+		t.Errorf("in quiet hours: %q", got)
+	}
+	until(march(25, 12, 0))
 	if got := sent(); len(got) != 1 {
 		t.Errorf("after the power cut: %q", got)
 	}

@@ -51,6 +51,7 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 		Nudge:     func() error { return s.launch("fork", "nudge") },
 		Continue:  func(run string) error { return s.launch("answer", "--continue", "--", run) },
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
+		Bill:      func(ctx context.Context) error { return overview.TellBill(ctx, h) },
 	}
 	if h.Config.Summary == config.SummaryWeekly {
 		m.Summary = func() (string, error) {

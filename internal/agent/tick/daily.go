@@ -88,7 +88,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	if removing.Err() != nil {
 		p.Tidied, err = "", ctx.Err()
 	}
-	err = errors.Join(err, m.sweepObjects(ctx), m.sweepDrafts(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
+	err = errors.Join(err, m.sweepObjects(ctx), m.sweepDrafts(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), m.Bill(ctx), f.Budget.Set(ctx, nil, nil))
 	return errors.Join(err, m.save(p))
 }
 

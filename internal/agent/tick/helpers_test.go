@@ -80,6 +80,7 @@ func newClock(t *testing.T) *clock {
 		Start:     func(j job.Job) error { return c.start(j.ID) },
 		StartLate: func(j job.Job, at time.Time) error { return c.start(j.ID + " for " + at.Format("15:04")) },
 		Sweep:     func(context.Context) error { c.swept++; return nil },
+		Bill:      func(context.Context) error { return nil },
 	}
 	return c
 }

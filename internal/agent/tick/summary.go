@@ -25,7 +25,7 @@ func latestSummary(now time.Time) string {
 }
 
 // summary sends the summary of a week in the first minute from Monday's hour on, once for each week: the message, whose id names the
-// week, is in the outbox before the week is noted, and is not sent before that. During a pause it waits. The weeks that it could not be
+// week, is in the outbox before the week is noted, and is not sent before that. During a pause and in quiet hours it waits. The weeks that it could not be
 // sent in have none, nor has the one in which the owner asked for summaries.
 func (m Minute) summary(ctx context.Context) error {
 	p, err := m.page()
@@ -40,7 +40,7 @@ func (m Minute) summary(ctx context.Context) error {
 		return nil
 	case p.Summary != "" && p.Summary < due:
 		paused, _, pauseErr := m.Runner.Spend.Paused()
-		if paused || pauseErr != nil {
+		if paused || pauseErr != nil || m.Runner.Quiet.Contains(m.now().In(m.Runner.Zone)) {
 			return pauseErr
 		}
 		if err := m.sendSummary(ctx, due); err != nil {
@@ -76,6 +76,6 @@ func (m Minute) sendSummary(ctx context.Context, week string) error {
 	}
 	queueOnly, cancel := context.WithCancel(ctx)
 	cancel()
-	_, sendErr := f.Outbox.Send(queueOnly, outbox.Message{ID: id, Label: "Weekly summary", Kind: outbox.Text, Text: text, Created: m.now()})
+	_, sendErr := f.Outbox.Send(queueOnly, outbox.Message{ID: id, Label: "Weekly summary", Kind: outbox.Notice, Text: text, Created: m.now()})
 	return errors.Join(err, sendErr)
 }

@@ -36,6 +36,7 @@ type Minute struct {
 	Retain    Retain                               // how long the rest stays
 	Heartbeat string                               // URL of the owner's monitor; "": none
 	Space     func(dir string) (uint64, error)     // returns the free space of a file system, in bytes; nil: it is not known
+	Bill      func(context.Context) error          // tells the owner once a day what is wrong with the costs
 	Summary   func() (string, error)               // the last week in words, without what the error says; nil: the owner wants none
 
 	read func() (*page, error) // reads the page at the first call

@@ -15,10 +15,12 @@ import (
 // Finding is something about the bill that the owner should know.
 type Finding struct {
 	Subject  string   `json:"subject"`  // the job's id, or MonthSubject; there is one finding for each
-	Name     string   `json:"name"`     // what it is about, such as "the cost of monitor"
+	Name     string   `json:"name"`     // what it is about, such as "The cost of monitor"
 	Jobs     []string `json:"jobs"`     // ids
 	Text     string   `json:"text"`     // a sentence without a full stop
 	Commands []string `json:"commands"` // that help, each by itself, when typed as they are
+
+	names []string // of Jobs
 }
 
 // MonthSubject is the subject of the month's limit. A job's id cannot have a space.
@@ -50,7 +52,7 @@ func (b *Bill) Findings(m Month) (list []Finding) {
 	for _, a := range b.costliest(b.midnight(-7)) {
 		if before, after, ok := b.doubled(a); ok {
 			text := fmt.Sprintf("a day of %s costs $%.2f, a week before it was $%.2f; %s", a.name, after, before, b.portion(a))
-			list = append(list, Finding{a.id, "the cost of " + a.name, []string{a.id}, text, []string{a.remedy()}})
+			list = append(list, Finding{a.id, "The cost of " + a.name, []string{a.id}, text, []string{a.remedy()}, []string{a.name}})
 		}
 	}
 	return list
@@ -83,11 +85,11 @@ func (b *Bill) monthEnds(m Month) (Finding, bool) {
 	if left > 31 || !b.midnight(int(left)).Before(next) {
 		return Finding{}, false
 	}
-	f := Finding{Subject: MonthSubject, Name: "the month's spending limit"}
+	f := Finding{Subject: MonthSubject, Name: "The month's spending"}
 	f.Text = fmt.Sprintf("the month's limit of $%.2f will be reached about %s, and nothing automatic runs from then to %s: $%.2f are spent, $%.2f a day in the last week",
 		m.Limit, day(b.midnight(int(left))), day(next), m.Spent, rate)
 	if most := b.costliest(b.midnight(-7)); len(most) > 0 {
-		f.Jobs, f.Commands = []string{most[0].id}, []string{most[0].remedy()}
+		f.Jobs, f.names, f.Commands = []string{most[0].id}, []string{most[0].name}, []string{most[0].remedy()}
 		f.Text += "; " + b.portion(most[0])
 	}
 	need := m.Spent + rate*math.Ceil(next.Sub(b.now).Hours()/24)

@@ -1,0 +1,41 @@
+package overview
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/app"
+)
+
+// TellBill tells the owner what is wrong with the bill, and when it no longer is. It is called once a day.
+func TellBill(ctx context.Context, h app.Home) error {
+	bill := NewBill(h.Disk.Now(), h.Config.Zone)
+	for r, err := range h.Runs.Since(bill.Since()) {
+		if err != nil {
+			return err
+		}
+		bill.Add(h.Runs.CutOff(r))
+	}
+	totals, err := h.Spend.Totals()
+	if err != nil {
+		return err
+	}
+	book := h.Runner(false).Notify()
+	if totals.Month.Spent >= h.Spend.Limits.PerMonth { // the limit is a cause of its own now
+		err = book.Drop(ctx, Finding{Subject: MonthSubject}.cause().Key())
+	}
+	var causes []notify.Cause
+	for _, f := range bill.Findings(Month{totals.Month.Spent, h.Spend.Limits.PerMonth}) {
+		causes = append(causes, f.cause())
+	}
+	return errors.Join(err, book.Keep(ctx, notify.Bill, causes, "is within bounds again"))
+}
+
+func (f Finding) cause() notify.Cause {
+	c := notify.Cause{Kind: notify.Bill, Subject: f.Subject, Name: f.Name, Text: f.Text, Remedy: f.Remedy()}
+	for i, id := range f.Jobs {
+		c.Jobs = append(c.Jobs, notify.Affected{ID: id, Name: f.names[i]})
+	}
+	return c
+}
