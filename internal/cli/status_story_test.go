@@ -159,12 +159,17 @@ func TestStatusDuringAPause(t *testing.T) {
 	w := sound(t)
 	w.must("routine", "add", "often", "--cron", "0 */6 * * *", "--background", "Look around.")
 	w.must("reminder", "add", "--in", "1h", "Call.")
+	w.must("remind", "2h", "Take the pizza out.")
 	w.must("pause", "25h")
-	w.wants(w.must("status"), "paused\tuntil Tue 2026-03-03 11:00 UTC\nseal\t", "next\tTue 2026-03-03 11:00 UTC\tcall\nnext\tTue 2026-03-03 12:00 UTC\toften\nnext\tTue 2026-03-03 18:00 UTC\toften\n")
-	if short := w.must("status", "--short"); !strings.HasSuffix(short, ", next Tue 11:00\n") {
+	w.wants(w.must("status"), "paused\tuntil Tue 2026-03-03 11:00 UTC\nseal\t", "next\tMon 2026-03-02 12:00 UTC\ttake-the-pizza-out\nnext\tTue 2026-03-03 11:00 UTC\tcall\nnext\tTue 2026-03-03 12:00 UTC\toften\n")
+	if short := w.must("status", "--short"); !strings.HasSuffix(short, ", next 12:00\n") {
 		t.Errorf("short: %q", short)
 	}
 	w.must("pause")
+	if s := w.status(); len(s.Next) != 1 || s.Next[0].Label != "take-the-pizza-out" {
+		t.Errorf("a plain reminder passes: %+v", s.Next)
+	}
+	w.must("pause", "--hold-reminders")
 	w.wants(w.must("status"), "paused\tuntil: ollim resume\n", "next\tnothing\tsee: ollim resume\n")
 	if s := w.status(); len(s.Next) != 0 {
 		t.Errorf("%+v", s.Next)

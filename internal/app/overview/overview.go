@@ -4,6 +4,7 @@
 package overview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
@@ -200,20 +202,16 @@ func (s *Status) jobs(ctx context.Context, h app.Home) error {
 }
 
 // next finds the next fires. A pause with an end holds them until then: reminders of the time fire at its end, slots of the time do not.
-// During a pause without an end nothing fires.
+// During a pause without an end nothing fires but the plain reminders that a pause lets through.
 func (s *Status) next(ctx context.Context, h app.Home, jobs []job.Job) {
 	now, zone := h.Disk.Now(), h.Config.Zone
 	from := now
 	if s.Paused != nil {
-		if from = s.Paused.Until; from.IsZero() {
+		from = s.Paused.Until
+		s.Next = append(s.Next, held(jobs, now, from, h.Runner(false).HoldsReminders(), zone)...)
+		if s.Next = s.Next[:min(fires, len(s.Next))]; from.IsZero() {
 			return
 		}
-		for _, j := range jobs {
-			if j.Kind == job.Reminder && j.Enabled && j.RunAt.After(now) && !j.RunAt.After(from) {
-				s.Next = append(s.Next, fire{from, j.ID, j.Label()})
-			}
-		}
-		s.Next = s.Next[:min(fires, len(s.Next))]
 	}
 	for f := range forecast.Upcoming(jobs, zone, from) {
 		if len(s.Next) >= fires || ctx.Err() != nil {
@@ -221,6 +219,22 @@ func (s *Status) next(ctx context.Context, h app.Home, jobs []job.Job) {
 		}
 		s.Next = append(s.Next, fire{f.At.In(zone), f.Job.ID, f.Job.Label()})
 	}
+}
+
+// held returns the reminders that are due before the end of a pause, which may be none, when they fire.
+func held(jobs []job.Job, now, end time.Time, holdsAll bool, zone *time.Location) (list []fire) {
+	for _, j := range jobs {
+		at, passes := j.RunAt, j.Plain && !holdsAll
+		if j.Kind != job.Reminder || !j.Enabled || !at.After(now) || !end.IsZero() && at.After(end) || end.IsZero() && !passes {
+			continue
+		}
+		if !passes {
+			at = end
+		}
+		list = append(list, fire{at.In(zone), j.ID, j.Label()})
+	}
+	order.Sort(list, func(a, b fire) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job)) })
+	return list
 }
 
 func (s *Status) approvals(h app.Home, jobs []job.Job) (err error) {
