@@ -319,17 +319,22 @@ const (
 
 // limitFiles: what a day adds is bounded by what ran.
 func (m *month) limitFiles() (broken []string) {
-	ran, all := map[string]int64{}, map[string]int64{}
+	ran, idle := map[string]int64{}, map[string]int64{}
+	nothing := []string{"gated", "paused", "skipped", "refused"}
 	for _, r := range m.records() {
-		day := r.Started.In(m.zone).Format(time.DateOnly)
-		if all[day]++; !slices.Contains([]string{"gated", "paused", "skipped", "refused"}, r.Outcome) {
-			ran[day]++
+		if !slices.Contains(nothing, r.Outcome) {
+			ran[r.Started.In(m.zone).Format(time.DateOnly)]++
+		}
+	}
+	for _, s := range m.audit() { // the records of those are gone after keep.idle
+		if slices.Contains(nothing, s.Outcome) {
+			idle[s.Slot.In(m.zone).Format(time.DateOnly)]++
 		}
 	}
 	for i := 1; i < len(m.days); i++ {
 		d, before := m.days[i], m.days[i-1]
 		files, bytes := d.files-before.files, d.bytes-before.bytes
-		most := mostFiles + mostFilesOfRun*ran[d.day] + mostFilesOfIdle*(all[d.day]-ran[d.day])
+		most := mostFiles + mostFilesOfRun*ran[d.day] + mostFilesOfIdle*idle[d.day]
 		if i <= 3 { // nothing is folded yet
 			most += mostSlots
 		}
