@@ -152,7 +152,8 @@ func (m *month) look(at time.Time, cause string) {
 		r := m.run("doctor")
 		d := diagnosis{at: m.now(), cause: cause}
 		for line := range strings.Lines(r.out) {
-			if strings.HasPrefix(line, "FAIL") {
+			asks := cause == "approval" && strings.HasPrefix(line, "WARN\tapprovals\t") // the owner is asked, and nothing is broken
+			if strings.HasPrefix(line, "FAIL") || asks {
 				d.faults = append(d.faults, strings.TrimSpace(line))
 			}
 		}
