@@ -261,12 +261,12 @@ func (m *month) steady(j monthJob) (first, last float64, ok bool) {
 			ends = append(ends, len(costs))
 		}
 	}
-	n := len(costs)
-	if cycles := len(ends); cycles >= 3 {
-		return mean(costs[ends[0]:ends[1]]), mean(costs[ends[cycles-2]:ends[cycles-1]]), true
-	}
-	if n < 12 || j.persistent && m.to.Sub(m.from) < 30*24*time.Hour { // in a week a session grows, and has not had its cycles
+	n, cycles := len(costs), len(ends)-1
+	switch {
+	case j.persistent && m.to.Sub(m.from) < 30*24*time.Hour, n < 12: // in a week a session has had few cycles, and incidents in some
 		return 0, 0, false
+	case cycles >= 3:
+		return mean(costs[ends[0]:ends[cycles/3]]), mean(costs[ends[cycles-cycles/3]:ends[cycles]]), true
 	}
 	return mean(costs[:n/3]), mean(costs[n-n/3:]), true
 }
