@@ -328,7 +328,7 @@ func TestOwnersLimits(t *testing.T) {
 	c.ok("config", "set", "spend.runs-per-day", "1")
 	c.complains(77, "refused", "fire", "daily")
 	c.complains(77, "refused", "fire", "daily")
-	if n := strings.Count(c.ok("updates", "list"), "was not run"); n != 1 {
+	if n := strings.Count(c.ok("updates", "list"), "No automatic run starts"); n != 1 {
 		t.Errorf("the owner is told of the limit %d times", n)
 	}
 	if n := len(api.Requests()); n != asked {

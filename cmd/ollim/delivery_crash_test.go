@@ -66,8 +66,10 @@ func TestKillDuringDelivery(t *testing.T) {
 			moment = "none"
 		}
 		c.write("moments", moment+"\n")
-		if err := os.RemoveAll(filepath.Join(c.data, "state/sessions.json")); err != nil { // or the session would become long
-			t.Fatal(err)
+		for _, name := range []string{"sessions.json", "notices.json"} { // or the session would become long, and one notice count for all rounds
+			if err := os.RemoveAll(filepath.Join(c.data, "state", name)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		cut := killAfter(c.cmd("fire", "answer"), limit) == -1
 		if cut {

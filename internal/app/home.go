@@ -106,7 +106,7 @@ func (a *App) with(dir paths.Dir, s *settings) Home {
 	h := Home{Dir: dir, Config: s.config, Disk: store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.whole().memory.locks}, app: a, by: s}
 	h.secrets = sync.OnceValue(h.hidden) // the file is read when they are first needed
 	h.Stores = state.Of(dir, h.Disk, s.config.Zone)
-	h.Runs.Secrets, h.Requests.Secrets = h.secrets, h.secrets
+	h.Runs.Secrets, h.Requests.Secrets, h.Approvals.Secrets = h.secrets, h.secrets, h.secrets
 	h.Channels.Cache = &a.whole().memory.channels
 	h.Approvals.User, h.Approvals.Servers = a.userHome(), s.config.Servers
 	h.Updates.Started = h.answered

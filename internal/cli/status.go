@@ -205,11 +205,15 @@ func sumRows(t *table, s overview.Status, _ time.Time) {
 func weekRows(t *table, s overview.Status, _ time.Time) {
 	for _, w := range s.Week {
 		row := []any{"week", t.short(w.Label, 20), plaintext.Count(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)}
-		t.row(append(row, trendCells(w.Trend)...)...)
+		row = append(row, trendCells(w.Trend)...)
+		for row[len(row)-1] == "" { // what is not known
+			row = row[:len(row)-1]
+		}
+		t.row(row...)
 	}
 }
 
-// trendCells is the share of the bill, the growth and the size of the session of a job, without those at the end that are not known.
+// trendCells is the share of the bill, the growth and the size of the session of a job; "" where one is not known.
 func trendCells(t overview.Trend) []any {
 	cells := []any{"", "", ""}
 	if t.Share > 0 {
@@ -220,9 +224,6 @@ func trendCells(t overview.Trend) []any {
 	}
 	if t.Context > 0 {
 		cells[2] = overview.Tokens(t.Context)
-	}
-	for len(cells) > 0 && cells[len(cells)-1] == "" {
-		cells = cells[:len(cells)-1]
 	}
 	return cells
 }

@@ -28,6 +28,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
@@ -50,6 +51,8 @@ type Book struct {
 	User string // the owner's home, for ~/ in dirs
 
 	Servers config.Servers // the MCP servers as they are configured now
+
+	Secrets func() plaintext.Secrets // the values of which no text is kept; nil: none
 }
 
 // Approval is the last approval under one key.
@@ -141,16 +144,20 @@ func (b Book) Approve(ctx context.Context, s Subject, by string) error {
 	})
 }
 
-// keep stores the texts of a subject's files that can be shown.
+// keep stores the texts of a subject's files that can be shown and hold no secret.
 func (b Book) keep(ctx context.Context, s Subject) error {
 	texts := map[string][]byte{}
 	for name, digest := range s.Files {
 		data, err := store.ReadText(b.Home.Path(name), maxShown, false)
-		if sum := sha256.Sum256(data); err == nil && hex.EncodeToString(sum[:]) == digest && utf8.Valid(data) {
+		if sum := sha256.Sum256(data); err == nil && hex.EncodeToString(sum[:]) == digest && utf8.Valid(data) && !b.secret(data) {
 			texts[digest] = data
 		}
 	}
 	return b.objects().Add(ctx, texts)
+}
+
+func (b Book) secret(text []byte) bool {
+	return b.Secrets != nil && b.Secrets().Hide(string(text)) != string(text)
 }
 
 func (b Book) objects() object.Box { return object.Box{Home: b.Home, Disk: b.Disk} }
