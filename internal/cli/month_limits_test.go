@@ -32,6 +32,9 @@ type monthSlot struct {
 }
 
 func (m *month) records() (list []monthRun) {
+	if m.lived != nil {
+		return m.lived
+	}
 	files, err := filepath.Glob(filepath.Join(m.dir, "state/runs/*/run.json"))
 	if err != nil {
 		m.t.Fatal(err)
@@ -48,6 +51,7 @@ func (m *month) records() (list []monthRun) {
 		}
 		list = append(list, r)
 	}
+	m.lived = list
 	return list
 }
 

@@ -36,6 +36,8 @@ type month struct {
 	days     []monthDay
 	doctor   []diagnosis
 	chats    []string // failed turns of the owner
+
+	lived []monthRun // the records at the end, once they are read
 }
 
 // monthJob is a routine as the oracle knows it.
