@@ -56,7 +56,7 @@ func (h Home) script(path string) (engine.Engine, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, path, store.Cause(err))
+		return nil, fmt.Errorf("%w: %s: %s", engine.ErrSetup, path, store.Cause(err))
 	}
 	return &script.Engine{Home: h.Dir, Script: s, Now: h.app.Now, Sleep: h.app.Sleep}, nil
 }
@@ -179,7 +179,7 @@ func (a *App) service(c config.Service, keys credentials) (s native.Service, err
 	name := keyName(c.Provider)
 	key := keys.get(name)
 	if key == "" && !isLocal(c.BaseURL) {
-		err := fmt.Errorf("%w: no key for %s: %s", engine.ErrUnavailable, cmp.Or(c.BaseURL, c.Provider), keys.sought(a, name))
+		err := fmt.Errorf("%w: no key for %s: %s", engine.ErrKey, cmp.Or(c.BaseURL, c.Provider), keys.sought(a, name))
 		return s, a.keyHint(err, name)
 	}
 	o := provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: keys.place(a, name)}

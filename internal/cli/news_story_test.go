@@ -127,6 +127,19 @@ func TestKeyRevokedForADay(t *testing.T) {
 	p.gets()
 }
 
+// A key that is missing is no outage of the service, which would pass by itself.
+func TestKeyMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "--engine", "native")
+	p := w.phone()
+	names := p.jobs(1)
+	p.run("fire", names[0])
+	if last := p.last(); last["fault"] != "key" {
+		t.Errorf("%v %v", last["fault"], last["error"])
+	}
+	p.gets("^The model service of the engine native refuses the key or login: .*no key for .*To do: put a valid key into")
+}
+
 // An overload that lasts as long as the run may is an overload and no timeout, in the record, in the message and for doctor.
 func TestOverloadForHours(t *testing.T) {
 	t.Parallel()

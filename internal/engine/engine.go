@@ -113,8 +113,13 @@ type ToolResult struct {
 var (
 	// ErrUnavailable: the engine or the service behind it cannot be reached or used.
 	ErrUnavailable = errors.New("engine unavailable")
-	// ErrNoKey: the engine has neither a key nor a login. It is an ErrUnavailable.
+	// ErrKey: the service refuses the key, the login or the account behind it. It is an ErrUnavailable.
+	ErrKey error = refusesKey{}
+	// ErrNoKey: the engine has neither a key nor a login. It is an ErrKey.
 	ErrNoKey error = noKey{}
+	// ErrSetup: the engine is not installed or configured so that it could be used: its program, its model, its directories. It is an
+	// ErrUnavailable, and waiting does not help.
+	ErrSetup error = badSetup{}
 	// ErrSessionUnknown: the session to continue does not exist any more.
 	ErrSessionUnknown = errors.New("session unknown to the engine")
 	// ErrForeignSession: the session belongs to another engine.
@@ -125,12 +130,24 @@ var (
 	ErrMaxTurns = errors.New("turn limit reached")
 )
 
-// noKey is a type because an error that fmt.Errorf makes is made at every start of the program.
-type noKey struct{}
+// These are types because an error that fmt.Errorf makes is made at every start of the program.
+type (
+	refusesKey struct{}
+	noKey      struct{}
+	badSetup   struct{}
+)
+
+func (refusesKey) Error() string { return ErrUnavailable.Error() }
+
+func (refusesKey) Unwrap() error { return ErrUnavailable }
+
+func (badSetup) Error() string { return ErrUnavailable.Error() }
+
+func (badSetup) Unwrap() error { return ErrUnavailable }
 
 func (noKey) Error() string { return ErrUnavailable.Error() + ": no key or login" }
 
-func (noKey) Unwrap() error { return ErrUnavailable }
+func (noKey) Unwrap() error { return ErrKey }
 
 // Unaffordable is an ErrMaxCost: the next request would exceed the request's limit. Amounts are in USD.
 type Unaffordable struct{ Next, Spent, Most float64 }

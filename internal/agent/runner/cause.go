@@ -59,22 +59,14 @@ func (w *work) faultOf(cause error) notify.Kind {
 		return notify.Disk
 	case errors.As(cause, &limit) && !limit.Until.IsZero():
 		return notify.Limit
-	case errors.Is(cause, ErrNoEngine):
+	case errors.Is(cause, engine.ErrKey):
+		return notify.Key
+	case errors.Is(cause, ErrNoEngine), errors.Is(cause, engine.ErrSetup):
 		return notify.Engine
-	case !errors.Is(cause, engine.ErrUnavailable):
-		return ""
+	case errors.Is(cause, engine.ErrUnavailable):
+		return notify.Service
 	}
-	// The engines describe what a person has to do, not a code.
-	text := strings.ToLower(cause.Error())
-	for _, words := range []string{"no key or login", "key was refused", "needs a key", "key or login was refused", "no credit", "not logged in", "credit balance", "authentication", "oauth"} {
-		if strings.Contains(text, words) {
-			return notify.Key
-		}
-	}
-	if strings.Contains(text, ": model ") || strings.Contains(text, "executable") || strings.Contains(text, "no such file") {
-		return notify.Engine
-	}
-	return notify.Service
+	return ""
 }
 
 // Remedies that several causes have.

@@ -100,7 +100,7 @@ func (k Known) keepsSummary() bool {
 
 func (k Known) has(flag string) bool { return slices.Contains(k.Flags, flag) }
 
-// Contract returns what is known of the command, and checks it first if its program has changed. The error wraps engine.ErrUnavailable if
+// Contract returns what is known of the command, and checks it first if its program has changed. The error wraps engine.ErrSetup if
 // it cannot be run, or does not keep what ollim relies on.
 func (e *Engine) Contract(ctx context.Context) (Known, error) {
 	now, err := e.identity()
@@ -122,7 +122,7 @@ func (e *Engine) Contract(ctx context.Context) (Known, error) {
 	}
 	if known.Fault != "" {
 		return known, fmt.Errorf("%w: claude %s does not do what ollim relies on: %s; install a version that was tested: %s",
-			engine.ErrUnavailable, known.Version, known.Fault, Install)
+			engine.ErrSetup, known.Version, known.Fault, Install)
 	}
 	return known, nil
 }
@@ -140,7 +140,7 @@ func (e *Engine) ContractOf(ctx context.Context, version string) (Known, error) 
 	return e.Contract(ctx)
 }
 
-// Installed returns the version of the command: what is known, or what the command says. The error wraps engine.ErrUnavailable.
+// Installed returns the version of the command: what is known, or what the command says. The error wraps engine.ErrSetup.
 func (e *Engine) Installed(ctx context.Context) (string, error) {
 	now, err := e.identity()
 	if err != nil {
@@ -152,15 +152,15 @@ func (e *Engine) Installed(ctx context.Context) (string, error) {
 	return e.Version(ctx)
 }
 
-// otherVersion: the command is not the version that was checked, as where a script starts another one. It is an ErrUnavailable.
+// otherVersion: the command is not the version that was checked, as where a script starts another one. It is an ErrSetup.
 type otherVersion struct{ checked, found string }
 
 func (o otherVersion) Error() string {
 	return fmt.Sprintf("%v: claude is version %s, and version %s was checked; try again: the next run checks the new version",
-		engine.ErrUnavailable, o.found, o.checked)
+		engine.ErrSetup, o.found, o.checked)
 }
 
-func (otherVersion) Unwrap() error { return engine.ErrUnavailable }
+func (otherVersion) Unwrap() error { return engine.ErrSetup }
 
 // forgetIf forgets what is known of the command if an error shows that it is not that command.
 func (e *Engine) forgetIf(err error) error {
@@ -178,7 +178,7 @@ func (e *Engine) identity() (Known, error) {
 	file := followed(e.Command)
 	info, err := os.Stat(file)
 	if err != nil {
-		return Known{}, fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, store.Cause(err))
+		return Known{}, fmt.Errorf("%w: %s: %s", engine.ErrSetup, e.Command, store.Cause(err))
 	}
 	return Known{Path: e.Command, File: file, Size: info.Size(), Modified: info.ModTime().UTC(), Canaries: canaries}, nil
 }
@@ -214,7 +214,7 @@ func (e *Engine) examine(ctx context.Context, now Known) (known Known, err error
 		err = help.Failure()
 	}
 	if err != nil {
-		return known, fmt.Errorf("%w: %s --help: %w", engine.ErrUnavailable, e.Command, err)
+		return known, fmt.Errorf("%w: %s --help: %w", engine.ErrSetup, e.Command, err)
 	}
 	words := strings.Fields(string(help.Out))
 	for _, flag := range optional() {
@@ -229,7 +229,7 @@ func (e *Engine) examine(ctx context.Context, now Known) (known Known, err error
 		fault, err = fmt.Sprintf("it does not answer two prompts within %s", trialLimit), nil
 	}
 	if err != nil {
-		return known, fmt.Errorf("%w: claude %s could not be checked after it changed: %w", engine.ErrUnavailable, known.Version, err)
+		return known, fmt.Errorf("%w: claude %s could not be checked after it changed: %w", engine.ErrSetup, known.Version, err)
 	}
 	known.Fault, known.Checked = fault, e.Disk.Now().UTC()
 	if err := store.WriteJSON(e.Home.ClaudeContract(), known, store.Buffered); err != nil {

@@ -17,14 +17,14 @@ const (
 	maxReply = 1 << 20
 )
 
-// Version returns the command's own version, such as 2.1.197. The error wraps engine.ErrUnavailable if it cannot be run.
+// Version returns the command's own version, such as 2.1.197. The error wraps engine.ErrSetup if it cannot be run.
 func (e *Engine) Version(ctx context.Context) (string, error) {
 	r, err := e.question(ctx, "--version")
 	if err == nil {
 		err = r.Failure()
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: %s --version: %w", engine.ErrUnavailable, e.Command, err)
+		return "", fmt.Errorf("%w: %s --version: %w", engine.ErrSetup, e.Command, err)
 	}
 	version, _, _ := strings.Cut(strings.TrimSpace(string(r.Out)), " ")
 	return version, nil
@@ -49,7 +49,7 @@ func (e *Engine) Login(ctx context.Context) (method string, err error) {
 	}
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: %s auth status: %w", engine.ErrUnavailable, e.Command, err)
+		return "", fmt.Errorf("%w: %s auth status: %w", engine.ErrSetup, e.Command, err)
 	case !*answer.LoggedIn:
 		return "", engine.ErrNoKey
 	}

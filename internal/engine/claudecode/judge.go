@@ -40,11 +40,11 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	case !e.IsError && exit == nil && e.Subtype == "success":
 		return nil
 	case t.ended.apiError == "authentication_failed" && e.Status != nil:
-		return fmt.Errorf("%w: the key or login was refused (%d): %s", engine.ErrUnavailable, *e.Status, firstLine(why))
+		return fmt.Errorf("%w: the key or login was refused (%d): %s", engine.ErrKey, *e.Status, firstLine(why))
 	case strings.Contains(why, "Not logged in"):
 		return fmt.Errorf("%w: %s", engine.ErrNoKey, firstLine(why))
 	case t.ended.apiError == "authentication_failed", t.ended.apiError == "billing_error":
-		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
+		return fmt.Errorf("%w: %s", engine.ErrKey, firstLine(why))
 	case t.ended.apiError == "rate_limit", t.ended.apiError == "overloaded", strings.Contains(why, "verloaded"),
 		e.Status != nil && (*e.Status == 429 || *e.Status == 529):
 		return &engine.Overloaded{Reason: firstLine(why), After: t.after(e)}

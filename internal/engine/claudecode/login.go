@@ -44,10 +44,10 @@ func (e *Engine) stored(ctx context.Context) ([]string, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: the login of claude: %w", engine.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: the login of claude: %w", engine.ErrKey, err)
 	case l.expired(e.Disk.Now()):
 		return nil, fmt.Errorf("%w: the login of claude has expired, and %s did not renew it: log in again with claude auth login; or store a "+
-			"token of claude setup-token, which is valid for a year, as engine.CLAUDE_CODE_OAUTH_TOKEN", engine.ErrUnavailable, e.Command)
+			"token of claude setup-token, which is valid for a year, as engine.CLAUDE_CODE_OAUTH_TOKEN", engine.ErrKey, e.Command)
 	case l.OAuth.Access != "":
 		return []string{"CLAUDE_CODE_OAUTH_TOKEN=" + l.OAuth.Access}, nil
 	case l.Key != "":

@@ -85,11 +85,11 @@ func among(dir string, files fs.FS, id string) (found []string) {
 }
 
 // Writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
-// and for the updates that it was given. The error wraps engine.ErrUnavailable.
+// and for the updates that it was given. The error wraps engine.ErrSetup.
 func (e *Engine) Writable() error {
 	dir := filepath.Join(e.shared(), "projects")
 	if !filepath.IsAbs(dir) {
-		return fmt.Errorf("%w: env in config.yaml sets no HOME, where claude keeps its sessions", engine.ErrUnavailable)
+		return fmt.Errorf("%w: env in config.yaml sets no HOME, where claude keeps its sessions", engine.ErrSetup)
 	}
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
@@ -99,7 +99,7 @@ func (e *Engine) Writable() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: claude cannot keep its sessions in %s: %s", engine.ErrUnavailable, dir, store.Cause(err))
+		return fmt.Errorf("%w: claude cannot keep its sessions in %s: %s", engine.ErrSetup, dir, store.Cause(err))
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (p place) start(cmd *exec.Cmd, locks []*os.File) error {
 	if err == nil || errors.Is(err, seal.ErrNotSealed) {
 		return err
 	}
-	return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, cmd.Path, store.Cause(err))
+	return fmt.Errorf("%w: %s: %s", engine.ErrSetup, cmd.Path, store.Cause(err))
 }
 
 func (p place) close(ctx context.Context) {

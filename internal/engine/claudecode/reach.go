@@ -29,7 +29,7 @@ type reach struct {
 func (e *Engine) reach() (way reach, err error) {
 	base, err := url.Parse(cmp.Or(e.variable("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"))
 	if err != nil || base.Host == "" {
-		return way, fmt.Errorf("%w: ANTHROPIC_BASE_URL is not an address", engine.ErrUnavailable)
+		return way, fmt.Errorf("%w: ANTHROPIC_BASE_URL is not an address", engine.ErrSetup)
 	}
 	host, port := base.Hostname(), cmp.Or(base.Port(), map[string]string{"http": "80"}[base.Scheme], "443")
 	way.env = []string{"NO_PROXY=" + host, "no_proxy=" + host}
@@ -42,7 +42,7 @@ func (e *Engine) reach() (way reach, err error) {
 		return way, nil
 	}
 	if base.Scheme != "https" {
-		return way, fmt.Errorf("%w: network: none: ANTHROPIC_BASE_URL must be https, an IP address or localhost", engine.ErrUnavailable)
+		return way, fmt.Errorf("%w: network: none: ANTHROPIC_BASE_URL must be https, an IP address or localhost", engine.ErrSetup)
 	}
 	dial := new(net.Dialer).DialContext
 	if own := cmp.Or(e.variable("HTTPS_PROXY"), e.variable("https_proxy")); own != "" {
@@ -71,7 +71,7 @@ type dialer = func(ctx context.Context, network, address string) (net.Conn, erro
 func through(proxy string) (dialer, error) {
 	u, err := url.Parse(proxy)
 	if err != nil || u.Scheme != "http" || u.Host == "" { // the error would show a password
-		return nil, fmt.Errorf("%w: network: none: HTTPS_PROXY must be http://HOST:PORT", engine.ErrUnavailable)
+		return nil, fmt.Errorf("%w: network: none: HTTPS_PROXY must be http://HOST:PORT", engine.ErrSetup)
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80")))

@@ -56,7 +56,7 @@ func (e *Engine) exposed(r engine.Request) error {
 			return fmt.Errorf("%w: claude would pass the secret engine.%s on to the commands that this run may use; use a "+
 				"login, engine.ANTHROPIC_API_KEY or engine.CLAUDE_CODE_OAUTH_TOKEN, which commands do not inherit, or allow "+
 				"no Bash pattern",
-				engine.ErrUnavailable, name)
+				engine.ErrSetup, name)
 		}
 	}
 	return nil

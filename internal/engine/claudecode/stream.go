@@ -230,10 +230,10 @@ func (t *turn) system(e event) error {
 		}
 	case "init":
 		if t.phase == starting {
-			return fmt.Errorf("%w: it does not use our settings with the deny rules and hooks", engine.ErrUnavailable)
+			return fmt.Errorf("%w: it does not use our settings with the deny rules and hooks", engine.ErrSetup)
 		}
 		if status := e.toolServer(); status != "connected" && !t.want.serverless {
-			return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, status)
+			return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrSetup, status)
 		}
 		if t.want.version != "" && e.Version != "" && e.Version != t.want.version {
 			return otherVersion{checked: t.want.version, found: e.Version}
@@ -247,7 +247,7 @@ func (t *turn) system(e event) error {
 		return t.begin(e)
 	case "api_retry":
 		if e.ErrorCode == 401 { // the ten tries with a wrong key would take three minutes
-			err := fmt.Errorf("%w: the key or login was refused (401)", engine.ErrUnavailable)
+			err := fmt.Errorf("%w: the key or login was refused (401)", engine.ErrKey)
 			if t.phase == answered {
 				return err
 			}

@@ -127,7 +127,7 @@ func TestJudge(t *testing.T) {
 		{`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: U"]}`, failed(), "", engine.ErrSessionUnknown},
 		{"", failed(), "No conversation found with session ID: U", engine.ErrSessionUnknown},
 		{`{"type":"result","subtype":"error_max_budget_usd","is_error":true}`, failed(), "", engine.ErrMaxCost},
-		{`{"type":"result","subtype":"success","is_error":true,"result":"Not logged in"}`, failed(), "", engine.ErrUnavailable},
+		{`{"type":"result","subtype":"success","is_error":true,"result":"Not logged in"}`, failed(), "", engine.ErrNoKey},
 		{`{"type":"result","subtype":"success","is_error":true,"result":"API Error: 400"}`, failed(), "", nil},
 		{`{"type":"result","subtype":"error_during_execution","is_error":false}`, nil, "", nil}, // interrupted: exit status 0
 		{"", nil, "", nil},

@@ -111,18 +111,19 @@ func TestLimitInToolUse(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	unavailable := func(err error) bool { return errors.Is(err, engine.ErrUnavailable) }
+	key := func(err error) bool { return errors.Is(err, engine.ErrKey) && errors.Is(err, engine.ErrUnavailable) }
+	setup := func(err error) bool { return errors.Is(err, engine.ErrSetup) && errors.Is(err, engine.ErrUnavailable) }
 	other := func(err error) bool {
 		_, busy := errors.AsType[*engine.Overloaded](err)
-		return !busy && !unavailable(err) && !errors.Is(err, ErrTooLong) && !errors.Is(err, ErrCut) && !errors.Is(err, ErrGarbled)
+		return !busy && !errors.Is(err, engine.ErrUnavailable) && !errors.Is(err, ErrTooLong) && !errors.Is(err, ErrCut) && !errors.Is(err, ErrGarbled)
 	}
 	for status, tc := range map[int]struct {
 		is   func(error) bool
 		says string
 	}{
 		400: {other, "the reason"}, 422: {other, "the reason"},
-		401: {unavailable, "key was refused"}, 403: {unavailable, "key was refused"}, 402: {unavailable, "no credit"},
-		404: {unavailable, model}, 413: {func(err error) bool { return errors.Is(err, ErrTooLong) }, "the reason"},
+		401: {key, "key was refused"}, 403: {key, "key was refused"}, 402: {key, "no credit"},
+		404: {setup, model}, 413: {func(err error) bool { return errors.Is(err, ErrTooLong) }, "the reason"},
 	} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			vendors(t, func(t *testing.T, v vendor) {

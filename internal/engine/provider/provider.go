@@ -18,7 +18,7 @@ type Provider interface {
 	// given the pieces of its text in order; an error of delta ends the stream with that error. With an error the answer holds what had
 	// arrived: whole blocks only, and text as far as it came.
 	//
-	// The error wraps engine.ErrUnavailable (ErrUnreached, the key was refused, no such model), is an
+	// The error wraps engine.ErrUnavailable (ErrUnreached, engine.ErrKey, engine.ErrSetup if there is no such model), is an
 	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking, ErrRejected or ErrGarbled.
 	Ask(ctx context.Context, r Request, delta func(text string) error) (Answer, error)
 

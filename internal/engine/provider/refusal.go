@@ -126,16 +126,16 @@ func (f refusal) err() error {
 		return fmt.Errorf("%w: %s", ErrTooLong, said)
 	case f.status == http.StatusPaymentRequired, f.code == "insufficient_quota", f.code == "billing_not_active",
 		strings.Contains(strings.ToLower(f.message), "credit balance is too low"):
-		return fmt.Errorf("%w: no credit: %s", engine.ErrUnavailable, said)
+		return fmt.Errorf("%w: no credit: %s", engine.ErrKey, said)
 	case f.code == "model_not_found", f.status == http.StatusBadRequest && strings.Contains(f.message, "is not a valid model"),
 		f.status == http.StatusNotFound && f.message != "":
-		return fmt.Errorf("%w: model %q: %s", engine.ErrUnavailable, f.model, said)
+		return fmt.Errorf("%w: model %q: %s", engine.ErrSetup, f.model, said)
 	case f.status == http.StatusNotFound:
-		return fmt.Errorf("%w: model %q: %s (is the base URL right?)", engine.ErrUnavailable, f.model, said)
+		return fmt.Errorf("%w: model %q: %s (is the base URL right?)", engine.ErrSetup, f.model, said)
 	case f.status == http.StatusUnauthorized && f.keyless:
-		return fmt.Errorf("%w: the service needs a key: %s (put it into %s)", engine.ErrUnavailable, said, f.keyName)
+		return fmt.Errorf("%w: the service needs a key: %s (put it into %s)", engine.ErrKey, said, f.keyName)
 	case f.status == http.StatusUnauthorized, f.status == http.StatusForbidden:
-		return fmt.Errorf("%w: the key was refused: %s (it is %s)", engine.ErrUnavailable, said, f.keyName)
+		return fmt.Errorf("%w: the key was refused: %s (it is %s)", engine.ErrKey, said, f.keyName)
 	case f.status == http.StatusRequestTimeout, f.status == http.StatusConflict, f.status == http.StatusTooManyRequests, f.status >= 500:
 		return &engine.Overloaded{Reason: said, After: f.after}
 	case f.thinking():
