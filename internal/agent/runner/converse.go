@@ -51,7 +51,7 @@ func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error
 	in.Task.Dirs = record.Dirs // in full
 	in.Tools = ownPatterns(record)
 	if in.Told = record.ToldBefore; record.Persistent {
-		in.Context = contextOf(r.past(record), record.SessionBefore)
+		in.Context = contextOf(r.past(record, growthRuns), record.SessionBefore)
 	}
 	if late(record.Scheduled, in.Now) {
 		in.Late = record.Scheduled.In(r.Zone)
@@ -123,7 +123,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 		Input: engine.Input{
 			System: system(s, run), SystemOnly: !run.Shared, Attachments: seen, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
 		},
-		Session: engine.Session{Pace: r.pace(s, run.Record), Full: r.full(s, run)},
+		Session: engine.Session{Full: r.full(s, run)},
 		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},
 		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience},
 		Scope: engine.Scope{
@@ -131,6 +131,9 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: reach(run),
 			Servers: s.servers(run), Offline: s.Policy.Seal.Offline,
 		},
+	}
+	if !isScript(run.Engine) { // it has no cache to buy
+		request.Session.Pace = r.pace(s, run.Record)
 	}
 	if run.Scheduled != nil {
 		request.Run.Slot = *run.Scheduled

@@ -1,32 +1,80 @@
 package runner
 
 import (
+	"iter"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 const (
 	pastRuns    = 20  // of a conversation, that tell how it goes on
-	pastRecords = 500 // that are looked at for them: about three days of a busy directory
+	growthRuns  = 5   // of a session, that tell by how much it grows
+	pastRecords = 500 // that are looked at for branches: about three days of a busy directory
 )
 
 // past returns the latest runs, newest first, that continued the same conversation as record and reached an engine: of main, of the fork,
-// of a routine's session, or all branches of main. Records that cannot be read are left out.
-func (r *Runner) past(record runlog.Record) (list []runlog.Record) {
+// of a routine's session, or all branches of main. Records that cannot be read are left out, and what is before them in a session.
+func (r *Runner) past(record runlog.Record, most int) (list []runlog.Record) {
+	earlier := r.branches
+	if record.Key != "" {
+		earlier = r.chain
+	}
 	looked := 0
-	for old, err := range r.Runs.List() {
-		if looked++; looked > pastRecords || len(list) == pastRuns {
+	for old := range earlier(record) {
+		if looked++; looked > pastRecords {
 			break
 		}
 		same := old.Mode == record.Mode && old.Key == record.Key && old.Engine == record.Engine
-		if err == nil && same && old.ID != record.ID && old.Done() && old.Usage != (runlog.Usage{}) {
+		if same && old.ID != record.ID && old.Done() && old.Usage != (runlog.Usage{}) {
 			list = append(list, old)
+		}
+		if len(list) == most {
+			break
 		}
 	}
 	return list
+}
+
+// branches yields all runs, newest first: nothing leads from a branch of main to the branch before it.
+func (r *Runner) branches(runlog.Record) iter.Seq[runlog.Record] {
+	return func(yield func(runlog.Record) bool) {
+		for old, err := range r.Runs.List() {
+			if err == nil && !yield(old) {
+				return
+			}
+		}
+	}
+}
+
+// chain yields the runs that had a run's conversation before it, newest first. However many runs there are besides, it reads these alone.
+func (r *Runner) chain(record runlog.Record) iter.Seq[runlog.Record] {
+	return func(yield func(runlog.Record) bool) {
+		for id := record.Previous; id != ""; {
+			old, err := r.Runs.Load(id)
+			if err != nil || !yield(old) {
+				return
+			}
+			id = old.Previous
+		}
+	}
+}
+
+// previous returns the id of the run that had a conversation before the run of an id, as the conversation's lock file notes it.
+func (r *Runner) previous(key, id string) string {
+	if key == "" {
+		return ""
+	}
+	noted := strings.TrimSpace(lock.ReadNote(r.Home.ConversationLock(key)))
+	if noted != id {
+		return noted
+	}
+	own, _ := r.Runs.Load(id) // it goes on with an answer
+	return own.Previous
 }
 
 // pace returns how the run's conversation goes on, by the gaps between its past turns and the one to this run, or by the job's schedule if it
@@ -34,7 +82,7 @@ func (r *Runner) past(record runlog.Record) (list []runlog.Record) {
 func (r *Runner) pace(s Spec, record runlog.Record) (p engine.Pace) {
 	next, requests := record.Started, 0
 	if record.Key != "" || record.Shared {
-		for _, old := range r.past(record) {
+		for _, old := range r.past(record, pastRuns) {
 			if old.Model != record.Model {
 				continue
 			}

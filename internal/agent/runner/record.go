@@ -102,7 +102,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 		PID: r.Process().PID, PIDStart: r.Process().Start, PIDGroup: r.Process().Group, BootID: r.Process().Boot, PIDNamespace: r.Process().Namespace,
 		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(),
 		Tools: s.Policy.Tools, Root: s.Policy.Root, Skills: s.Input.Task.Skills,
-		SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,
+		Previous: r.previous(s.Conversation.Key(), id.Run), SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,
 	}
 	if s.Policy.Mode != policy.DontAsk {
 		record.Permissions, record.MayAsk = string(s.Policy.Mode), s.Policy.Mode != "" && s.Observe.Permit != nil

@@ -97,6 +97,8 @@ type Record struct {
 	ToldBefore Told `json:"told_before,omitzero"` // what the session of a persistent routine had been told before the run
 	Told       Told `json:"told,omitzero"`        // what it has been told if it has read the run's prompt
 
+	Previous string `json:"previous,omitempty"` // the id of the run that had the conversation of Key before; "": none, or not known
+
 	SessionBefore string `json:"session_before,omitempty"`
 	SessionAfter  string `json:"session_after,omitempty"`
 	Parent        string `json:"parent_session,omitempty"`
