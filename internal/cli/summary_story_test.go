@@ -106,8 +106,8 @@ func TestSummaryAfterAPause(t *testing.T) {
 	}
 }
 
-// TestSummaryAfterACrash: a process that is killed after it has queued the message, and before it has noted that, does not cause
-// another one; nor does a clock that is set back.
+// TestSummaryAfterACrash: wherever the process is killed that makes the summary, there is one, also if another process delivers it at
+// once; nor does a clock that is set back cause another one.
 func TestSummaryAfterACrash(t *testing.T) {
 	t.Parallel()
 	w, until, sent := weekly(t)
@@ -115,16 +115,31 @@ func TestSummaryAfterACrash(t *testing.T) {
 	until(march(9, 8, 0))
 	before := w.read("state/tick.json")
 	w.must("tick")
+	const entry, held, week = "state/outbox/summary-2026-03-09.1.jsonl", "state/outbox/.summary-2026-03-09.1.held", `"summary": "2026-03-09"`
+	message, noted := w.read(entry), w.read("state/tick.json")
+	if message == "" || !strings.Contains(noted, week) {
+		t.Fatalf("not queued, or not noted: %s", noted)
+	}
+	message, _, _ = strings.Cut(message, "\n")
+	w.remove(entry) // killed before the week was noted: no process has sent it, and it is made again
+	w.write(held, message+"\n")
 	w.write("state/tick.json", before)
 	w.pass(time.Minute)
 	w.must("tick")
-	if w.read("state/outbox/summary-2026-03-09.1.jsonl") == "" || !strings.Contains(w.read("state/tick.json"), `"summary": "2026-03-09"`) {
-		t.Errorf("not queued, or not noted: %s", w.read("state/tick.json"))
+	if w.read(entry) == "" || w.read(held) != "" {
+		t.Error("before the week was noted: it is not made again")
 	}
-	w.must("config", "set", "delivery.command", "sh", "deliver.sh")
+	w.remove(entry) // killed after that
+	w.write(held, message+"\n")
+	w.write("state/tick.json", strings.Replace(noted, week, week+`, "release": "summary-2026-03-09.1"`, 1))
 	w.pass(2 * time.Hour)
+	w.must("config", "set", "delivery.command", "sh", "deliver.sh")
 	if got := sent(); len(got) != 1 {
-		t.Errorf("%q", got)
+		t.Errorf("after the week was noted: %q", got)
+	}
+	w.write("state/tick.json", strings.Replace(noted, week, week+`, "release": "summary-2026-03-09.1"`, 1)) // and after it was released
+	if got := sent(); len(got) != 0 {
+		t.Errorf("after it was delivered: %q", got)
 	}
 	until(march(9, 7, 0)) // set back
 	got := sent()

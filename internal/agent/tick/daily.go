@@ -26,6 +26,7 @@ type page struct {
 	Started map[string]time.Time `json:"started,omitempty"` // by job, what was started in the last minute
 
 	Summary string `json:"summary,omitempty"` // the Monday whose summary was the last; "": none was asked for
+	Release string `json:"release,omitempty"` // the id of that summary, until it is in the outbox
 
 	Accounted time.Time            `json:"accounted"`      // up to here every slot is recorded, except for
 	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, the slots that are still to run late

@@ -2,7 +2,6 @@ package tick
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -24,12 +23,15 @@ func latestSummary(now time.Time) string {
 	return time.Date(year, month, monday, 12, 0, 0, 0, now.Location()).Format(time.DateOnly)
 }
 
-// summary sends the summary of a week in the first minute from Monday's hour on, once for each week: the message, whose id names the
-// week, is in the outbox before the week is noted, and is not sent before that. During a pause and in quiet hours it waits. The weeks that it could not be
-// sent in have none, nor has the one in which the owner asked for summaries.
+// summary sends the summary of a week in the first minute from Monday's hour on, once for each week: the message is held by the outbox
+// before the week is noted, and released after that. During a pause and in quiet hours it waits. The weeks that it could not be sent in
+// have none, nor has the one in which the owner asked for summaries.
 func (m Minute) summary(ctx context.Context) error {
 	p, err := m.page()
 	if err != nil {
+		return err
+	}
+	if err := m.release(p); err != nil {
 		return err
 	}
 	due := latestSummary(m.now().In(m.Runner.Zone))
@@ -43,7 +45,7 @@ func (m Minute) summary(ctx context.Context) error {
 		if paused || pauseErr != nil || m.Runner.Quiet.Contains(m.now().In(m.Runner.Zone)) {
 			return pauseErr
 		}
-		if err := m.sendSummary(ctx, due); err != nil {
+		if p.Release, err = m.makeSummary(ctx, due); err != nil {
 			return err
 		}
 	case p.Summary > due && m.now().AddDate(0, 0, 7).Format(time.DateOnly) >= p.Summary:
@@ -53,29 +55,35 @@ func (m Minute) summary(ctx context.Context) error {
 		return nil
 	}
 	p.Summary = due
-	return store.WriteJSON(pagePath(m.Runner.Home), p, store.Synced)
+	if err := store.WriteJSON(pagePath(m.Runner.Home), p, store.Synced); err != nil {
+		return err
+	}
+	return m.release(p)
 }
 
-// sendSummary puts the message into the outbox, or leaves it as an update where no delivery is configured.
-func (m Minute) sendSummary(ctx context.Context, week string) error {
+// release puts the summary that is noted into the outbox, also after a process was killed before it had.
+func (m Minute) release(p *page) error {
+	if p.Release == "" {
+		return nil
+	}
+	if err := m.Runner.Outbox.Release(p.Release); err != nil {
+		return err
+	}
+	p.Release = ""
+	return m.save(p)
+}
+
+// makeSummary makes the message and returns its id, or leaves it as an update where no delivery is configured.
+func (m Minute) makeSummary(ctx context.Context, week string) (id string, err error) {
 	f := m.Runner
 	text, readErr := m.Summary()
 	if readErr != nil { // the week has its summary all the same
 		f.Disk.Warn(readErr.Error())
 	}
 	text = update.Clean(strings.TrimSpace(text))
-	id := "summary-" + week + ".1"
+	id = "summary-" + week + ".1"
 	if !f.Outbox.Configured() {
-		return f.Updates.Add(ctx, text, id)
+		return "", f.Updates.Add(ctx, text, id)
 	}
-	waiting, err := f.Outbox.Pending()
-	for _, e := range waiting {
-		if e.ID == id {
-			return nil // a process was killed before it had noted the week
-		}
-	}
-	queueOnly, cancel := context.WithCancel(ctx)
-	cancel()
-	_, sendErr := f.Outbox.Send(queueOnly, outbox.Message{ID: id, Label: "Weekly summary", Kind: outbox.Notice, Text: text, Created: m.now()})
-	return errors.Join(err, sendErr)
+	return id, f.Outbox.Hold(outbox.Message{ID: id, Label: "Weekly summary", Kind: outbox.Notice, Text: text, Created: m.now()})
 }
