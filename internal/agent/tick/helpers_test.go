@@ -48,6 +48,7 @@ func (*fake) Compact(context.Context, engine.Request, string, engine.Sink) (engi
 type clock struct {
 	t      *testing.T
 	now    time.Time
+	step   time.Duration // by which each look at the clock moves it
 	home   paths.Dir
 	engine *fake
 	minute tick.Minute
@@ -60,7 +61,7 @@ type clock struct {
 func newClock(t *testing.T) *clock {
 	t.Helper()
 	c := &clock{t: t, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), home: paths.Dir(t.TempDir()), engine: &fake{}}
-	disk := store.Disk{Now: func() time.Time { return c.now }, Warn: func(message string) { t.Log(message) }}
+	disk := store.Disk{Now: func() time.Time { c.now = c.now.Add(c.step); return c.now }, Warn: func(message string) { t.Log(message) }}
 	stores := state.Of(c.home, disk, time.UTC)
 	stores.Spend.Limits = spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 500}
 	stores.Spend.Past = func(time.Time) ([]spend.Past, error) { return nil, nil }

@@ -149,20 +149,20 @@ func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[
 	if err != nil {
 		return err
 	}
-	to := m.now().Add(-slot.Grace)
-	from := p.Accounted.Add(-again)
+	latest := m.now().Add(-slot.Grace)
+	to, from := latest, p.Accounted.Add(-again)
 	switch {
 	case p.Accounted.IsZero(), from.After(to): // the first minute, or the clock was set back
 		from = to
 	case to.Sub(from) > maxLook:
 		to = from.Add(maxLook)
 	}
-	c := &census{page: p, faults: faults, off: !p.Accounted.IsZero() && m.now().Add(-slot.Grace).Sub(p.Accounted) > offAfter}
+	c := &census{page: p, faults: faults, off: !p.Accounted.IsZero() && latest.Sub(p.Accounted) > offAfter}
 	done, err := m.miss(ctx, c, history, late, from, to)
 	if err = errors.Join(err, m.countByFile(ctx, c)); err != nil {
 		return err // the same again in the next minute
 	}
-	caughtUp := done.Equal(to) && !m.now().Add(-slot.Grace).After(to)
+	caughtUp := done.Equal(latest)
 	for id, at := range p.Owed {
 		if !late[id].Equal(at) { // it ran, or is wanted no more
 			if _, _, err := m.Runner.Miss(ctx, id, at, "it was too late to catch up"); err != nil {

@@ -619,3 +619,20 @@ func TestNotesAreMadeAgain(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMissedTold: the owner hears of the slots that were missed while the machine was off, also with a clock that goes on during a tick.
+func TestMissedTold(t *testing.T) {
+	for _, step := range []time.Duration{0, time.Microsecond} {
+		c := newClock(t)
+		c.step = step
+		c.routine("a", "0 * * * *", "")
+		c.starts("a")
+		c.wait(3*time.Hour + 20*time.Minute)
+		c.tick()
+		c.wait(time.Minute)
+		c.tick()
+		if got := c.updates(); len(got) != 1 || !strings.HasPrefix(got[0], "4 slots missed from Mon 2 Mar 09:00 to Mon 2 Mar 12:00: ") {
+			t.Errorf("with steps of %s the owner is told %q", step, got)
+		}
+	}
+}
