@@ -35,15 +35,12 @@ func (s Span) Contains(at time.Time) bool {
 	return m >= s.From || m < s.To
 }
 
-// End returns the first instant from at on that is not in the span.
+// End returns the first instant from at on that is not in the span. It looks at each minute, because a change of the clock can skip or
+// repeat the end.
 func (s Span) End(at time.Time) time.Time {
-	if !s.Contains(at) {
-		return at
-	}
-	year, month, day := at.Date()
-	end := time.Date(year, month, day, s.To/60, s.To%60, 0, 0, at.Location())
-	if !end.After(at) {
-		end = time.Date(year, month, day+1, s.To/60, s.To%60, 0, 0, at.Location())
+	end := at
+	for s.Contains(end) {
+		end = end.Truncate(time.Minute).Add(time.Minute)
 	}
 	return end
 }

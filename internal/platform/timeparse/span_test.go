@@ -1,6 +1,7 @@
 package timeparse
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -41,6 +42,25 @@ func TestSpan(t *testing.T) {
 		}
 		if got := s.End(at); !got.Equal(want) {
 			t.Errorf("%s at %s ends %s, want %s", test.span, test.at, got, want)
+		}
+	}
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ span, at, end string }{
+		{"22:00-02:30", "2026-03-08T06:50:20Z", "2026-03-08T07:00:00Z"}, // the clocks go from 2:00 to 3:00
+		{"22:00-01:30", "2026-11-01T05:10:00Z", "2026-11-01T05:30:00Z"}, // and from 2:00 to 1:00
+		{"22:00-01:30", "2026-11-01T06:10:00Z", "2026-11-01T06:30:00Z"},
+	} {
+		s, err := ReadSpan(test.span)
+		at, atErr := time.Parse(time.RFC3339, test.at)
+		want, endErr := time.Parse(time.RFC3339, test.end)
+		if err := errors.Join(err, atErr, endErr); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.End(at.In(newYork)); !got.Equal(want) {
+			t.Errorf("%s at %s ends %s, want %s", s, at, got, want)
 		}
 	}
 	for _, bad := range []string{"", "22-7", "22:00", "22:00-22:00", "25:00-07:00", "never"} {
