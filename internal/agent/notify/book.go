@@ -50,7 +50,7 @@ func (b Book) Open(ctx context.Context, c Cause) (told bool, err error) {
 		e.Name, e.Text, e.Remedy, e.Until = c.Name, oneLine(c.Text), c.Remedy, c.Until.UTC()
 		counted := count(&e, c.Jobs)
 		e.Fresh = e.Said && (e.Fresh || counted)
-		if !e.Said && (c.Kind.trait().prompt || !now.Before(e.Told.Add(calm))) {
+		if !e.Said && (c.Kind.trait().prompt || !b.within(e.Told, calm)) {
 			e.Said, e.Told = true, now.UTC()
 			made = append(made, b.message(c.Key(), e, opening(e), outbox.Failure, c.Run))
 		}
@@ -152,7 +152,7 @@ func (b Book) Tell(ctx context.Context, c Cause) error {
 	var made []notice.Message
 	err := b.Notices.Edit(ctx, func(p *notice.Page) bool {
 		e := p.Causes[c.Key()]
-		if e.Text == c.Text && now.Before(e.Told.Add(calm)) {
+		if e.Text == c.Text && b.within(e.Told, calm) {
 			return false
 		}
 		e = notice.Entry{
@@ -179,6 +179,13 @@ func (b Book) OpenCauses() (map[string]notice.Entry, error) {
 }
 
 func (b Book) now() time.Time { return b.Notices.Disk.Now().In(b.Zone) }
+
+// within reports whether an instant is in the last so much time. One that is an hour or more ahead is of a clock that was set back since,
+// and keeps nothing from being said.
+func (b Book) within(at time.Time, d time.Duration) bool {
+	ago := b.now().Sub(at)
+	return ago > -calm && ago < d
+}
 
 func (b Book) message(key string, e notice.Entry, text string, kind outbox.Kind, run string) notice.Message {
 	m := notice.Message{

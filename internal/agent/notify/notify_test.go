@@ -256,3 +256,25 @@ func TestDropAndTell(t *testing.T) {
 	s.pass(30*time.Hour, nil)
 	s.hears()
 }
+
+// TestClockSetBack: what was said by a clock that was years ahead keeps nothing from being said.
+func TestClockSetBack(t *testing.T) {
+	s := newStory(t, "2030-03-02 10:00")
+	lost := Cause{Kind: Slots, Subject: "missed", Name: "Missed slots", Text: "3 slots were missed"}
+	s.open(revoked(1))
+	s.closes(revoked().Key(), "")
+	if err := s.Tell(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	s.hears("refuses the key", "works again", "3 slots were missed")
+	s.clock = s.clock.AddDate(-4, 0, 0)
+	s.open(revoked(1))
+	if err := s.Tell(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	s.hears("refuses the key", "3 slots were missed")
+	s.clock = s.clock.AddDate(-1, 0, 0)
+	s.open(revoked(1))
+	s.pass(time.Hour, nil)
+	s.hears("Since ")
+}

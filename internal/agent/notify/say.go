@@ -104,14 +104,14 @@ func (b Book) due(p *notice.Page) (changed bool) {
 		e := p.Causes[key]
 		switch {
 		case !e.Open():
-			if !now.Before(e.Closed.Add(calm)) && !now.Before(e.Told.Add(calm)) {
+			if !b.within(e.Closed, calm) && !b.within(e.Told, calm) {
 				delete(p.Causes, key)
 				changed = true
 			}
 			continue
 		case b.Quiet.Contains(now):
 			continue
-		case e.Said && (now.Before(e.Told.Add(reminding)) || !e.Fresh && !Kind(e.Kind).trait().lasts), !e.Said && now.Before(e.Told.Add(calm)):
+		case e.Said && (b.within(e.Told, reminding) || !e.Fresh && !Kind(e.Kind).trait().lasts), !e.Said && b.within(e.Told, calm):
 			continue
 		}
 		m := b.message(key, e, reminder(e, b.Zone), outbox.Failure, "")
