@@ -185,6 +185,30 @@ func TestLimitOfTheDayIsSaid(t *testing.T) {
 	p.gets("^The day's spending limit is over; 3 fires did not do their work: Job job00 1, ")
 }
 
+// A run that began before the limit was reached does not show that it is over.
+func TestLimitReachedDuringARun(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	p := w.phone()
+	names := p.jobs(3)
+	api.Reply(anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: 50_000}}) // 0.10 USD
+	p.must("fire", names[0])
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
+		w.pass(time.Minute)
+		w.must("config", "set", "spend.per-day", "0.10")
+		if r := w.run("fire", names[1]); r.status != 77 {
+			t.Errorf("%+v", r)
+		}
+		return anthropicapi.Reply{Text: "ok"}
+	})
+	p.must("fire", names[2])
+	p.gets("^No automatic run starts: limit per-day: ")
+	p.must("config", "set", "spend.per-day", "5")
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "ok"} })
+	p.must("fire", names[1])
+	p.gets("^The day's spending limit works again")
+}
+
 // A file that is invalid overnight is said in the morning with what it cost, and slots that were missed by it are not those of a
 // machine that was off.
 func TestInvalidFileOvernight(t *testing.T) {

@@ -161,7 +161,8 @@ func (r *Runner) refusalOf(record runlog.Record, cause error) notify.Cause {
 	}
 }
 
-// recovered closes the causes that a run which reached its engine and came to its end shows to be over.
+// recovered closes the causes that a run which reached its engine and came to its end shows to be over. One that opened after the run began
+// is over only for its own job: the run may have got what the next one is refused.
 func (w *work) recovered(ctx context.Context) {
 	if w.Notices.Empty() || w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
 		return
@@ -171,17 +172,17 @@ func (w *work) recovered(ctx context.Context) {
 	w.warn(err)
 	answered := w.run.Turns > 0
 	for key, e := range open {
-		over := false
+		over, since := false, !w.run.Started.Before(e.Since)
 		if e.Kind == string(notify.Gone) && e.Subject == w.run.Job {
 			w.warn(book.Drop(ctx, key))
 		}
 		switch notify.Kind(e.Kind) {
 		case notify.Service, notify.Key:
-			over = answered && e.Subject == w.run.Engine
+			over = answered && since && e.Subject == w.run.Engine
 		case notify.Engine:
-			over = answered && (e.Subject == w.run.Engine || e.Subject == "none")
+			over = answered && since && (e.Subject == w.run.Engine || e.Subject == "none")
 		case notify.Limit, notify.Reserved:
-			over = w.run.Accounted && !w.spec.Policy.Owner
+			over = w.run.Accounted && since && !w.spec.Policy.Owner
 		case notify.Unit:
 			over = w.run.Job != "" && (strings.HasSuffix(e.Subject, "-"+w.run.Job+".service") || strings.HasSuffix(e.Subject, "@"+w.run.Job+".service"))
 		case notify.Job, notify.Refused, notify.Approval:
