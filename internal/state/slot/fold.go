@@ -18,7 +18,8 @@ import (
 
 // Recent is how long the claim of a slot has a file of its own. Claims that are older and have their outcome are lines of one file for
 // each job and month, state/slots/<job>/2026-02.jsonl, where they take some hundred bytes rather than a block of the disk. A file of its
-// own counts before a line.
+// own counts before a line. The newest claim of a job keeps its own file, because earlier versions read no other: with it none of them
+// takes the slot of a week for missed and runs it again.
 const Recent = 48 * time.Hour
 
 // foldForm is the layout of the name of such a file: the month of its instants in UTC.
@@ -63,9 +64,14 @@ func (b Book) foldJob(ctx context.Context, id string, before time.Time) error {
 		return err
 	}
 	months := map[string][]Claim{}
-	for _, e := range entries {
+	newest := true
+	for _, e := range slices.Backward(entries) { // os.ReadDir sorts them
 		at, parseErr := time.Parse(form, e.Name())
-		if parseErr != nil || !at.Before(before) {
+		if parseErr != nil {
+			continue
+		}
+		if newest || !at.Before(before) {
+			newest = false
 			continue
 		}
 		data, readErr := read(b.path(id, at))

@@ -54,12 +54,31 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// The newest claim of a job that fires once a week stays where earlier versions look for it.
+func TestNewestClaimStays(t *testing.T) {
+	t.Parallel()
+	b, now := foldBook(t)
+	for _, day := range []int{5, 12, 19} {
+		if err := b.Claim(Claim{Job: "weekly", Slot: now.AddDate(0, 0, -day), Run: "r", Outcome: "ok"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Fold(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	for day, want := range map[int]bool{5: true, 12: false, 19: false} {
+		if _, err := b.own("weekly", now.AddDate(0, 0, -day)); (err == nil) != want {
+			t.Errorf("day %d: a file of its own: %v", day, err)
+		}
+	}
+}
+
 // A folded claim that gets another outcome has a file of its own until it is folded anew.
 func TestFoldedClaimChanges(t *testing.T) {
 	t.Parallel()
 	b, now := foldBook(t)
 	at := now.Add(-72 * time.Hour)
-	if err := errors.Join(b.Claim(Claim{Job: "watch", Slot: at, Run: "r", Outcome: "timeout"}), b.Fold(t.Context(), now)); err != nil {
+	if err := errors.Join(b.Claim(Claim{Job: "watch", Slot: now, Run: "newer"}), b.Claim(Claim{Job: "watch", Slot: at, Run: "r", Outcome: "timeout"}), b.Fold(t.Context(), now)); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Settle("watch", at, "r", "ok"); err != nil {
@@ -80,7 +99,7 @@ func TestPruneFolds(t *testing.T) {
 	t.Parallel()
 	b, now := foldBook(t)
 	at := func(day int) time.Time { return now.Add(-time.Duration(day) * 24 * time.Hour) }
-	for _, day := range []int{10, 12, 45} {
+	for _, day := range []int{1, 10, 12, 45} {
 		if err := b.Claim(Claim{Job: "watch", Slot: at(day), Outcome: Missed}); err != nil {
 			t.Fatal(err)
 		}
@@ -88,12 +107,12 @@ func TestPruneFolds(t *testing.T) {
 	if err := errors.Join(b.Fold(t.Context(), now), b.Prune(t.Context(), at(11))); err != nil {
 		t.Fatal(err)
 	}
-	for day, want := range map[int]bool{10: true, 12: false, 45: false} {
+	for day, want := range map[int]bool{1: true, 10: true, 12: false, 45: false} {
 		if _, err := b.Load("watch", at(day)); (err == nil) != want {
 			t.Errorf("day %d: %v", day, err)
 		}
 	}
-	if files, _ := os.ReadDir(b.folder("watch")); len(files) != 1 {
+	if files, _ := os.ReadDir(b.folder("watch")); len(files) != 2 {
 		t.Errorf("files: %v", files)
 	}
 }
