@@ -22,6 +22,9 @@ const (
 	settling  = time.Minute    // in which the process that made a message puts it into the outbox itself
 )
 
+// idPrefix begins the id of a message that is not, or not yet, one of a run's.
+const idPrefix = "notice-"
+
 // Book tells the owner about causes.
 type Book struct {
 	Notices notice.Book
@@ -198,7 +201,7 @@ func (b Book) message(key string, e notice.Entry, text string, kind outbox.Kind,
 		}
 	}
 	if id, err := runlog.NewID(b.now(), b.Random); err == nil { // else Send refuses it, and it waits
-		m.ID = "notice-" + id
+		m.ID = idPrefix + id
 	}
 	return m
 }

@@ -237,6 +237,28 @@ func TestOutboxFails(t *testing.T) {
 	s.hears("The service refuses the key: 401")
 }
 
+// A message of a run has the same id at each attempt, so that the outbox does not take it twice.
+func TestSameIDAgain(t *testing.T) {
+	s := newStory(t, "2026-03-02 10:00")
+	n := 0
+	s.Number = func(_ context.Context, run, _ string) (string, error) {
+		n++
+		return fmt.Sprint(run, ".", n), nil
+	}
+	s.owner.fail = context.DeadlineExceeded
+	c := revoked(1)
+	c.Run = "r"
+	if _, err := s.Open(context.Background(), c); err == nil {
+		t.Error("no error")
+	}
+	s.owner.fail = nil
+	s.pass(2*time.Minute, nil)
+	s.hears("The service refuses the key: 401")
+	if got := s.owner.got[0].ID; got != "r.1" || n != 1 {
+		t.Errorf("message %s after %d numbers, want r.1", got, n)
+	}
+}
+
 func TestDropAndTell(t *testing.T) {
 	s := newStory(t, "2026-03-02 10:00")
 	s.open(Cause{Kind: Job, Subject: "a", Name: "A", Text: "A failed"})

@@ -47,21 +47,40 @@ func by(m notice.Message) string {
 
 // send puts a message into the outbox, and takes it and those that it stands for out of the notices.
 func (b Book) send(ctx context.Context, m notice.Message, others ...notice.Message) error {
-	id := m.ID
-	if m.Run != "" && b.Number != nil {
-		if numbered, err := b.Number(ctx, m.Run, m.Text); err == nil { // else its record is gone
-			id = numbered
-		}
-	}
+	m = b.numbered(ctx, m)
 	queued, cancel := context.WithCancel(ctx)
 	cancel() // nothing waits for the delivery
 	receipt, err := b.Sender.Send(queued, outbox.Message{
-		ID: id, Run: m.Run, Job: m.Job, Label: m.Label, Kind: outbox.Kind(m.Kind), Critical: m.Critical, Text: m.Text, Created: b.now(),
+		ID: m.ID, Run: m.Run, Job: m.Job, Label: m.Label, Kind: outbox.Kind(m.Kind), Critical: m.Critical, Text: m.Text, Created: b.now(),
 	})
 	if receipt.Fate == "" && !errors.Is(err, outbox.ErrTaken) {
 		return err // it stays for the next Sweep
 	}
 	return b.sent(ctx, append(others, m)...)
+}
+
+// numbered gives a message of a run its id among the messages of that run. It is in the notices before the message is in the outbox, so
+// that the next attempt after a kill has the same one.
+func (b Book) numbered(ctx context.Context, m notice.Message) notice.Message {
+	if m.Run == "" || b.Number == nil || !strings.HasPrefix(m.ID, idPrefix) {
+		return m
+	}
+	id, err := b.Number(ctx, m.Run, m.Text)
+	if err != nil {
+		return m // its record is gone
+	}
+	err = b.Notices.Edit(ctx, func(p *notice.Page) bool {
+		i := slices.IndexFunc(p.Unsent, func(u notice.Message) bool { return u.ID == m.ID })
+		if i < 0 {
+			return false
+		}
+		p.Unsent[i].ID = id
+		return true
+	})
+	if err == nil {
+		m.ID = id
+	}
+	return m
 }
 
 // sent takes messages out of the notices.
