@@ -151,6 +151,9 @@ func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[
 	}
 	latest := m.now().Add(-slot.Grace)
 	to, from := latest, p.Accounted.Add(-again)
+	if p.Missed != nil && p.Missed.To.After(latest) { // counted at a wrong date; these slots are still to come
+		p.Missed = nil
+	}
 	switch {
 	case p.Accounted.IsZero(), from.After(to): // the first minute, or the clock was set back
 		from = to

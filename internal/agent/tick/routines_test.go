@@ -636,3 +636,19 @@ func TestMissedTold(t *testing.T) {
 		}
 	}
 }
+
+// TestMissedAtAWrongDate: slots that were counted as missed while the date was wrong are still to come, and nothing is said of them.
+func TestMissedAtAWrongDate(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	truth := c.now.Add(time.Minute)
+	c.now = truth.AddDate(5, 0, 0)
+	c.tick()
+	c.now = truth
+	for range 3 {
+		c.tick()
+		c.wait(time.Minute)
+	}
+	c.tells()
+}
