@@ -18,9 +18,6 @@ func preamble(b Input) []string {
 	if t.Branch {
 		sections = append(sections, output(t), reporting(t))
 	}
-	if t.Persistent && b.said().Session == "" {
-		sections = append(sections, carries+"\nYou have a `compact_session` tool to compress context when it grows large.")
-	}
 	if b.saysContext() {
 		sections = append(sections, b.Context.String())
 	}
@@ -36,21 +33,18 @@ func preamble(b Input) []string {
 	return append(sections, chain(t)...)
 }
 
-// carries opens the section about a session, in the system prompt and in the first message of a session.
-const carries = "SESSION: Persistent — your context carries across fires."
-
 // Alone returns the system prompt of a background run that has no part in the main conversation: what it must know and does not change
 // from fire to fire. tools are the patterns in force, reported to a Restricted task.
 func Alone(t Task, tools []string) string {
 	sections := []string{SystemAlone}
 	if t.Persistent {
-		again := "CONTEXT says"
+		again := "CONTEXT is repeated only when what it says has changed."
 		if t.AllowPing {
-			again = "CONTEXT and PINGS say"
+			again = "CONTEXT and PINGS are repeated only when what they say has changed."
 		}
-		sections = append(sections, carries+"\n"+
-			"You have a `compact_session` tool to compress context when it grows large; a session that has reached the length that CONTEXT "+
-			"names is compacted without you.\n"+again+" what may change between fires, and are repeated only when it has changed.")
+		sections = append(sections, "SESSION: Persistent — your context carries across fires.\n"+
+			"You have a `compact_session` tool to compress context when it grows large. A session that reaches the length that CONTEXT "+
+			"names is compacted automatically.\n"+again)
 	}
 	sections = append(sections, output(t), reporting(t))
 	if t.AllowPing {

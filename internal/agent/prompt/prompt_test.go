@@ -319,7 +319,7 @@ func TestFacts(t *testing.T) {
 func TestOrder(t *testing.T) {
 	got := regexp.MustCompile(`(?m)^[A-Z][A-Z ]+[A-Z]\b`).FindAllString(whole(extras()["persistent-everything"]), -1)
 	want := []string{
-		"SESSION", "CONTEXT", "OUTPUT", "UPDATES", "PINGS", "TOOL RESTRICTIONS", "REQUIRED SKILLS", "SUBAGENT", "SESSION", "BUSY", "PINGS", "CHAIN", "NOTE",
+		"SESSION", "CONTEXT", "OUTPUT", "UPDATES", "PINGS", "TOOL RESTRICTIONS", "REQUIRED SKILLS", "SUBAGENT", "BUSY", "PINGS", "CHAIN", "NOTE",
 		"RECENT BACKGROUND UPDATES", "GATE OUTPUT", "INPUT",
 	}
 	if !slices.Equal(got, want) {
