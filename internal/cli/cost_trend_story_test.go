@@ -66,7 +66,7 @@ func TestBillIsTold(t *testing.T) {
 		w.remove("sent")
 		return text
 	}
-	if text := told(); strings.Count(text, "a day of monitor costs $0.21") != 1 || !strings.Contains(text, "`ollim session compact routine:monitor \"keep what matters\"`") {
+	if text := told(); strings.Count(text, "A day of monitor costs $0.21") != 1 || !strings.Contains(text, "`ollim session compact routine:monitor \"keep what matters\"`") {
 		t.Errorf("%q", text)
 	}
 	w.pass(9 * 24 * time.Hour)

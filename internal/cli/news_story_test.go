@@ -104,8 +104,8 @@ func TestKeyRevokedForADay(t *testing.T) {
 		}
 	}
 	fire()
-	p.gets("^The model service of the engine native refuses the key or login: .*invalid x-api-key.*\nTo do: put a valid key.*`ollim doctor --ask`")
-	if got := p.doctorSays("uses"); !strings.HasPrefix(got, "FAIL the engine native does not work since 2026-03-02T22:") {
+	p.gets("^The engine native has no key or login that works: .*invalid x-api-key.*\nTo do: put a valid key.*`ollim doctor --ask`")
+	if got := p.doctorSays("uses"); !strings.HasPrefix(got, "FAIL the engine native has failed since 2026-03-02T22:") {
 		t.Error(got)
 	}
 	times := 0
@@ -182,7 +182,7 @@ func TestLimitOfTheDayIsSaid(t *testing.T) {
 	p.hours(13, nil)
 	p.gets()
 	p.hours(9, nil) // the day begins in quiet hours
-	p.gets("^The day's spending limit is over; 3 fires did not do their work: Job job00 1, ")
+	p.gets("^The day's spending limit no longer stops runs; 3 fires did not do their work: Job job00 1, ")
 }
 
 // A run that began before the limit was reached does not show that it is over.
@@ -247,7 +247,7 @@ func TestMachineWasOff(t *testing.T) {
 		p.must("tick")
 		p.pass(time.Minute)
 	}
-	p.gets("^49 slots missed from Mon 2 Mar 10:30 to Wed 4 Mar 10:30: the machine was off, or ollim tick did not run \\(watch 49\\)\nTo do: `ollim schedule audit --since 3d`")
+	p.gets("^49 slots were missed from Mon 2 Mar 10:30 to Wed 4 Mar 10:30: the machine was off, or ollim tick did not run \\(watch 49\\)\nTo do: `ollim schedule audit --since 3d`")
 }
 
 // A ping of a background run waits for the end of quiet hours, one that is critical does not.
@@ -318,10 +318,10 @@ func TestDeliveryBrokenAndRepaired(t *testing.T) {
 	p.jobs(1)
 	p.run("fire", "job00")
 	p.hours(2, nil)
-	if got := p.doctorSays("delivery"); !strings.HasPrefix(got, "FAIL 1 message did not reach you since ") || !strings.Contains(got, "no route to host") {
+	if got := p.doctorSays("delivery"); !strings.HasPrefix(got, "FAIL 1 message could not be delivered since ") || !strings.Contains(got, "no route to host") {
 		t.Error(got)
 	}
-	if list := p.must("updates", "list"); strings.Count(list, "Messages do not reach you since Mon 2 Mar 10:00: ") != 1 {
+	if list := p.must("updates", "list"); strings.Count(list, "Messages have not reached you since Mon 2 Mar 10:00: ") != 1 {
 		t.Error(list)
 	}
 	p.must("config", "set", "delivery.command", "sh", "-c", `{ cat; echo ---; } >> "$HOME/phone"`)

@@ -71,8 +71,8 @@ func (t *Turn) sink(ctx context.Context) engine.Sink {
 		t.observe(e)
 		err := t.Run.Event(context.WithoutCancel(ctx), e)
 		if e.Type == runlog.CompactFailed && e.Tool == "" && t.conv.Event() != "" { // an automatic compaction
-			err = errors.Join(err, t.book.Updates.Add(context.WithoutCancel(ctx), fmt.Sprintf("%s: the session is so long that it must be compacted, and could "+
-				"not be compacted (%s). The next attempt is made tomorrow, or when the session has grown by a sixteenth.",
+			err = errors.Join(err, t.book.Updates.Add(context.WithoutCancel(ctx), fmt.Sprintf("%s: the session is long and was to be compacted, which failed "+
+				"(%s). The next attempt is made a day later, or when the session has grown by a sixteenth of the length at which it is compacted.",
 				t.Run.Label(), e.Text), t.Run.ID))
 		}
 		return err

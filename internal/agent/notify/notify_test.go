@@ -208,7 +208,7 @@ func TestUntil(t *testing.T) {
 	s.pass(13*time.Hour, func() { s.open(c) })
 	s.hears()
 	s.pass(9*time.Hour, nil)
-	s.hears("The day's spending limit is over")
+	s.hears("The day's spending limit no longer stops runs")
 }
 
 func TestNoDelivery(t *testing.T) {

@@ -107,7 +107,7 @@ func (b Book) Sweep(ctx context.Context) error {
 	}
 	for key, e := range p.Causes {
 		if e.Open() && !e.Until.IsZero() && !now.Before(e.Until) {
-			err = errors.Join(err, b.Close(ctx, key, "is over"))
+			err = errors.Join(err, b.Close(ctx, key, NoLonger))
 		}
 	}
 	if b.due(&p) {

@@ -32,6 +32,9 @@ func reminder(e notice.Entry, zone *time.Location) string {
 	return text + toDo(e)
 }
 
+// NoLonger is how a spending limit ends.
+const NoLonger = "no longer stops runs"
+
 // closing is the message about the end of a cause.
 func closing(e notice.Entry, how string) string {
 	if how == "" {
@@ -51,7 +54,7 @@ func toDo(e notice.Entry) string {
 	return "\nTo do: " + e.Remedy
 }
 
-// tally says what a cause did: "14 fires failed, 3 slots were missed (Digest 14, Backup 3)".
+// tally says what a cause did: "14 fires did not do their work, 3 slots were missed: Digest 14, Backup 3".
 func tally(e notice.Entry) string {
 	var all notice.Count
 	for _, c := range e.Jobs {

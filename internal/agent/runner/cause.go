@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/engine"
@@ -88,7 +90,7 @@ func (r *Runner) CauseOf(record runlog.Record, what string) notify.Cause {
 		c.Remedy = "wait until it passes; " + askRemedy
 	case notify.Key:
 		c.Name = "The key of the engine " + record.Engine
-		c.Text = fmt.Sprintf("The model service of the engine %s refuses the key or login: %s", record.Engine, record.Error)
+		c.Text = fmt.Sprintf("The engine %s has no key or login that works: %s", record.Engine, record.Error)
 		c.Remedy = keyRemedy(record.Engine) + "; then " + askRemedy
 	case notify.Engine:
 		c.Name, c.Remedy = "The engine "+record.Engine, "`ollim doctor` says what is missing"
@@ -97,8 +99,12 @@ func (r *Runner) CauseOf(record runlog.Record, what string) notify.Cause {
 		c.Subject, c.Name, c.Remedy = "full", "The disk", "free disk space: `df -h "+string(r.Home)+"`"
 		c.Text = "The disk is full: " + record.Error
 	case notify.Limit:
-		c.Subject, c.Name = "spend", "The spending limit"
-		c.Text, c.Remedy = "A spending limit is reached: "+record.Error, "`ollim cost` shows what was spent; `ollim config set spend.per-day USD` raises it"
+		c.Subject, c.Name, c.Remedy = "spend", "The spending limit", "`ollim cost` shows what was spent, `ollim config list` the limits"
+		if limit := limitIn(record.Error); limit != nil {
+			same := limitCause(limit)
+			c.Subject, c.Name, c.Remedy, c.Until = same.Subject, same.Name, same.Remedy, same.Until
+		}
+		c.Text = failure(record.Label(), "ended early", record.Error)
 	default:
 		c.Kind, c.Subject, c.Name = notify.Job, record.Job, record.Label()
 		c.Text = failure(record.Label(), what, record.Error)
@@ -113,6 +119,23 @@ func keyRemedy(name string) string {
 	return "put a valid key into ~/.config/ollim/secrets.env, as engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=…"
 }
 
+var limitText = regexp.MustCompile(`\b(runs-per-day|per-day|per-month): .* of ([0-9.]+).*, until ([0-9TZ:+-]+)`)
+
+// limitIn returns the limit of a day or a month that the error of a run names; nil if it names none. A run that such a limit ended and one
+// that it refused then have the same cause.
+func limitIn(text string) *spend.Limit {
+	m := limitText.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	allowed, err := strconv.ParseFloat(m[2], 64)
+	until, untilErr := time.Parse(time.RFC3339, m[3])
+	if err == nil && untilErr == nil {
+		return &spend.Limit{Key: m[1], Allowed: allowed, Until: until}
+	}
+	return nil
+}
+
 // limitCause is a limit of a day or a month that is reached.
 func limitCause(limit *spend.Limit) notify.Cause {
 	unit := map[string]string{"per-day": "day's", "runs-per-day": "day's", "per-month": "month's"}[limit.Key]
@@ -124,7 +147,7 @@ func limitCause(limit *spend.Limit) notify.Cause {
 	c.Remedy = fmt.Sprintf("`ollim cost` shows what was spent; `ollim config set spend.%s %s` raises it", limit.Key, raised)
 	if limit.Until.IsZero() {
 		c.Name = "The spending limit " + limit.Key
-		c.Remedy = "`ollim config set spend.per-run 1.00`"
+		c.Remedy = "`ollim config set spend.per-run 1.00` lets runs start again"
 	}
 	return c
 }
@@ -172,7 +195,7 @@ func (w *work) recovered(ctx context.Context) {
 	w.warn(err)
 	answered := w.run.Turns > 0
 	for key, e := range open {
-		over, since := false, !w.run.Started.Before(e.Since)
+		over, how, since := false, "", !w.run.Started.Before(e.Since)
 		if e.Kind == string(notify.Gone) && e.Subject == w.run.Job {
 			w.warn(book.Drop(ctx, key))
 		}
@@ -182,14 +205,17 @@ func (w *work) recovered(ctx context.Context) {
 		case notify.Engine:
 			over = answered && since && (e.Subject == w.run.Engine || e.Subject == "none")
 		case notify.Limit, notify.Reserved:
-			over = w.run.Accounted && since && !w.spec.Policy.Owner
+			over, how = w.run.Accounted && since && !w.spec.Policy.Owner, notify.NoLonger
 		case notify.Unit:
 			over = w.run.Job != "" && (strings.HasSuffix(e.Subject, "-"+w.run.Job+".service") || strings.HasSuffix(e.Subject, "@"+w.run.Job+".service"))
 		case notify.Job, notify.Refused, notify.Approval:
 			over = e.Subject == w.run.Job && w.run.Job != "" && w.run.Outcome != runlog.Waiting
+			if notify.Kind(e.Kind) == notify.Approval {
+				how = "is approved"
+			}
 		}
 		if over {
-			w.warn(book.Close(ctx, key, ""))
+			w.warn(book.Close(ctx, key, how))
 		}
 	}
 }

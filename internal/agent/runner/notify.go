@@ -104,7 +104,7 @@ func (r *Runner) reportLeftover(ctx context.Context, record runlog.Record, left 
 func (r *Runner) reportMissed(ctx context.Context, id string, at time.Time, reason string) error {
 	label := r.labelOf(id)
 	_, err := r.Notify().Open(ctx, notify.Cause{
-		Kind: notify.Reserved, Subject: "spend", Name: "Reserving the cost of runs",
+		Kind: notify.Reserved, Subject: "spend", Name: "What other runs have reserved",
 		Text: fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved the rest of the spending limit (%s)",
 			label, at.In(r.Zone).Format("2006-01-02 15:04"), reason),
 		Remedy: "`ollim status` shows the limits; let the jobs fire at different times: `ollim schedule list`",
@@ -244,7 +244,7 @@ func (r *Runner) Heartbeat(ctx context.Context, caller, url string) bool {
 	case err == nil:
 		r.warn(r.Notify().Close(ctx, c.Key(), "answers again"))
 	case ctx.Err() == nil:
-		c.Text, c.Remedy = fmt.Sprintf("heartbeat of %s: %v", caller, err), "check the network and the URL: `ollim doctor`"
+		c.Text, c.Remedy = fmt.Sprintf("The monitor of %s does not answer: %v", caller, err), "check the network and the URL: `ollim doctor`"
 		told, openErr := r.Notify().Open(ctx, c)
 		if r.warn(openErr); told {
 			r.warn(fmt.Errorf("heartbeat of %s: %w", caller, err))

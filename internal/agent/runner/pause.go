@@ -19,14 +19,20 @@ import (
 
 // HeldByPause says what a pause has held so far: "14 slots (Digest 12, Backup 2), 1 reminder (Passport)"; "" if it held nothing.
 func (r *Runner) HeldByPause() (string, error) {
+	slots, reminders, err := r.held()
+	return strings.Join(slices.DeleteFunc([]string{slots, reminders}, func(s string) bool { return s == "" }), ", "), err
+}
+
+// held says which slots and which reminders a pause has held so far; "" for none.
+func (r *Runner) held() (slotsHeld, reminders string, err error) {
 	pause, known := r.Spend.LastPause()
 	if !known || pause.Since.IsZero() {
-		return "", nil
+		return "", "", nil
 	}
 	now := r.Disk.Now()
 	answers, err := forecast.Audit(r.Slots, pause.Since, now, func(slot.Claim) string { return "" })
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	counts, slots := map[string]int{}, 0
 	for _, a := range answers {
@@ -35,16 +41,16 @@ func (r *Runner) HeldByPause() (string, error) {
 			slots++
 		}
 	}
-	var parts, names []string
+	var names []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		names = append(names, fmt.Sprintf("%s %d", name, counts[name]))
 	}
 	if slots > 0 {
-		parts = append(parts, plaintext.Count(slots, "slot")+" ("+strings.Join(names, ", ")+")")
+		slotsHeld = plaintext.Count(slots, "slot") + " (" + strings.Join(names, ", ") + ")"
 	}
 	files, err := r.Jobs.Load()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	var due []string
 	for _, j := range files.Only(job.Reminder).Jobs {
@@ -53,9 +59,9 @@ func (r *Runner) HeldByPause() (string, error) {
 		}
 	}
 	if len(due) > 0 {
-		parts = append(parts, plaintext.Count(len(due), "reminder")+" ("+strings.Join(due, ", ")+")")
+		reminders = plaintext.Count(len(due), "reminder") + " (" + strings.Join(due, ", ") + ")"
 	}
-	return strings.Join(parts, ", "), nil
+	return slotsHeld, reminders, nil
 }
 
 // EndPause ends a pause whose time is over, and tells the owner what it held.
@@ -63,15 +69,20 @@ func (r *Runner) EndPause(ctx context.Context) error {
 	if pause, known := r.Spend.LastPause(); !known || !pause.Over {
 		return nil
 	}
-	held, err := r.HeldByPause()
+	slotsHeld, reminders, err := r.held()
 	if err != nil {
 		return err
 	}
-	if held != "" {
-		err = r.Notify().Tell(ctx, notify.Cause{
-			Kind: notify.News, Subject: "pause", Name: "The pause", Text: "The pause is over. It held " + held + ". Reminders are sent now",
-			Remedy: "`ollim schedule audit --since 7d` lists the slots; `ollim fire JOB` runs one now",
-		})
+	c := notify.Cause{Kind: notify.News, Subject: "pause", Name: "The pause", Text: "The pause is over"}
+	if slotsHeld != "" {
+		c.Text += ". Not run: " + slotsHeld
+		c.Remedy = "`ollim schedule audit --since 7d` lists the slots; `ollim fire JOB` runs one now"
+	}
+	if reminders != "" {
+		c.Text += ". Due now: " + reminders
+	}
+	if slotsHeld+reminders != "" {
+		err = r.Notify().Tell(ctx, c)
 	}
 	if err != nil {
 		return err

@@ -144,7 +144,7 @@ func (r *Runner) CheckDelivery(ctx context.Context) error {
 			continue
 		}
 		if failing++; c.Text == "" && r.Disk.Now().Sub(m.Created) >= slowDelivery {
-			c.Text = fmt.Sprintf("Messages do not reach you since %s: %s", m.Created.In(r.Zone).Format("Mon 2 Jan 15:04"), m.LastError)
+			c.Text = fmt.Sprintf("Messages have not reached you since %s: %s", m.Created.In(r.Zone).Format("Mon 2 Jan 15:04"), m.LastError)
 		}
 	}
 	switch {

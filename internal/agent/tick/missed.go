@@ -112,13 +112,16 @@ func (m Minute) tellMissed(ctx context.Context, p *page, late int) error {
 	if more := len(names) - most; more > 0 {
 		names = append(names[:most], fmt.Sprintf("and %d more jobs", more))
 	}
-	text := fmt.Sprintf("%s missed from %s to %s: %s (%s)", plaintext.Count(total, "slot"), all.From.In(m.Runner.Zone).Format(layout),
+	text := fmt.Sprintf("%s were missed from %s to %s: %s (%s)", plaintext.Count(total, "slot"), all.From.In(m.Runner.Zone).Format(layout),
 		all.To.In(m.Runner.Zone).Format(layout), all.Why, strings.Join(names, ", "))
 	if total == 1 {
 		text = fmt.Sprintf("%s missed its slot of %s: %s", strings.TrimSuffix(names[0], " 1"), all.From.In(m.Runner.Zone).Format(layout), all.Why)
 	}
-	if late > 0 {
-		text += fmt.Sprintf("; %s late", plaintext.Count(late, "more run")+" now")
+	if late == 1 {
+		text += "; 1 more slot is run late now"
+	}
+	if late > 1 {
+		text += fmt.Sprintf("; %d more slots are run late now", late)
 	}
 	return m.Runner.Notify().Tell(ctx, notify.Cause{
 		Kind: notify.Slots, Subject: "missed", Name: "Missed slots", Text: text,

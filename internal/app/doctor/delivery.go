@@ -56,7 +56,7 @@ func (e *examination) undelivered(post outbox.Post) {
 		}
 	}
 	if failing > 0 {
-		e.fail("ollim doctor --send sends a test message and shows the error; ollim tick tries again", "%s did not reach you since %s: %s",
+		e.fail("ollim doctor --send sends a test message and shows the error; ollim tick tries again", "%s could not be delivered since %s: %s",
 			plaintext.Count(failing, "message"), e.clockText(first.Created), why)
 	}
 }

@@ -57,7 +57,7 @@ func (e *examination) uses(context.Context) string {
 	outages := e.outages()
 	for _, name := range slices.Sorted(maps.Keys(e.engineNames())) {
 		if o, failed := outages[name]; failed {
-			e.fail(plain(e.home.Runner(false).CauseOf(o.last, "failed").Remedy), "the engine %s does not work since %s (%s): %s",
+			e.fail(plain(e.home.Runner(false).CauseOf(o.last, "failed").Remedy), "the engine %s has failed since %s (%s): %s",
 				name, e.clockText(o.since), plaintext.Count(o.runs, "run"), cmp.Or(o.last.Error, string(o.last.Outcome)))
 		}
 	}
@@ -68,7 +68,7 @@ func (e *examination) uses(context.Context) string {
 	open := e.open()
 	for _, key := range slices.Sorted(maps.Keys(open)) {
 		if c := open[key]; c.Kind == string(notify.Server) && configured[c.Subject] {
-			e.fail("correct mcp-servers."+c.Subject+" in "+e.App.ConfigFile(e.home.Dir), "the MCP server %s does not work since %s: %s", c.Subject, e.clockText(c.Since), c.Text)
+			e.fail("correct mcp-servers."+c.Subject+" in "+e.App.ConfigFile(e.home.Dir), "the MCP server %s has failed since %s: %s", c.Subject, e.clockText(c.Since), c.Text)
 		}
 	}
 	return "the last uses of engines and servers went well"

@@ -3,6 +3,7 @@ package overview
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/app"
@@ -33,7 +34,7 @@ func TellBill(ctx context.Context, h app.Home) error {
 }
 
 func (f Finding) cause() notify.Cause {
-	c := notify.Cause{Kind: notify.Bill, Subject: f.Subject, Name: f.Name, Text: f.Text, Remedy: f.Remedy()}
+	c := notify.Cause{Kind: notify.Bill, Subject: f.Subject, Name: f.Name, Text: strings.ToUpper(f.Text[:1]) + f.Text[1:], Remedy: f.Remedy()}
 	for i, id := range f.Jobs {
 		c.Jobs = append(c.Jobs, notify.Affected{ID: id, Name: f.names[i]})
 	}
