@@ -151,7 +151,7 @@ func (c *Config) limits() []key {
 	return []key{
 		parsed("spend.per-run", &c.Spend.PerRun, "Maximum cost of one run in USD; none means no limit.", "1.00", amount),
 		parsed("spend.per-day", &c.Spend.PerDay, "Maximum cost per day, for days with more work than usual; at the limit no automatic run starts until the next day.", "5.00", amount),
-		parsed("spend.per-month", &c.Spend.PerMonth, "Maximum cost per month; the default is 20 days at the default of per-day, or 3.30 each day.", "100.00", amount),
+		parsed("spend.per-month", &c.Spend.PerMonth, "Maximum cost per month; the default is 20 days at the default of per-day, or 3.20 each day.", "100.00", amount),
 		parsed("spend.runs-per-day", &c.Spend.RunsPerDay, "Maximum number of automatic runs per day that reach an engine.", "500", amount),
 		parsed("compact-at", &c.CompactAt,
 			"Length in tokens at which a session is compacted without being asked. It is compacted sooner where its next request\n"+
