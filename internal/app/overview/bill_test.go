@@ -102,6 +102,9 @@ func TestFindings(t *testing.T) {
 		"doubled at once": {28, func(job string, ago int) float64 {
 			return map[bool]float64{true: 0.40, false: 0.10}[job == digest && ago < 6]
 		}, none, []string{digest}, "digest is 76 % of the bill: `ollim routine edit digest`"},
+		"a small part of the bill": {28, func(job string, ago int) float64 {
+			return map[bool]float64{true: 0.15 * math.Pow(1.12, -float64(ago)), false: 2}[job == digest]
+		}, none, nil, ""},
 		"one dear day":                {28, func(_ string, ago int) float64 { return map[bool]float64{true: 4, false: 0.10}[ago == 2] }, none, nil, ""},
 		"compacted every twelve days": {28, func(_ string, ago int) float64 { return 0.05 + 0.05*float64((28-ago)%12) }, none, nil, ""},
 		"a new job":                   {14, grows(1.12), none, []string{monitor}, ""},

@@ -37,8 +37,11 @@ type Month struct {
 	Limit float64 // USD; +Inf: none
 }
 
-// minor is the cost of a day, in USD, below which a job that costs twice as much is no news.
-const minor = 0.05
+// A job that costs twice as much is no news if a day of it costs less than minor, in USD, or it has less than minorShare of the bill.
+const (
+	minor      = 0.05
+	minorShare = 0.1
+)
 
 // leastRate is how many days must have runs before anything is concluded from them.
 const leastRate = 3
@@ -66,7 +69,7 @@ func (b *Bill) doubled(a *account) (before, after float64, ok bool) {
 		return 0, 0, false
 	}
 	before, after = median(earlier), median(last)
-	if after < 2*before || after < minor {
+	if after < 2*before || after < minor || b.Trend(a.id, b.midnight(-7)).Share < minorShare {
 		return 0, 0, false
 	}
 	known := b.spent(a, -TrendDays, -14)
