@@ -57,10 +57,14 @@ func runCost(d *deps, by, since string) error {
 	if err != nil {
 		return err
 	}
-	return records(d, strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT SHARE GROWTH CONTEXT", rows, func(r costRow) []any {
+	columns, more := strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT SHARE", 1
+	if by == "job" {
+		columns, more = columns+" GROWTH CONTEXT", 3
+	}
+	return records(d, columns, rows, func(r costRow) []any {
 		in := r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite
 		cells := []any{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), strconv.Itoa(r.Tokens.Out)}
-		return append(cells, trendCells(r.Trend)...)
+		return append(cells, trendCells(r.Trend)[:more]...)
 	})
 }
 

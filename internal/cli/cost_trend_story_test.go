@@ -39,7 +39,7 @@ func TestTrend(t *testing.T) {
 	t.Parallel()
 	w := bill(t, 15)
 	w.wants(w.must("cost", "--since", "7d"), "monitor\t6\t$1.3502\t675119\t6\t96 %\t+12 %/day\t147k\n", "digest\t6\t$0.0600\t30000\t6\t4 %\t\t5k\n")
-	w.wants(w.must("cost", "--by", "day", "--since", "3d"), "2026-03-16\t2\t", "\t53 %\t\t\n", "2026-03-15\t2\t", "\t47 %\t\t\n")
+	w.wants(w.must("cost", "--by", "day", "--since", "3d"), "2026-03-16\t2\t", "\t53 %\n", "2026-03-15\t2\t", "\t47 %\n")
 	out := w.must("status")
 	w.wants(out, "week\tmonitor\t6 runs\t6 ok\t$1.35\t96 %\t+12 %/day\t147k\n", "note\ta day of monitor costs $0.21, a week before it was $0.09;")
 	s := w.status()
@@ -113,11 +113,17 @@ func TestMonthsLimitAhead(t *testing.T) {
 	}
 }
 
-// TestStatusFitsATerminal: lines about trends have at most 80 columns.
+// TestStatusFitsATerminal: lines have at most 80 columns, where they can be broken.
 func TestStatusFitsATerminal(t *testing.T) {
 	t.Parallel()
 	w := bill(t, 15)
 	w.must("routine", "add", "long", "--cron", "0 9 * * *", "--background", "--description", strings.Repeat("words ", 20), "Look.")
+	w.must("routine", "add", "broken", "--cron", "0 9 * * *", "--background", "--engine", "script:"+strings.Repeat("far/", 15)+"away.yaml",
+		"--description", strings.Repeat("words ", 20), "Look.")
+	w.run("fire", "broken")
+	if failed := w.status().Failed; len(failed) != 1 || !strings.Contains(w.onTerminal("status").out, failed[0].ID) {
+		t.Errorf("%+v", failed)
+	}
 	w.must("config", "set", "spend.per-month", "5")
 	for _, args := range [][]string{{"status"}, {"cost"}, {"status", "--week"}} {
 		r := w.onTerminal(args...)

@@ -46,6 +46,7 @@ func runStatus(ctx context.Context, d *deps, short bool) error {
 	}
 	for _, rows := range []func(*table, overview.Status, time.Time){tickRows, runRows, waitingRows, nextRows, sumRows, weekRows} {
 		t := d.table("") // each part has its own columns
+		t.folds = true
 		rows(t, s, now)
 		t.end()
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
@@ -156,6 +157,7 @@ const (
 type table struct {
 	d      *deps
 	layout layout
+	folds  bool // a terminal gets a line that it is too narrow for in several
 	tones  bool
 	header []string
 	lines  [][]string // of an aligned table
@@ -237,6 +239,10 @@ func (t *table) end() {
 		}
 	}
 	for n, line := range t.lines {
+		if t.folds && t.layout == onTerminal && spread(line, widths) > terminalColumns {
+			t.fold(line, t.colour[n])
+			continue
+		}
 		var text strings.Builder
 		for i, c := range line {
 			text.WriteString(paint(c, t.colour[n][i]))
@@ -246,6 +252,42 @@ func (t *table) end() {
 		}
 		t.write(strings.TrimRight(text.String(), " "))
 	}
+}
+
+// spread is how many columns a line takes in an aligned table.
+func spread(line []string, widths []int) (n int) {
+	for i, c := range line {
+		if n += 2 + width(c); i < len(line)-1 {
+			n += widths[i] - width(c)
+		}
+	}
+	return n - 2
+}
+
+// fold writes a line as several: a cell that does not fit begins a new one, below the second cell.
+func (t *table) fold(line, colour []string) {
+	indent := strings.Repeat(" ", width(line[0])+2)
+	text, at := "", -2
+	for i, c := range line {
+		if c == "" {
+			continue
+		}
+		if at+2+width(c) <= terminalColumns {
+			if i > 0 {
+				text += "  "
+			}
+			text, at = text+paint(c, colour[i]), at+2+width(c)
+			continue
+		}
+		t.write(text)
+		lines := strings.Split(strings.TrimSuffix(overview.Fold(c, terminalColumns-len(indent)), "\n"), "\n")
+		for _, part := range lines[:len(lines)-1] {
+			t.write(indent + part)
+		}
+		text = indent + paint(lines[len(lines)-1], colour[i])
+		at = len(indent) + width(lines[len(lines)-1])
+	}
+	t.write(text)
 }
 
 // write writes a line. Its cells are printable, and colour must pass.
