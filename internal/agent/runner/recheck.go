@@ -160,11 +160,14 @@ func (r *Runner) CheckDelivery(ctx context.Context) error {
 // FewBytes is the free space below which the disk counts as full: what is sent about it must still be written.
 const FewBytes = 50 << 20
 
+// never is the time of the lock file "disk" before tellDirectly.
+func never() time.Time { return time.Unix(0, 0) }
+
 // CheckDisk reports that the disk is full, or has space again.
 func (r *Runner) CheckDisk(ctx context.Context, free uint64) error {
 	c := notify.Cause{Kind: notify.Disk, Subject: "full", Name: "The disk"}
 	if free >= FewBytes {
-		return errors.Join(r.readyForFull(), r.Notify().Close(ctx, c.Key(), "has space again"))
+		return errors.Join(r.spaceAgain(ctx, c), r.readyForFull())
 	}
 	c.Text = fmt.Sprintf("The disk is full: %d MiB are free in %s, so runs cannot be recorded", free>>20, r.Home)
 	c.Remedy = "free disk space: `df -h " + string(r.Home) + "`"
@@ -175,6 +178,25 @@ func (r *Runner) CheckDisk(ctx context.Context, free uint64) error {
 	return err
 }
 
+// spaceAgain reports the end, also to an owner whom tellDirectly has told of a cause that could not be noted.
+func (r *Runner) spaceAgain(ctx context.Context, c notify.Cause) error {
+	const how = "has space again"
+	info, err := os.Lstat(r.Home.Lock("disk"))
+	if err != nil || !info.ModTime().After(never()) {
+		return r.Notify().Close(ctx, c.Key(), how)
+	}
+	open, err := r.Notify().OpenCauses()
+	if _, noted := open[c.Key()]; noted {
+		err = errors.Join(err, r.Notify().Close(ctx, c.Key(), how))
+	} else if err == nil {
+		err = r.Notify().Tell(ctx, notify.Cause{Kind: notify.News, Subject: c.Subject, Name: c.Name, Text: c.Name + " " + how})
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chtimes(r.Home.Lock("disk"), time.Time{}, never())
+}
+
 // tellDirectly runs the delivery command without the outbox, for a disk that takes nothing any more, once a day. The time of the last
 // message is that of a lock file that is made while there is space: setting it needs none.
 func (r *Runner) tellDirectly(ctx context.Context, c notify.Cause) {
@@ -183,10 +205,12 @@ func (r *Runner) tellDirectly(ctx context.Context, c notify.Cause) {
 	if err != nil || len(r.Outbox.Command) == 0 || r.Disk.Now().Sub(info.ModTime()) < 24*time.Hour {
 		return
 	}
-	r.warn(os.Chtimes(path, r.Disk.Now(), r.Disk.Now()))
-	r.warn(r.Outbox.Try(ctx, outbox.Message{
+	err = r.Outbox.Try(ctx, outbox.Message{
 		ID: "notice-disk", Kind: outbox.Failure, Label: c.Name, Critical: true, Text: c.Text + "\nTo do: " + c.Remedy, Created: r.Disk.Now(),
-	}))
+	})
+	if r.warn(err); err == nil { // else the next tick tries again
+		r.warn(os.Chtimes(path, r.Disk.Now(), r.Disk.Now()))
+	}
 }
 
 // readyForFull makes the file whose time tellDirectly sets.
@@ -195,5 +219,5 @@ func (r *Runner) readyForFull() error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(store.Write(path, nil, store.Buffered), os.Chtimes(path, time.Time{}, time.Unix(0, 0)))
+	return errors.Join(store.Write(path, nil, store.Buffered), os.Chtimes(path, time.Time{}, never()))
 }

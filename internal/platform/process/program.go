@@ -165,14 +165,19 @@ func (c Call) launch(cmd *exec.Cmd, ended func()) (<-chan struct{}, error) {
 	return done, nil
 }
 
-// input returns the standard input, open at its start.
+// input returns the standard input, open at its start. On a full disk it is in memory: the program may be what reports that.
 func (c Call) input() (*os.File, error) {
+	var full error
 	if c.Seal == nil {
-		return nameless(c.Dir, c.Stdin)
+		f, err := nameless(c.Dir, c.Stdin)
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+			return f, err
+		}
+		full = err
 	}
 	f, err := seal.File()
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(full, err)
 	}
 	if _, err := f.WriteAt(c.Stdin, 0); err != nil {
 		return nil, errors.Join(err, f.Close())
