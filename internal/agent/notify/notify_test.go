@@ -300,3 +300,31 @@ func TestClockSetBack(t *testing.T) {
 	s.pass(time.Hour, nil)
 	s.hears("Since ")
 }
+
+// Keep opens what holds now, closes what does not any more, and leaves other kinds alone.
+func TestKeep(t *testing.T) {
+	s := newStory(t, "2026-03-02 10:00")
+	s.open(Cause{Kind: Job, Subject: "a", Name: "A", Text: "A failed"})
+	s.hears("A failed")
+	monitor := Cause{Kind: Bill, Subject: "monitor", Name: "The cost of monitor", Text: "a day costs $0.40, a week before it was $0.20"}
+	month := Cause{Kind: Bill, Subject: "the month", Name: "The month's spending", Text: "the limit will be reached"}
+	keep := func(now ...Cause) {
+		t.Helper()
+		if err := s.Keep(context.Background(), Bill, now, "is within bounds again"); err != nil {
+			t.Error(err)
+		}
+	}
+	keep(monitor)
+	s.hears("a day costs $0.40")
+	monitor.Text = "a day costs $0.45, a week before it was $0.20"
+	keep(monitor, month)
+	s.hears("the limit will be reached")
+	keep(month)
+	s.hears("The cost of monitor is within bounds again")
+	keep(month)
+	keep()
+	s.hears("The month's spending is within bounds again")
+	if open, err := s.OpenCauses(); len(open) != 1 || !open["job a"].Open() || err != nil {
+		t.Errorf("%v, %v", open, err)
+	}
+}
