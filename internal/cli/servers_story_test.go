@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -243,4 +244,35 @@ func TestWebSearchOnNative(t *testing.T) {
 			t.Errorf("%s: it is offered", setting)
 		}
 	}
+}
+
+// TestServerWorksAgain: the owner is told of a server that cannot be used, and that it can when a run has used it, not when one had no use
+// for it.
+func TestServerWorksAgain(t *testing.T) {
+	t.Parallel()
+	w, api := newServersWorld(t)
+	p := w.phone()
+	use := func() {
+		api.Reply(anthropicapi.Use("mcp__notes__add", map[string]string{"text": "milk"}), anthropicapi.Reply{Text: "done"})
+		w.run("fire", "write")
+	}
+	use()
+	p.gets()
+	good := w.read("servers/notes")
+	w.writeProgram("servers/notes", "#!/bin/sh\nexit 3\n")
+	w.approveJob("write")
+	use()
+	p.gets("^write: the MCP server notes could not be used: .*To do: `ollim doctor`")
+	api.Reply(anthropicapi.Reply{Text: "nothing to note"})
+	w.pass(time.Minute)
+	w.must("fire", "write")
+	p.gets()
+	if got := p.doctorSays("uses"); !strings.HasPrefix(got, "FAIL the MCP server notes has failed since") {
+		t.Error(got)
+	}
+	w.writeProgram("servers/notes", good)
+	w.approveJob("write")
+	w.pass(time.Minute)
+	use()
+	p.gets("^The MCP server notes works again; 1 fire did not do its work")
 }

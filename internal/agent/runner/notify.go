@@ -8,6 +8,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -164,7 +165,7 @@ func unreported(label string) string {
 }
 
 // reportServers reports the MCP servers that the run could not use: on standard error, where the owner waits for the answer, else to
-// the owner. One that it could use works again.
+// the owner. One that it has used works again.
 func (w *work) reportServers(ctx context.Context) {
 	failed, err := w.run.FailedServers()
 	w.warn(err)
@@ -183,10 +184,12 @@ func (w *work) reportServers(ctx context.Context) {
 		})
 		w.warn(err)
 	}
-	if w.run.Turns == 0 || w.Notices.Empty() {
+	if w.Notices.Empty() {
 		return
 	}
-	for _, server := range w.spec.servers(w.run) {
+	answered, err := w.run.Answered() // a run that does not use a server may not have started it
+	w.warn(err)
+	for _, server := range policy.Servers(answered) {
 		if !bad[server] {
 			w.warn(w.Notify().Close(ctx, notice.Key(string(notify.Server), server), ""))
 		}

@@ -51,6 +51,16 @@ func (r *Run) FailedServers() (failed []Event, err error) {
 	return failed, err
 }
 
+// Answered returns the names of the tools that did what they were asked for, one for each use.
+func (r *Run) Answered() (tools []string, err error) {
+	err = r.book.each(r.ID, func(e Event) {
+		if e.Type == ToolResult && !e.IsError {
+			tools = append(tools, e.Tool)
+		}
+	})
+	return tools, err
+}
+
 // Refusals returns how many tries the service has refused in a row at the end of the run, and why the last one.
 func (r *Run) Refusals() (n int, why string, err error) {
 	err = r.book.each(r.ID, func(e Event) {
