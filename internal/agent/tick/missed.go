@@ -19,6 +19,10 @@ import (
 // offAfter is the gap between ticks from which the machine counts as having been off.
 const offAfter = 15 * time.Minute
 
+// missedAgain is the time from one message about missed slots to the next, which a machine that sleeps many times a day would send each
+// time.
+const missedAgain = 24 * time.Hour
+
 // Reasons of missed slots, as their claims keep them.
 const (
 	wasOff     = "the machine was off, or ollim tick did not run"
@@ -31,6 +35,7 @@ type census struct {
 	page   *page
 	faults yamldoc.Faults // of job files
 	off    bool           // no tick ran for a while
+	added  bool           // the page has more missed slots than before
 	byFile map[string]missedByFile
 }
 
@@ -71,6 +76,7 @@ func (c *census) add(job string, at time.Time, fault *yamldoc.Fault) {
 		c.byFile[job] = missedByFile{fault, c.byFile[job].n + 1}
 		return
 	}
+	c.added = true
 	all := c.page.Missed
 	if all == nil {
 		why := notStarted

@@ -151,7 +151,8 @@ func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[
 	}
 	latest := m.now().Add(-slot.Grace)
 	to, from := latest, p.Accounted.Add(-again)
-	if p.Missed != nil && p.Missed.To.After(latest) { // counted at a wrong date; these slots are still to come
+	early := p.Missed != nil && p.Missed.To.After(latest) // counted at a wrong date: these slots are still to come
+	if early {
 		p.Missed = nil
 	}
 	switch {
@@ -165,7 +166,6 @@ func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[
 	if err = errors.Join(err, m.countByFile(ctx, c)); err != nil {
 		return err // the same again in the next minute
 	}
-	caughtUp := done.Equal(latest)
 	for id, at := range p.Owed {
 		if !late[id].Equal(at) { // it ran, or is wanted no more
 			if _, _, err := m.Runner.Miss(ctx, id, at, "it was too late to catch up"); err != nil {
@@ -173,14 +173,14 @@ func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[
 			}
 		}
 	}
-	if caughtUp && p.Missed != nil {
+	if done.Equal(latest) && p.Missed != nil && !m.within(p.MissedTold, missedAgain) {
 		if err := m.tellMissed(ctx, p, len(late)); err != nil {
 			return err
 		}
-		p.Missed = nil
+		p.Missed, p.MissedTold = nil, m.now()
 		return m.accounted(p, done, late)
 	}
-	if ahead := done.Sub(p.Accounted); done.Equal(to) && ahead >= 0 && ahead < noteEvery && maps.EqualFunc(p.Owed, late, time.Time.Equal) && p.Missed == nil {
+	if ahead := done.Sub(p.Accounted); done.Equal(to) && ahead >= 0 && ahead < noteEvery && maps.EqualFunc(p.Owed, late, time.Time.Equal) && !c.added && !early {
 		return nil
 	}
 	return m.accounted(p, done, late)

@@ -652,3 +652,21 @@ func TestMissedAtAWrongDate(t *testing.T) {
 	}
 	c.tells()
 }
+
+// TestMissedOnceADay: a machine that sleeps many times a day sends one message a day about what it missed.
+func TestMissedOnceADay(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	for range 13 { // to Tuesday, 12:00
+		c.wait(2*time.Hour + 10*time.Minute)
+		for range 3 {
+			c.tick()
+			c.wait(time.Minute)
+		}
+	}
+	got := c.updates()
+	if len(got) != 2 || !strings.HasPrefix(got[0], "2 slots missed from Mon 2 Mar 09:00 to Mon 2 Mar 10:00") || !strings.HasPrefix(got[1], "25 slots missed from Mon 2 Mar 11:00 to Tue 3 Mar 11:00") {
+		t.Errorf("the owner is told %q", got)
+	}
+}
