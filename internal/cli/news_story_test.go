@@ -209,6 +209,28 @@ func TestLimitReachedDuringARun(t *testing.T) {
 	p.gets("^The day's spending limit works again")
 }
 
+// The trouble with an engine ends when the owner takes another one.
+func TestOtherEngineInstead(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	p := w.phone()
+	names := p.jobs(2)
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
+		return anthropicapi.Reply{Status: 401, Message: "invalid x-api-key"}
+	})
+	p.run("fire", names[0])
+	p.gets("refuses the key or login")
+	p.hours(1, nil)
+	p.gets()
+	w.script("turns: [[{text: ok}]]\n")
+	p.must("config", "set", "engine", "script:script.yaml")
+	p.hours(1, nil)
+	p.gets("^The key of the engine native is not used any more; 1 fire did not do its work")
+	p.must("fire", names[0])
+	p.hours(1, nil)
+	p.gets()
+}
+
 // A file that is invalid overnight is said in the morning with what it cost, and slots that were missed by it are not those of a
 // machine that was off.
 func TestInvalidFileOvernight(t *testing.T) {

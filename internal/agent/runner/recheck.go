@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -49,6 +50,10 @@ func (r *Runner) seen(e notice.Entry, files job.Set) string {
 	j, known := files.ByID(e.Subject)
 	off := !known && len(files.Faults) == 0 || known && !j.Enabled // a file that cannot be read may be the one
 	switch notify.Kind(e.Kind) {
+	case notify.Service, notify.Key, notify.Engine:
+		if e.Subject != "none" && len(files.Faults) == 0 && !r.uses(e.Subject, files) {
+			return "is not used any more"
+		}
 	case notify.Job:
 		if off {
 			return gone
@@ -82,6 +87,11 @@ func (r *Runner) seen(e notice.Entry, files job.Set) string {
 		}
 	}
 	return ""
+}
+
+// uses reports whether the settings or a job name an engine.
+func (r *Runner) uses(name string, files job.Set) bool {
+	return name == r.Engine || slices.ContainsFunc(files.Jobs, func(j job.Job) bool { return j.Engine == name })
 }
 
 func (r *Runner) approvedNow(subject string, j job.Job, known, off bool) string {
