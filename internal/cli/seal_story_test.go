@@ -310,10 +310,12 @@ func TestChangedModeIsReported(t *testing.T) {
 	needsSeal(t)
 	w, api := newNativeWorld(t)
 	w.secrets("delivery.X=1\n")
+	w.must("config", "set", "delivery.command", "sh", "-c", "cat >> delivered.txt")
 	secrets := filepath.Join(w.home, ".config", "ollim", "secrets.env")
 	sealedRun(t, w, api, "chmod 644 "+secrets)
-	if out := w.must("updates", "peek"); !strings.Contains(out, secrets+": its mode was changed from 0600 to 0644 while daily ran") {
-		t.Errorf("the updates: %s", out)
+	want := secrets + ": its mode was changed from 0600 to 0644 while daily ran\nTo do: `chmod 600 " + secrets + "`"
+	if got := w.read("delivered.txt"); !strings.Contains(got, want) {
+		t.Errorf("the owner gets %q, want %q", got, want)
 	}
 }
 

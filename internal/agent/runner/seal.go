@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/confine"
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -381,9 +382,12 @@ func (r *Runner) modes() map[string]fs.FileMode {
 func (w *work) reportModes(ctx context.Context, before map[string]fs.FileMode) {
 	for path, now := range w.modes() {
 		if was, known := before[path]; known && was != now {
-			text := fmt.Sprintf("%s: its mode was changed from %#o to %#o while %s ran: chmod %o %s", path, was.Perm(), now.Perm(), w.run.Label(), was.Perm(), path)
-			w.warn(errors.New(text))
-			w.warn(w.Updates.Add(ctx, text, w.run.ID))
+			text := fmt.Sprintf("%s: its mode was changed from %#o to %#o while %s ran", path, was.Perm(), now.Perm(), w.run.Label())
+			back := fmt.Sprintf("chmod %o %s", was.Perm(), path)
+			w.warn(fmt.Errorf("%s: %s", text, back))
+			w.warn(w.Notify().Tell(ctx, notify.Cause{
+				Kind: notify.News, Subject: "mode " + path, Name: path, Run: w.run.ID, Text: text, Remedy: "`" + back + "`",
+			}))
 		}
 	}
 }
