@@ -54,9 +54,9 @@ func (w *work) raised(most float64) (steps []string) {
 	case w.spec.Limits.Typed:
 		return []string{"--max-cost " + enough}
 	case w.run.Kind == string(job.Reminder):
-		steps = append(steps, fmt.Sprintf("max-cost: %s in %s", enough, w.run.Path))
+		steps = append(steps, fmt.Sprintf("set max-cost: %s in %s", enough, w.run.Path))
 	default:
-		steps = append(steps, fmt.Sprintf("max-cost: %s by ollim %s edit %s", enough, w.run.Kind, w.run.Name))
+		steps = append(steps, fmt.Sprintf("set max-cost: %s with ollim %s edit %s", enough, w.run.Kind, w.run.Name))
 	}
 	if perRun := finite(w.Spend.Limits.PerRun); perRun > 0 && perRun < most {
 		steps = append(steps, "ollim config set spend.per-run "+enough)
