@@ -206,7 +206,7 @@ func TestLimitReachedDuringARun(t *testing.T) {
 	p.must("config", "set", "spend.per-day", "5")
 	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "ok"} })
 	p.must("fire", names[1])
-	p.gets("^The day's spending limit works again")
+	p.gets("^The day's spending limit no longer stops runs")
 }
 
 // The trouble with an engine ends when the owner takes another one.
@@ -219,7 +219,7 @@ func TestOtherEngineInstead(t *testing.T) {
 		return anthropicapi.Reply{Status: 401, Message: "invalid x-api-key"}
 	})
 	p.run("fire", names[0])
-	p.gets("refuses the key or login")
+	p.gets("no key or login that works")
 	p.hours(1, nil)
 	p.gets()
 	w.script("turns: [[{text: ok}]]\n")

@@ -631,7 +631,7 @@ func TestMissedTold(t *testing.T) {
 		c.tick()
 		c.wait(time.Minute)
 		c.tick()
-		if got := c.updates(); len(got) != 1 || !strings.HasPrefix(got[0], "4 slots missed from Mon 2 Mar 09:00 to Mon 2 Mar 12:00: ") {
+		if got := c.updates(); len(got) != 1 || !strings.HasPrefix(got[0], "4 slots were missed from Mon 2 Mar 09:00 to Mon 2 Mar 12:00: ") {
 			t.Errorf("with steps of %s the owner is told %q", step, got)
 		}
 	}
@@ -666,7 +666,7 @@ func TestMissedOnceADay(t *testing.T) {
 		}
 	}
 	got := c.updates()
-	if len(got) != 2 || !strings.HasPrefix(got[0], "2 slots missed from Mon 2 Mar 09:00 to Mon 2 Mar 10:00") || !strings.HasPrefix(got[1], "25 slots missed from Mon 2 Mar 11:00 to Tue 3 Mar 11:00") {
+	if len(got) != 2 || !strings.HasPrefix(got[0], "2 slots were missed from Mon 2 Mar 09:00 to Mon 2 Mar 10:00") || !strings.HasPrefix(got[1], "25 slots were missed from Mon 2 Mar 11:00 to Tue 3 Mar 11:00") {
 		t.Errorf("the owner is told %q", got)
 	}
 }
