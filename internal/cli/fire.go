@@ -32,7 +32,7 @@ type fireOptions struct {
 }
 
 func (o *fireOptions) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, patterns, model and session (with --json the system prompt too), and change nothing")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, patterns, model and session, and change nothing")
 	f.BoolVar(&o.print, "print", false, "print the agent's final text")
 	f.BoolVar(&o.scheduled, "scheduled", false, "for timers: exit 0 silently if no slot is due or another fire has claimed "+
 		"it, and respect the limits")

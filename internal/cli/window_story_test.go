@@ -41,7 +41,7 @@ func TestFailedCompactionIsPaidOnce(t *testing.T) {
 	}
 	fires("not full yet", 1, 0)
 	fires("full", 3, 2) // an empty one is asked for once more
-	if n := strings.Count(w.read("state/updates.jsonl"), "could not be compacted"); n != 1 {
+	if n := strings.Count(w.read("state/updates.jsonl"), "was to be compacted, which failed"); n != 1 {
 		t.Errorf("%d updates, want 1: %s", n, w.read("state/updates.jsonl"))
 	}
 	length = 9200

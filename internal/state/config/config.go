@@ -6,7 +6,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"github.com/ollim/ollim/internal/platform/timeparse"
 	"io/fs"
 	"os"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
