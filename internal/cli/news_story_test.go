@@ -137,7 +137,7 @@ func TestKeyMissing(t *testing.T) {
 	if last := p.last(); last["fault"] != "key" {
 		t.Errorf("%v %v", last["fault"], last["error"])
 	}
-	p.gets("^The model service of the engine native refuses the key or login: .*no key for .*To do: put a valid key into")
+	p.gets("^The engine native has no key or login that works: .*no key for .*To do: put a valid key into")
 }
 
 // An overload that lasts as long as the run may is an overload and no timeout, in the record, in the message and for doctor.
