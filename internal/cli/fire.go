@@ -266,6 +266,9 @@ func (o *fireOptions) preview(ctx context.Context, d *deps, f *runner.Runner, na
 	for _, pattern := range p.Patterns {
 		_, _ = fmt.Fprintf(d.Out, "pattern: %s\n", pattern)
 	}
+	if p.Alone {
+		_, _ = fmt.Fprintf(d.Out, "\nsystem prompt:\n\n%s\n\nprompt:\n", strings.TrimSpace(p.System))
+	}
 	_, err = fmt.Fprintf(d.Out, "\n%s", p.Prompt)
 	return err
 }

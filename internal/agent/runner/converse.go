@@ -202,6 +202,8 @@ type plan struct {
 	System   string   `json:"system,omitempty"`
 	Prompt   string   `json:"prompt"`
 	Refused  string   `json:"refused,omitempty"` // why it would not run
+
+	Alone bool `json:"-"` // System is made of the task
 }
 
 // Preview returns what Fire would do now. It does and changes nothing.
@@ -268,6 +270,7 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *p
 		return err
 	}
 	p.Model, p.Thinking, p.System = cmp.Or(asked.Model, p.Model), request.Model.Thinking, request.Input.System
+	p.Alone = request.Input.SystemOnly
 	p.Session, p.Branch = request.Session.ID, request.Session.Fork
 	p.Tools = append(p.Tools, asked.Tools...)
 	usable := append(tools.BuiltIns(run.Tools), set.Usable()...)
