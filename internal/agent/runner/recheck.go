@@ -170,9 +170,6 @@ func (r *Runner) CheckDelivery(ctx context.Context) error {
 // FewBytes is the free space below which the disk counts as full: what is sent about it must still be written.
 const FewBytes = 50 << 20
 
-// never is the time of the lock file "disk" before tellDirectly.
-func never() time.Time { return time.Unix(0, 0) }
-
 // CheckDisk reports that the disk is full, or has space again.
 func (r *Runner) CheckDisk(ctx context.Context, free uint64) error {
 	c := notify.Cause{Kind: notify.Disk, Subject: "full", Name: "The disk"}
@@ -191,8 +188,9 @@ func (r *Runner) CheckDisk(ctx context.Context, free uint64) error {
 // spaceAgain reports the end, also to an owner whom tellDirectly has told of a cause that could not be noted.
 func (r *Runner) spaceAgain(ctx context.Context, c notify.Cause) error {
 	const how = "has space again"
-	info, err := os.Lstat(r.Home.Lock("disk"))
-	if err != nil || !info.ModTime().After(never()) {
+	path := r.Home.Lock("disk")
+	info, err := os.Lstat(path)
+	if err != nil || !toldOfFull(info) {
 		return r.Notify().Close(ctx, c.Key(), how)
 	}
 	open, err := r.Notify().OpenCauses()
@@ -204,30 +202,34 @@ func (r *Runner) spaceAgain(ctx context.Context, c notify.Cause) error {
 	if err != nil {
 		return err
 	}
-	return os.Chtimes(r.Home.Lock("disk"), time.Time{}, never())
+	return os.Chmod(path, 0o600)
 }
 
+// toldOfFull reports whether the owner has been told of a full disk directly, by the lock file "disk": it is read-only then. A copy of the
+// directory keeps that, but not the time.
+func toldOfFull(info fs.FileInfo) bool { return info.Mode()&0o200 == 0 }
+
 // tellDirectly runs the delivery command without the outbox, for a disk that takes nothing any more, once a day. The time of the last
-// message is that of a lock file that is made while there is space: setting it needs none.
+// message is that of a lock file that is made while there is space: setting its time and mode needs none.
 func (r *Runner) tellDirectly(ctx context.Context, c notify.Cause) {
 	path := r.Home.Lock("disk")
 	info, err := os.Stat(path)
-	if err != nil || len(r.Outbox.Command) == 0 || r.Disk.Now().Sub(info.ModTime()) < 24*time.Hour {
+	if err != nil || len(r.Outbox.Command) == 0 || toldOfFull(info) && r.Disk.Now().Sub(info.ModTime()) < 24*time.Hour {
 		return
 	}
 	err = r.Outbox.Try(ctx, outbox.Message{
 		ID: "notice-disk", Kind: outbox.Failure, Label: c.Name, Critical: true, Text: c.Text + "\nTo do: " + c.Remedy, Created: r.Disk.Now(),
 	})
 	if r.warn(err); err == nil { // else the next tick tries again
-		r.warn(os.Chtimes(path, r.Disk.Now(), r.Disk.Now()))
+		r.warn(errors.Join(os.Chtimes(path, r.Disk.Now(), r.Disk.Now()), os.Chmod(path, 0o400)))
 	}
 }
 
-// readyForFull makes the file whose time tellDirectly sets.
+// readyForFull makes the file that tellDirectly marks.
 func (r *Runner) readyForFull() error {
 	path := r.Home.Lock("disk")
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(store.Write(path, nil, store.Buffered), os.Chtimes(path, time.Time{}, never()))
+	return store.Write(path, nil, store.Buffered)
 }
