@@ -58,10 +58,18 @@ type clock struct {
 	swept   int
 }
 
+// look returns the time, which each look moves by a step.
+func (c *clock) look() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(c.step)
+	return c.now
+}
+
 func newClock(t *testing.T) *clock {
 	t.Helper()
 	c := &clock{t: t, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), home: paths.Dir(t.TempDir()), engine: &fake{}}
-	disk := store.Disk{Now: func() time.Time { c.now = c.now.Add(c.step); return c.now }, Warn: func(message string) { t.Log(message) }}
+	disk := store.Disk{Now: c.look, Warn: func(message string) { t.Log(message) }}
 	stores := state.Of(c.home, disk, time.UTC)
 	stores.Spend.Limits = spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 500}
 	stores.Spend.Past = func(time.Time) ([]spend.Past, error) { return nil, nil }
