@@ -51,7 +51,8 @@ type part struct {
 // reported checks that the agent was told all this.
 func (h *fixture) reported(t *testing.T, lines ...string) {
 	t.Helper()
-	reported := h.api.Requests()[0].LastUserText()
+	first := h.api.Requests()[0]
+	reported := first.System + "\n" + first.LastUserText()
 	for _, line := range lines {
 		if !strings.Contains(reported, line) {
 			t.Errorf("%q is not in %q", line, reported)

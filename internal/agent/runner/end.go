@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -25,6 +26,7 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 	switch {
 	case overload != nil && errors.Is(cause, errTimeout):
 		reason = fmt.Sprintf("the model service did not answer within %s, the last try: %s", job.FormatDuration(w.spec.Limits.Time), oneLine(overload))
+		cause = fmt.Errorf("%w: %w", engine.ErrUnavailable, overload)
 	case outcome == runlog.Gated, outcome == runlog.Waiting:
 		cause = nil
 	case outcome == runlog.Timeout:
