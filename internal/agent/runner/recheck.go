@@ -185,7 +185,7 @@ func (r *Runner) CheckDisk(ctx context.Context, free uint64) error {
 	return err
 }
 
-// spaceAgain reports the end, also to an owner whom tellDirectly has told of a cause that could not be noted.
+// spaceAgain reports the end of a full disk, also where tellDirectly has reported it and nothing could be noted.
 func (r *Runner) spaceAgain(ctx context.Context, c notify.Cause) error {
 	const how = "has space again"
 	path := r.Home.Lock("disk")
@@ -205,7 +205,7 @@ func (r *Runner) spaceAgain(ctx context.Context, c notify.Cause) error {
 	return os.Chmod(path, 0o600)
 }
 
-// toldOfFull reports whether the owner has been told of a full disk directly, by the lock file "disk": it is read-only then. A copy of the
+// toldOfFull reports whether tellDirectly has reported a full disk: it has made the lock file "disk" read-only then. A copy of the
 // directory keeps that, but not the time.
 func toldOfFull(info fs.FileInfo) bool { return info.Mode()&0o200 == 0 }
 

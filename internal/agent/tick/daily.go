@@ -31,8 +31,8 @@ type page struct {
 	Accounted time.Time            `json:"accounted"`      // up to here every slot is recorded, except for
 	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, the slots that are still to run late
 
-	Missed     *missedSlots `json:"missed,omitempty"`     // that the owner has not been told of
-	MissedTold time.Time    `json:"missed_told,omitzero"` // when the owner was last told of some
+	Missed     *missedSlots `json:"missed,omitempty"`     // slots whose message has not been sent
+	MissedTold time.Time    `json:"missed_told,omitzero"` // when the last message about missed slots was sent
 }
 
 func pagePath(home paths.Dir) string { return home.State("tick.json") }

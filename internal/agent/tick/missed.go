@@ -44,7 +44,7 @@ type missedByFile struct {
 	n     int
 }
 
-// missedSlots is what the owner is to be told of, once everything is accounted for.
+// missedSlots holds what the message about missed slots reports, once every slot has an outcome.
 type missedSlots struct {
 	From time.Time      `json:"from"`
 	To   time.Time      `json:"to"`
