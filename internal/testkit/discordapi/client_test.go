@@ -131,8 +131,7 @@ func TestResume(t *testing.T) {
 	t.Parallel()
 	s := discordapi.New(t, discordapi.Options{})
 	c := open(t, s)
-	s.Close(0)
-	s.Wait("the end of the connection", func() bool { return !s.Connected() })
+	s.Lose(func() { s.Close(0) })
 	s.Say(discordapi.Post{Text: "missed"})
 	s.Wait("the client's new connection", func() bool { return c.Open() == nil }) // once it has noticed that it is closed
 	s.Wait("the event", func() bool { return slices.Contains(c.heard(), discordapi.Owner+": missed") })

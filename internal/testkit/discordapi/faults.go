@@ -55,6 +55,20 @@ func (s *Server) Op(op int, d any) {
 	c.sendOp(op, d)
 }
 
+// Lose plays a fault that ends the bot's connection, and waits for that end. The bot may have another connection by then.
+func (s *Server) Lose(fault func()) {
+	s.t.Helper()
+	s.mu.Lock()
+	c := s.here()
+	s.mu.Unlock()
+	fault()
+	s.Wait("the end of the connection", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.gate.conns[c]
+	})
+}
+
 // Repeat sends the last events of the session again, with their old numbers.
 func (s *Server) Repeat(n int) {
 	s.mu.Lock()

@@ -212,7 +212,7 @@ func (b *bot) naps() (list []time.Duration) {
 	return list
 }
 
-// gone waits until the server has no connection of the bot.
+// gone waits until the server has no connection of a bot that does not return by itself.
 func (b *bot) gone() { b.s.Wait("the end of the connection", func() bool { return !b.s.Connected() }) }
 
 // rounds is how many random rounds are played: OLLIM_TEST_ROUNDS, or a few.

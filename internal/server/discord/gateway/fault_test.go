@@ -24,8 +24,7 @@ func TestSilence(t *testing.T) {
 		t.Errorf("closed with %d: %q", v.Closes, b.log())
 	}
 	s.Meet(discordapi.Mute)
-	s.Op(7, nil)
-	b.gone()
+	s.Lose(func() { s.Op(7, nil) })
 	s.Say(discordapi.Post{Text: "after a mute server"})
 	b.hears("missed", "after a mute server")
 	b.did(1)

@@ -116,8 +116,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for i, answer := range []discordapi.Greeting{discordapi.AskReconnect, discordapi.InvalidTrue, discordapi.Refused} {
 		s.Meet(answer, answer)
-		s.Op(7, nil)
-		b.gone()
+		s.Lose(func() { s.Op(7, nil) })
 		s.Say(discordapi.Post{Text: fmt.Sprint(i)})
 		s.Wait("the message", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.heard) == i+1 })
 	}
@@ -133,8 +132,7 @@ func TestInvalidSession(t *testing.T) {
 	b.start().connected()
 	for _, resumable := range []bool{true, false} {
 		before := len(b.naps())
-		s.Op(9, resumable)
-		b.gone()
+		s.Lose(func() { s.Op(9, resumable) })
 		s.Wait("a session", s.Connected)
 		if wait := b.naps()[before]; wait < time.Second || wait > 5*time.Second {
 			t.Errorf("waited %v after op 9 %v", wait, resumable)
