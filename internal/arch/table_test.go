@@ -20,6 +20,7 @@ func layers() []layer {
 			"timeparse": {"plaintext"},
 			"yamldoc":   {"plaintext"},
 		}},
+		{path: "internal/ui"},
 		{path: "internal/policy"},
 		{path: "internal/state", beside: map[string][]string{
 			"": {
@@ -69,6 +70,7 @@ func owners() map[string]string {
 	return map[string]string{
 		"github.com/agext/levenshtein":         "internal/platform/plaintext",
 		"github.com/bwmarrin/discordgo":        "internal/server/discord",
+		"github.com/clipperhouse/displaywidth": "internal/ui",
 		"github.com/gofrs/flock":               "internal/platform/lock",
 		"github.com/google/jsonschema-go":      "internal/state/payload",
 		"gopkg.in/yaml.v3":                     "internal/platform/yamldoc",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // bill makes a world with a routine monitor, whose session and cost grow by 12 % from day to day, and a routine digest, which costs
@@ -128,8 +129,8 @@ func TestStatusFitsATerminal(t *testing.T) {
 	for _, args := range [][]string{{"status"}, {"cost"}, {"status", "--week"}} {
 		r := w.onTerminal(args...)
 		for line := range strings.Lines(r.out) {
-			if width(line) > 81 {
-				t.Errorf("%q: %d columns: %s", args, width(line)-1, line)
+			if ui.Width(line) > 81 {
+				t.Errorf("%q: %d columns: %s", args, ui.Width(line)-1, line)
 			}
 		}
 		if r.status != 0 || !strings.Contains(r.out, "monitor") {

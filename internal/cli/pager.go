@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // pager shows output that is longer than the terminal through a program such as less, as git does. A nil pager shows nothing.
@@ -50,7 +51,7 @@ func (p *pager) Write(text []byte) (int, error) {
 	if p.in == nil {
 		p.held = append(p.held, text...)
 		for line := range strings.Lines(string(text)) {
-			p.rows += 1 + max(width(line)-2, 0)/p.width
+			p.rows += 1 + max(ui.Width(line)-2, 0)/p.width
 		}
 		if p.rows < p.height {
 			return len(text), nil

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // This file decides what a terminal gets that a pipe or file does not: lists aligned under a header line, times relative to now,
@@ -235,7 +235,7 @@ func (t *table) end() {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], width(c))
+			widths[i] = max(widths[i], ui.Width(c))
 		}
 	}
 	for n, line := range t.lines {
@@ -247,7 +247,7 @@ func (t *table) end() {
 		for i, c := range line {
 			text.WriteString(paint(c, t.colour[n][i]))
 			if i < len(line)-1 {
-				text.WriteString(strings.Repeat(" ", widths[i]-width(c)+2))
+				text.WriteString(strings.Repeat(" ", widths[i]-ui.Width(c)+2))
 			}
 		}
 		t.write(strings.TrimRight(text.String(), " "))
@@ -257,8 +257,8 @@ func (t *table) end() {
 // spread is how many columns a line takes in an aligned table.
 func spread(line []string, widths []int) (n int) {
 	for i, c := range line {
-		if n += 2 + width(c); i < len(line)-1 {
-			n += widths[i] - width(c)
+		if n += 2 + ui.Width(c); i < len(line)-1 {
+			n += widths[i] - ui.Width(c)
 		}
 	}
 	return n - 2
@@ -266,17 +266,17 @@ func spread(line []string, widths []int) (n int) {
 
 // fold writes a line as several: a cell that does not fit begins a new one, below the second cell.
 func (t *table) fold(line, colour []string) {
-	indent := strings.Repeat(" ", width(line[0])+2)
+	indent := strings.Repeat(" ", ui.Width(line[0])+2)
 	text, at := "", -2
 	for i, c := range line {
 		if c == "" {
 			continue
 		}
-		if at+2+width(c) <= terminalColumns {
+		if at+2+ui.Width(c) <= terminalColumns {
 			if i > 0 {
 				text += "  "
 			}
-			text, at = text+paint(c, colour[i]), at+2+width(c)
+			text, at = text+paint(c, colour[i]), at+2+ui.Width(c)
 			continue
 		}
 		t.write(text)
@@ -285,7 +285,7 @@ func (t *table) fold(line, colour []string) {
 			t.write(indent + part)
 		}
 		text = indent + paint(lines[len(lines)-1], colour[i])
-		at = len(indent) + width(lines[len(lines)-1])
+		at = len(indent) + ui.Width(lines[len(lines)-1])
 	}
 	t.write(text)
 }
@@ -326,18 +326,4 @@ func paint(text, colour string) string {
 		return text
 	}
 	return colour + text + plain
-}
-
-// width is how many columns of a terminal a text takes.
-func width(text string) (n int) {
-	for _, r := range text {
-		switch {
-		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		case r >= 0x1f300 && r <= 0x1faff, r >= 0xff01 && r <= 0xff60, r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana):
-			n += 2
-		default:
-			n++
-		}
-	}
-	return n
 }
