@@ -184,7 +184,7 @@ func (a *approver) print(approved bool) error {
 		}
 	}
 	return records(a.d, "ID NAME KIND STATE ASKS-FOR", rows, func(r approvalRow) []any {
-		return []any{r.ID, r.Name, r.Kind, state(r.State), strings.Join(r.Widening, ", ")}
+		return []any{r.ID, brief(r.Name), r.Kind, state(r.State), prose(strings.Join(r.Widening, ", "))}
 	})
 }
 
@@ -220,7 +220,7 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 	}
 	t := a.d.table("")
 	for _, line := range lines {
-		t.row(c.name, line)
+		t.row(c.name, prose(line))
 		if !isTerminal(a.d.Stdout) { // where the question stands, too: what nobody saw nobody approves
 			if _, err := fmt.Fprintln(tty.file, printable(c.name+" "+line)); err != nil {
 				return err

@@ -170,7 +170,7 @@ func (f finding) String() string {
 
 // say prints a finding at once; that it could not be written shows when the output is flushed.
 func (c *checker) say(f finding) {
-	_ = records(c.d, "", []finding{f}, func(f finding) []any { return []any{f.String()} })
+	_ = records(c.d, "", []finding{f}, func(f finding) []any { return []any{prose(f.String())} })
 }
 
 func (c *checker) good(path string, j job.Job) {

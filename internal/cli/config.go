@@ -21,7 +21,7 @@ func newConfig(d *deps) *cobra.Command {
 					return nil, err
 				}
 				return c.Items(), nil
-			}, func(i config.Item) []any { return []any{i.Key, i.Text(), i.Origin} }),
+			}, func(i config.Item) []any { return []any{i.Key, prose(i.Text()), brief(i.Origin)} }),
 		command(agentNever(programs), "get KEY", "Print the value of one setting", func(_ *cobra.Command, args []string) error {
 			c, err := d.Config()
 			if err != nil {
@@ -79,7 +79,7 @@ func runNames(ctx context.Context, d *deps, h app.Home, user, bot string) error 
 func newModel(d *deps) *cobra.Command {
 	return group("model", "Show the table of models",
 		newList(d, agentAll(), "list", "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, "+
-			"cache write", "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells),
+			"cache write", "ID ALIASES WINDOW OUTPUT IN OUT READ WRITE", d.models, modelRow.cells),
 	)
 }
 
@@ -108,18 +108,11 @@ type longPrices struct {
 }
 
 func (r modelRow) cells() []any {
-	cells := []any{r.ID, strings.Join(r.Aliases, ","), tokens(r.Window), tokens(r.Output)}
+	cells := []any{r.ID, brief(strings.Join(r.Aliases, ",")), figure(r.Window), figure(r.Output)}
 	if r.prices == nil {
 		return append(cells, "", "", "", "")
 	}
 	return append(cells, usd(r.In), usd(r.Out), usd(r.CacheRead), usd(r.CacheWrite))
-}
-
-func tokens(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
 }
 
 func usd(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

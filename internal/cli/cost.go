@@ -63,7 +63,7 @@ func runCost(d *deps, by, since string) error {
 	}
 	return records(d, columns, rows, func(r costRow) []any {
 		in := r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite
-		cells := []any{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), strconv.Itoa(r.Tokens.Out)}
+		cells := []any{brief(r.Key), strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), strconv.Itoa(r.Tokens.Out)}
 		return append(cells, trendCells(r.Trend)[:more]...)
 	})
 }

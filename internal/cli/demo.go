@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 //go:embed demo
@@ -182,7 +183,7 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 			return err
 		}
 		if head, text := demoLine(r, e); head != "" {
-			s.say("  %-10s %s\n", head, wrap(text, 100, 13))
+			s.part(head, text)
 		}
 	}
 	return s.after(ctx, h, r)
@@ -222,7 +223,7 @@ func (s *demo) reported(h app.Home, r runlog.Record) error {
 	}
 	updates, _, _ = strings.Cut(updates, "\n\n")
 	_, updates, _ = strings.Cut(updates, "\n")
-	s.say("  updates    %s\n", wrap(updates, 100, 13))
+	s.part("updates", updates)
 	return nil
 }
 
@@ -234,7 +235,7 @@ func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 		}
 		if number++; number > s.seen {
 			s.seen = number
-			s.say("  delivered  %s\n", wrap(text, 100, 13))
+			s.part("delivered", text)
 		}
 	}
 	pending, err := h.Updates.Peek(ctx)
@@ -247,20 +248,8 @@ func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 // say writes to standard output; a failed write shows when it is flushed.
 func (s *demo) say(format string, args ...any) { _, _ = fmt.Fprintf(s.d.Out, format, args...) }
 
-// wrap breaks a text into lines of at most so many columns; later lines are indented.
-func wrap(text string, width, indent int) string {
-	var b strings.Builder
-	column := indent
-	for i, word := range strings.Fields(text) {
-		if column+1+len(word) > width {
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = indent
-		} else if i > 0 {
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	return b.String()
+// part writes a text after what it is, in lines of at most 100 columns.
+func (s *demo) part(what, text string) {
+	line := fmt.Sprintf("  %-10s %s", what, strings.Join(strings.Fields(text), " "))
+	s.say("%s\n", strings.Join(ui.Wrap(line, min(ui.Columns(s.d.Stdout), 100), 13), "\n"))
 }

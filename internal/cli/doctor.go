@@ -49,7 +49,7 @@ func runDoctor(ctx context.Context, d *deps, send, ask bool) error {
 // findings prints what checks found. The error is the status of the first that failed.
 func findings(d *deps, columns string, found []doctor.Finding, statusOf func(error) status) error {
 	if err := records(d, columns, found, func(f doctor.Finding) []any {
-		return []any{state(f.Result), f.What, f.Text, f.Remedy}[:len(strings.Fields(columns))]
+		return []any{state(f.Result), f.What, prose(f.Text), remedy(f.Remedy)}[:len(strings.Fields(columns))]
 	}); err != nil {
 		return err
 	}

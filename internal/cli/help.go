@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/ui"
 	"github.com/ollim/ollim/man"
 )
 
@@ -44,7 +46,11 @@ func runHelp(d *deps, root *cobra.Command, args []string) error {
 		root.InitDefaultHelpFlag()
 		return root.Help()
 	case len(args) == 1 && args[0] == "all":
-		return helpAll(root)
+		columns := 0
+		if isTerminal(d.Stdout) {
+			columns = ui.Columns(d.Stdout)
+		}
+		return helpAll(root, columns)
 	case len(args) > 1 && args[0] == "search":
 		_, err := fmt.Fprintln(root.OutOrStdout(), man.Answer(strings.Join(args[1:], " ")))
 		return err
@@ -117,24 +123,73 @@ func (d *deps) manShows(file string) bool {
 	return cmd.Wait() == nil
 }
 
-func helpAll(root *cobra.Command) error {
-	var text strings.Builder
+// helpAll lists all commands, in a pipe one in each line, and exit statuses.
+func helpAll(root *cobra.Command, columns int) error {
+	commands, statuses := ui.Table{Width: columns}, ui.Table{Width: columns}
 	walk(root, func(cmd *cobra.Command) {
 		if cmd.Annotations[onlyVerbs] == "" && cmd.HasParent() {
-			fmt.Fprintf(&text, "%-52s %s\n", strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.Short)
+			commands.Add(ui.Cell{Text: strings.TrimSuffix(cmd.UseLine(), " [flags]")}, ui.Cell{Text: cmd.Short, Fit: ui.Below})
 		}
 	})
-	text.WriteString("\nEXIT STATUS\n")
 	for _, m := range statusTable() {
-		fmt.Fprintf(&text, "%4d  %s\n", m.status, m.text)
+		statuses.Add(ui.Cell{Text: fmt.Sprintf("%4d", m.status)}, ui.Cell{Text: m.text, Fit: ui.Prose})
 	}
-	_, err := io.WriteString(root.OutOrStdout(), text.String())
+	lines := slices.Concat(commands.Lines(), []string{"", "EXIT STATUS"}, statuses.Lines())
+	_, err := io.WriteString(root.OutOrStdout(), strings.Join(lines, "\n")+"\n")
 	return err
+}
+
+// helpText returns the description, usage, examples, verbs and flags of a command, in lines of at most so many columns.
+func helpText(cmd *cobra.Command, columns int) string {
+	var text strings.Builder
+	part := func(title, body string) {
+		if text.Len() > 0 {
+			text.WriteString("\n")
+		}
+		text.WriteString(title + strings.TrimRight(body, " \n") + "\n")
+	}
+	for _, paragraph := range strings.Split(cmp.Or(cmd.Long, cmd.Short), "\n\n") {
+		if !strings.HasPrefix(paragraph, "\t") { // an example in cobra's own texts
+			paragraph = strings.Join(ui.Wrap(strings.Join(strings.Fields(paragraph), " "), columns, 0), "\n")
+		}
+		part("", paragraph)
+	}
+	usages := "  " + cmd.UseLine()
+	if cmd.HasAvailableSubCommands() {
+		usages += "\n  " + cmd.CommandPath() + " [command]"
+	}
+	part("Usage:\n", usages)
+	if len(cmd.Aliases) > 0 {
+		part("Aliases:\n", "  "+cmd.NameAndAliases())
+	}
+	if cmd.HasExample() {
+		part("Examples:\n", cmd.Example)
+	}
+	if cmd.HasAvailableSubCommands() {
+		verbs := ui.Table{Width: columns}
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() || c.Name() == "help" {
+				verbs.Add(ui.Cell{Text: "  " + c.Name()}, ui.Cell{Text: c.Short, Fit: ui.Prose})
+			}
+		}
+		part("Available Commands:\n", strings.Join(verbs.Lines(), "\n"))
+	}
+	if cmd.HasAvailableLocalFlags() {
+		part("Flags:\n", cmd.LocalFlags().FlagUsagesWrapped(columns))
+	}
+	if cmd.HasAvailableInheritedFlags() {
+		part("Global Flags:\n", cmd.InheritedFlags().FlagUsagesWrapped(columns))
+	}
+	if cmd.HasAvailableSubCommands() {
+		more := fmt.Sprintf("Use \"%s [command] --help\" for more information about a command.", cmd.CommandPath())
+		part("", strings.Join(ui.Wrap(more, columns, 0), "\n"))
+	}
+	return text.String()
 }
 
 // hideRest keeps the first help screen short; `ollim help all` has every command.
 func hideRest(root *cobra.Command) {
-	first := []string{"init", "demo", "ask", "chat", "remind", "fire", "run", "status", "schedule", "update", "doctor", "help"}
+	first := []string{"init", "ask", "chat", "remind", "routine", "fire", "run", "check", "status", "schedule", "config", "doctor", "help"}
 	for _, c := range root.Commands() {
 		c.Hidden = !slices.Contains(first, c.Name())
 	}

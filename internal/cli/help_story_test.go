@@ -92,7 +92,7 @@ func TestHelpIsBrokenIntoLines(t *testing.T) {
 	w := newWorld(t)
 	description, _, _ := strings.Cut(w.must("chat", "--help"), "\n\nUsage:")
 	for line := range strings.Lines(description) {
-		if len(line) > helpWidth+1 {
+		if len(line) > 80+1 {
 			t.Errorf("%d characters: %s", len(line), line)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/ui"
 	"github.com/spf13/cobra"
 )
 
@@ -44,14 +45,17 @@ func execute(ctx context.Context, d *deps, args []string) int {
 	if d.Out = out; isTerminal(d.Stdout) {
 		d.Out = clean{out}
 		d.Terminal = clean{terminal{d}}
-		d.pager = newPager(d)
+		d.pager = ui.NewPager(d.Stdout, d.Stderr, d.Lookup)
 	}
 	d.Warn, d.Commands, d.Execute = d.warn, commandAccess(), d.executeForwarded
 	cmd, err := d.dispatch(ctx, args, out)
 	silent, ok := errors.AsType[*reported](err)
 	answer := err == nil || ok && silent.status != statusUnwritten // and not word of something that went wrong
 	flushErr := out.Flush()
-	if flushErr = errors.Join(flushErr, d.pager.end()); flushErr != nil && answer {
+	if err := d.pager.End(); err != nil {
+		flushErr = errors.Join(flushErr, &unwritten{err})
+	}
+	if flushErr != nil && answer {
 		err = &ran{flushErr}
 	}
 	end := d.conclude(verbOf(cmd), err)

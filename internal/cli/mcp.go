@@ -36,7 +36,7 @@ func newMCP(d *deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return records(d, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, t.Description} })
+			return records(d, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, prose(t.Description)} })
 		})))
 }
 

@@ -27,7 +27,7 @@ const listReminders = "list_reminders"
 func newReminder(d *deps) *cobra.Command {
 	return group("reminder", "Manage reminders: jobs that run once",
 		newList(d, agentOwn(listReminders), "list", "List reminders by time: id, time, state, description",
-			"ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} }),
+			"ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), brief(r.Description)} }),
 		newJobShow(d, job.Reminder), newReminderAdd(d),
 		command(agentOwn("cancel_reminder"), "cancel REMINDER...", "Delete pending reminders",
 			inHome(d, func(ctx context.Context, h app.Home, args []string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/ui"
 	"github.com/ollim/ollim/man"
 )
 
@@ -65,31 +67,15 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 		root.InitDefaultHelpCmd()
 		d.complete(root)
 	}
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if cmd == root {
 			hideRest(root)
 		}
 		describe(cmd)
-		cmd.Long = wrapped(cmd.Long)
 		d.page()
-		help(cmd, args)
+		_, _ = io.WriteString(root.OutOrStdout(), helpText(cmd, ui.Columns(d.Stdout))) // a failed write shows when the output is flushed
 	})
 	return root
-}
-
-// helpWidth is how many columns the description of a command takes.
-const helpWidth = 80
-
-// wrapped breaks the paragraphs of a description into lines.
-func wrapped(text string) string {
-	paragraphs := strings.Split(text, "\n\n")
-	for i, p := range paragraphs {
-		if !strings.HasPrefix(p, "\t") { // an example in cobra's own texts
-			paragraphs[i] = wrap(p, helpWidth, 0)
-		}
-	}
-	return strings.Join(paragraphs, "\n\n")
 }
 
 // describe gives a command the texts of its manual page. Those of cobra's own commands are in the program.

@@ -55,7 +55,7 @@ func (r routineRow) cells() []any {
 	if !r.Enabled {
 		switched = "off"
 	}
-	return []any{r.ID, r.Name, switched, r.Cron, r.Timezone, string(r.Mode), r.Description}
+	return []any{r.ID, brief(r.Name), switched, r.Cron, r.Timezone, string(r.Mode), brief(r.Description)}
 }
 
 func newJobShow(d *deps, kind job.Kind) *cobra.Command {

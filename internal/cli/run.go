@@ -57,7 +57,7 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 			if r.Finished != nil {
 				took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
 			}
-			t.row(r.ID, past(r.Started), r.Name, state(outcome(r)), took, fmt.Sprintf("$%.2f", r.Cost), runNote(r))
+			t.row(r.ID, past(r.Started), brief(r.Name), state(outcome(r)), took, fmt.Sprintf("$%.2f", r.Cost), prose(runNote(r)))
 		} else if err := d.emit(r); err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func runScheduleAudit(d *deps, name, since string, problems bool) error {
 		listed = slices.DeleteFunc(slices.Clone(answers), func(a forecast.Answer) bool { return !a.Problem() })
 	}
 	if err := records(d, "ID SLOT OUTCOME RUN NAME", listed, func(a forecast.Answer) []any {
-		return []any{a.Job, moment{a.Slot, a.Slot.Format(time.RFC3339), false}, state(a.Outcome), a.Run, a.Name}
+		return []any{a.Job, moment{a.Slot, a.Slot.Format(time.RFC3339), false}, state(a.Outcome), a.Run, brief(a.Name)}
 	}); err != nil {
 		return err
 	}

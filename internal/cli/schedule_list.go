@@ -62,7 +62,7 @@ type fireRow struct {
 }
 
 func (r fireRow) cells() []any {
-	cells := []any{r.Job, due(r.At), r.Name, r.Description, strings.Join(r.Notes, "; ")}
+	cells := []any{r.Job, due(r.At), brief(r.Name), brief(r.Description), prose(strings.Join(r.Notes, "; "))}
 	if r.Cost != nil {
 		cells = slices.Insert(cells, 3, cellsOf([]string{fmt.Sprintf("$%.2f", *r.Cost), fmt.Sprintf("$%.2f", *r.Total), strconv.Itoa(*r.Pings)})...)
 	}

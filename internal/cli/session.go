@@ -129,7 +129,7 @@ func (f sessionFacts) rows() [][]string {
 		rows = append(rows, [][]string{
 			{"cwd", f.Cwd}, {"provider", f.Provider}, {"model", f.Model},
 			{"begun", shownTime(f.Timestamp)}, {"last", shownTime(f.Last)},
-			{"messages", strconv.Itoa(f.Messages)}, {"size", strconv.FormatInt(f.Size, 10)}, {"tokens", tokens(f.Tokens)},
+			{"messages", strconv.Itoa(f.Messages)}, {"size", strconv.FormatInt(f.Size, 10)}, {"tokens", figure(f.Tokens).String()},
 			{"lineage", strings.Join(f.Lineage, " ")}, {"path", f.Path},
 		}...)
 	}

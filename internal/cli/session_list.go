@@ -92,7 +92,7 @@ func runSessionList(ctx context.Context, d *deps) error {
 		rows = append(rows, row)
 	}
 	return records(d, "SESSION ID STATE ROUTINE", rows, func(r sessionRow) []any {
-		return []any{r.Session, r.ID, state(idleOr(r.Busy)), r.Routine}
+		return []any{r.Session, r.ID, state(idleOr(r.Busy)), brief(r.Routine)}
 	})
 }
 
@@ -149,7 +149,7 @@ func runTranscriptList(d *deps, h app.Home, here bool) (err error) {
 		rows = append(rows, transcriptRow{s, held[s.ID].Text})
 	}
 	return records(d, "ID CHANGED SESSION DIRECTORY MODEL FIRST-WORDS", rows, func(r transcriptRow) []any {
-		return []any{r.ID, past(r.Modified), cmp.Or(r.Session, "-"), r.Cwd, service(r.Header), r.First}
+		return []any{r.ID, past(r.Modified), cmp.Or(r.Session, "-"), brief(r.Cwd), brief(service(r.Header)), prose(r.First)}
 	})
 }
 

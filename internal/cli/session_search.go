@@ -50,7 +50,7 @@ type hit struct {
 func (h hit) cells() []any {
 	at := past(h.At)
 	at.text = cmp.Or(at.text, "-")
-	return []any{at, h.Session + h.Run, h.Who, h.Excerpt}
+	return []any{at, h.Session + h.Run, h.Who, prose(h.Excerpt)}
 }
 
 func runSessionSearch(ctx context.Context, d *deps, words, in []string, number int) error {

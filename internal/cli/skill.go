@@ -32,7 +32,7 @@ func newSkill(d *deps) *cobra.Command {
 					})
 				}
 				return rows, err
-			}, func(r skillRow) []any { return []any{r.Name, strconv.Itoa(len(r.Commands)), r.Description} }),
+			}, func(r skillRow) []any { return []any{r.Name, strconv.Itoa(len(r.Commands)), prose(r.Description)} }),
 		command(agentAll(), "show NAME...", "Print SKILL.md files as they are",
 			inHome(d, func(_ context.Context, h app.Home, args []string) error {
 				d.page()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 func newStatus(d *deps) *cobra.Command {
@@ -46,7 +47,6 @@ func runStatus(ctx context.Context, d *deps, short bool) error {
 	}
 	for _, rows := range []func(*table, overview.Status, time.Time){tickRows, runRows, waitingRows, nextRows, sumRows, weekRows} {
 		t := d.table("") // each part has its own columns
-		t.folds = true
 		rows(t, s, now)
 		t.end()
 	}
@@ -69,12 +69,9 @@ func runStatusWeek(d *deps) error {
 	if d.json {
 		return cmp.Or(d.emit(w), err)
 	}
-	_, writeErr := fmt.Fprint(d.Out, overview.Fold(plaintext.Lines(w.Text()), terminalColumns))
+	_, writeErr := fmt.Fprint(d.Out, ui.Fold(plaintext.Lines(w.Text()), ui.Columns(d.Stdout)))
 	return cmp.Or(writeErr, err)
 }
-
-// terminalColumns is the width that texts are folded to.
-const terminalColumns = 80
 
 func runBare(ctx context.Context, d *deps) error {
 	if dir, err := d.Dir(); err == nil && exists(d.ConfigFile(dir)) {
@@ -100,12 +97,12 @@ func tickRows(t *table, s overview.Status, _ time.Time) {
 		if !p.Until.IsZero() {
 			until = "until " + clock(p.Until)
 		}
-		t.row(state("paused"), until)
+		t.row(state("paused"), prose(until))
 	}
 	if s.Seal.On {
 		t.row("seal", "on")
 	} else {
-		t.row("seal", state("off"), s.Seal.Why)
+		t.row("seal", state("off"), prose(s.Seal.Why))
 	}
 }
 
@@ -121,7 +118,7 @@ func when(at, now time.Time) moment {
 
 func runRows(t *table, s overview.Status, now time.Time) {
 	for _, r := range s.Running {
-		t.row(state("running"), when(r.Started, now), r.Label, r.ID)
+		t.row(state("running"), when(r.Started, now), brief(r.Label), r.ID)
 	}
 	for _, r := range s.Failed {
 		var marks []string
@@ -131,7 +128,8 @@ func runRows(t *table, s overview.Status, now time.Time) {
 		if r.Recovered {
 			marks = append(marks, "recovered")
 		}
-		row := []any{state("failed"), when(r.Started, now), r.Label, fmt.Sprintf("%s: %s", r.Outcome, plaintext.Short(r.Error, 120)), r.ID}
+		text := prose(fmt.Sprintf("%s: %s", r.Outcome, plaintext.Short(r.Error, 120)))
+		row := []any{state("failed"), when(r.Started, now), brief(r.Label), text, r.ID}
 		if len(marks) > 0 {
 			row = append(row, strings.Join(marks, ", "))
 		}
@@ -145,7 +143,7 @@ func waitingRows(t *table, s overview.Status, now time.Time) {
 		if q.Answered {
 			until = "answered"
 		}
-		t.row(state("waiting"), when(q.Asked, now), q.Name, plaintext.Short(plaintext.Line(q.Text), 120), until, q.Run)
+		t.row(state("waiting"), when(q.Asked, now), brief(q.Name), prose(plaintext.Short(plaintext.Line(q.Text), 120)), until, q.Run)
 	}
 	for _, name := range s.Approvals {
 		t.row("approve", name, "see: ollim approve "+name)
@@ -155,10 +153,10 @@ func waitingRows(t *table, s overview.Status, now time.Time) {
 		if m.CutOff {
 			kind = "cut-off"
 		}
-		t.row(kind, when(m.Arrived, now), plaintext.Short(plaintext.Line(m.Text), 60))
+		t.row(kind, when(m.Arrived, now), prose(plaintext.Short(plaintext.Line(m.Text), 60)))
 	}
 	for _, e := range s.Inbox {
-		row := []any{"inbox", when(e.Since, now), e.Name, strconv.Itoa(e.Count)}
+		row := []any{"inbox", when(e.Since, now), brief(e.Name), strconv.Itoa(e.Count)}
 		if e.Gone {
 			row = append(row, "no valid file has this id")
 		}
@@ -171,20 +169,20 @@ func waitingRows(t *table, s overview.Status, now time.Time) {
 		t.row("undelivered", strconv.Itoa(s.Undelivered))
 	}
 	if s.Invalid > 0 {
-		t.row("invalid", strconv.Itoa(s.Invalid)+" job files", "see: ollim check")
+		t.row("invalid", plaintext.Count(s.Invalid, "job file"), "see: ollim check")
 	}
 }
 
 func nextRows(t *table, s overview.Status, now time.Time) {
 	for _, m := range s.Missed {
-		row := []any{state("missed"), when(m.First, now), m.Name, plaintext.Count(m.Count, "slot")}
+		row := []any{state("missed"), when(m.First, now), brief(m.Name), plaintext.Count(m.Count, "slot")}
 		if m.Count > 1 {
 			row = append(row, "the last "+clock(m.Last))
 		}
 		t.row(row...)
 	}
 	for _, f := range s.Next {
-		t.row("next", due(f.At), t.short(f.Label, 30))
+		t.row("next", due(f.At), brief(f.Label))
 	}
 	if s.Paused != nil && len(s.Next) == 0 {
 		t.row("next", "nothing", "see: ollim resume")
@@ -205,7 +203,7 @@ func sumRows(t *table, s overview.Status, _ time.Time) {
 // weekRows lists the runs of each routine in the last week and the trend of its cost, then what follows from the trends.
 func weekRows(t *table, s overview.Status, _ time.Time) {
 	for _, w := range s.Week {
-		row := []any{"week", t.short(w.Label, 20), plaintext.Count(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)}
+		row := []any{"week", brief(w.Label), plaintext.Count(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)}
 		row = append(row, trendCells(w.Trend)...)
 		for row[len(row)-1] == "" { // what is not known
 			row = row[:len(row)-1]
@@ -234,7 +232,7 @@ func (d *deps) findings(list []overview.Finding) {
 	for _, f := range list {
 		text := "note\t" + printable(f.String()) + "\n"
 		if isTerminal(d.Stdout) {
-			text = overview.Fold("note: "+printable(f.String()), terminalColumns)
+			text = ui.Fold("note: "+printable(f.String()), ui.Columns(d.Stdout))
 		}
 		_, _ = fmt.Fprint(d.Out, text)
 	}

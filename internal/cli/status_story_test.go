@@ -111,7 +111,7 @@ func TestStatusSaysWhatWaits(t *testing.T) {
 	w.pass(20 * time.Minute)
 	w.wants(w.must("status"),
 		"tick\tnot running\tMon 2026-03-02 10:00 UTC\tsee: ollim doctor\n", "paused\tuntil Mon 2026-03-02 12:00 UTC\n",
-		"approve\tg\tsee: ollim approve g\n", "updates\t1\n", "undelivered\t1\n", "invalid\t1 job files\tsee: ollim check\n")
+		"approve\tg\tsee: ollim approve g\n", "updates\t1\n", "undelivered\t1\n", "invalid\t1 job file\tsee: ollim check\n")
 	if short := w.must("status", "--short"); short != "no tick, paused, 1 to approve, 1 update, 1 undelivered, 1 invalid, next Tue 09:00\n" {
 		t.Errorf("short: %q", short)
 	}

@@ -75,7 +75,7 @@ func runTaskList(d *deps, h app.Home, words []string, all, due bool) error {
 		if t.Done {
 			priority = "x"
 		}
-		return []any{strconv.Itoa(t.Number), priority, t.Due, t.Text}
+		return []any{strconv.Itoa(t.Number), priority, t.Due, prose(t.Text)}
 	})
 }
 

@@ -2,15 +2,11 @@ package cli
 
 import (
 	"io"
-	"os"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/ui"
 )
@@ -18,48 +14,21 @@ import (
 // This file decides what a terminal gets that a pipe or file does not: lists aligned under a header line, times relative to now,
 // colour, a pager, and the progress of a run. Which records and columns there are does not depend on the terminal.
 
-func isTerminal(stream any) bool {
-	switch s := stream.(type) {
-	case *os.File:
-		return term.IsTerminal(int(s.Fd()))
-	case interface{ IsTerminal() bool }:
-		return s.IsTerminal()
-	}
-	return false
-}
+func isTerminal(stream any) bool { return ui.IsTerminal(stream) }
 
-func sizeOf(stream any) (width, height int) {
-	if f, ok := stream.(*os.File); ok {
-		width, height, _ = term.GetSize(int(f.Fd()))
-	}
-	return width, height
-}
-
-// colour reports whether a stream gets colour. NO_COLOR comes before CLICOLOR_FORCE.
-func (d *deps) colour(stream any) bool {
-	value := func(name string) string {
-		v, _ := d.Lookup(name)
-		return v
-	}
-	switch {
-	case value("NO_COLOR") != "":
-		return false
-	case !slices.Contains([]string{"", "0"}, value("CLICOLOR_FORCE")):
-		return true
-	}
-	return isTerminal(stream) && !d.dumb() && value("CLICOLOR") != "0"
-}
+// colour reports whether a stream gets colour.
+func (d *deps) colour(stream any) bool { return ui.Coloured(stream, d.Lookup) }
 
 // dumb reports whether the terminal may have no control sequences.
-func (d *deps) dumb() bool {
-	kind, _ := d.Lookup("TERM")
-	return kind == "" || kind == "dumb"
-}
+func (d *deps) dumb() bool { return ui.Dumb(d.Lookup) }
+
+// page lets a pager show the output of this command if it is long. Commands that a person waits for or talks with do not call it.
+func (d *deps) page() { d.pager.Page() }
 
 // talk is standard error. A progress line makes way for what is written to it, and while a pager runs it goes there.
 func (d *deps) talk() io.Writer {
 	switch {
-	case d.pager.running() && isTerminal(d.Stderr):
+	case d.pager.Running() && isTerminal(d.Stderr):
 		return d.pager
 	case d.progress != nil:
 		return d.progress
@@ -72,7 +41,7 @@ type sink struct{ d *deps }
 
 func (s sink) Write(p []byte) (int, error) {
 	w := s.d.Stdout
-	if s.d.pager.pages() {
+	if s.d.pager.Pages() {
 		w = s.d.pager
 	}
 	if isTerminal(s.d.Stdout) {
@@ -130,18 +99,39 @@ func relative(now, at time.Time, exact string) string {
 // state is a word in a list about how something is. A terminal shows those in colour that ask for attention.
 type state string
 
-const (
-	red    = "\x1b[31m"
-	yellow = "\x1b[33m"
-	plain  = "\x1b[0m"
-)
+// figure is a number of tokens in a list, which a narrow terminal shows in thousands; 0 is not known.
+type figure int
+
+func (f figure) String() string {
+	if f == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(f))
+}
+
+// short is the number in thousands; "" if it is small.
+func (f figure) short() string {
+	if f < 10_000 {
+		return ""
+	}
+	return strconv.Itoa(int(f)/1000) + "k"
+}
+
+// brief is a name in a list, which a narrow terminal shows shortened.
+type brief string
+
+// prose is a text in a list, which a narrow terminal shows in several lines.
+type prose string
+
+// remedy is what to do about a record. A terminal shows it below.
+type remedy string
 
 func (s state) tone() string {
 	switch s {
 	case "failed", "not running", "timeout", "unreported", "refused", "interrupted", "expired", "missed", "unaccounted", "FAIL":
-		return red
+		return ui.Red
 	case "skipped", "paused", "waiting", "running", "busy", "again", "unapproved", "off", "new", "changed", "dropped", "WARN":
-		return yellow
+		return ui.Yellow
 	}
 	return ""
 }
@@ -157,137 +147,77 @@ const (
 type table struct {
 	d      *deps
 	layout layout
-	folds  bool // a terminal gets a line that it is too narrow for in several
 	tones  bool
-	header []string
-	lines  [][]string // of an aligned table
-	colour [][]string // of their cells
+	shown  ui.Table
 }
 
 // table returns a table with these columns; "" for one without a header line.
 func (d *deps) table(columns string) *table {
-	t := &table{d: d, layout: d.layout, tones: d.colour(d.Stdout), header: strings.Fields(columns)}
-	if t.layout == byStream && isTerminal(d.Stdout) {
-		t.layout = onTerminal
-		if columns != "" {
-			d.page()
-		}
+	t := &table{d: d, layout: d.layout, tones: d.colour(d.Stdout)}
+	if t.layout != byStream || !isTerminal(d.Stdout) {
+		return t
+	}
+	t.layout, t.shown.Width = onTerminal, ui.Columns(d.Stdout)
+	if columns != "" {
+		t.shown.Header = strings.Fields(columns)
+		d.page()
 	}
 	return t
 }
 
-// row adds a record. A cell is a text, a moment or a state.
+// row adds a record. A cell is a string, which is never shortened, or of a type that says how it is shown.
 func (t *table) row(cells ...any) {
-	line, colour := make([]string, len(cells)), make([]string, len(cells))
+	line := make([]ui.Cell, len(cells))
 	for i, c := range cells {
 		switch c := c.(type) {
 		case moment:
-			line[i] = t.moment(c)
+			line[i].Text, line[i].Short = t.moment(c)
 		case state:
-			line[i], colour[i] = string(c), c.tone()
+			line[i].Text, line[i].Colour = string(c), c.tone()
+		case figure:
+			line[i].Text, line[i].Short = c.String(), c.short()
+		case brief:
+			line[i].Text, line[i].Fit = string(c), ui.Brief
+		case prose:
+			line[i].Text, line[i].Fit = string(c), ui.Prose
+		case remedy:
+			line[i].Text, line[i].Fit = string(c), ui.Below
 		case string:
-			line[i] = c
+			line[i].Text = c
 		}
-		line[i] = printable(line[i])
+		line[i].Text = printable(line[i].Text)
 		if !t.tones {
-			colour[i] = ""
+			line[i].Colour = ""
 		}
 	}
 	if t.layout != byStream {
-		t.lines, t.colour = append(t.lines, line), append(t.colour, colour)
+		t.shown.Add(line...)
 		return
 	}
-	for i := range line {
-		line[i] = paint(line[i], colour[i])
+	texts := make([]string, len(line))
+	for i, c := range line {
+		texts[i] = ui.Paint(c.Text, c.Colour)
 	}
-	t.write(strings.Join(line, "\t"))
+	t.write(strings.Join(texts, "\t"))
 }
 
-func (t *table) moment(m moment) string {
+// moment returns a time as it is shown, and for a narrow terminal.
+func (t *table) moment(m moment) (text, short string) {
 	if t.layout != onTerminal {
-		return m.text
+		return m.text, ""
 	}
 	said := relative(t.d.Now(), m.at, m.text)
 	if m.exact && said != m.text {
-		return m.text + " (" + said + ")"
+		return m.text + " (" + said + ")", m.text
 	}
-	return said
+	return said, ""
 }
 
-// short is a cell that a terminal shows with at most so many characters, where its line would be longer than 80 columns.
-func (t *table) short(text string, most int) string {
-	if t.layout != onTerminal {
-		return text
-	}
-	return plaintext.Short(text, most)
-}
-
+// end writes what is aligned.
 func (t *table) end() {
-	if len(t.lines) == 0 {
-		return
+	for _, line := range t.shown.Lines() {
+		t.write(line)
 	}
-	if t.layout == onTerminal && len(t.header) > 0 {
-		t.lines, t.colour = slices.Insert(t.lines, 0, t.header), slices.Insert(t.colour, 0, make([]string, len(t.header)))
-	}
-	var widths []int
-	for _, line := range t.lines {
-		for i, c := range line[:max(len(line)-1, 0)] { // nothing is aligned to the last one
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], ui.Width(c))
-		}
-	}
-	for n, line := range t.lines {
-		if t.folds && t.layout == onTerminal && spread(line, widths) > terminalColumns {
-			t.fold(line, t.colour[n])
-			continue
-		}
-		var text strings.Builder
-		for i, c := range line {
-			text.WriteString(paint(c, t.colour[n][i]))
-			if i < len(line)-1 {
-				text.WriteString(strings.Repeat(" ", widths[i]-ui.Width(c)+2))
-			}
-		}
-		t.write(strings.TrimRight(text.String(), " "))
-	}
-}
-
-// spread is how many columns a line takes in an aligned table.
-func spread(line []string, widths []int) (n int) {
-	for i, c := range line {
-		if n += 2 + ui.Width(c); i < len(line)-1 {
-			n += widths[i] - ui.Width(c)
-		}
-	}
-	return n - 2
-}
-
-// fold writes a line as several: a cell that does not fit begins a new one, below the second cell.
-func (t *table) fold(line, colour []string) {
-	indent := strings.Repeat(" ", ui.Width(line[0])+2)
-	text, at := "", -2
-	for i, c := range line {
-		if c == "" {
-			continue
-		}
-		if at+2+ui.Width(c) <= terminalColumns {
-			if i > 0 {
-				text += "  "
-			}
-			text, at = text+paint(c, colour[i]), at+2+ui.Width(c)
-			continue
-		}
-		t.write(text)
-		lines := strings.Split(strings.TrimSuffix(overview.Fold(c, terminalColumns-len(indent)), "\n"), "\n")
-		for _, part := range lines[:len(lines)-1] {
-			t.write(indent + part)
-		}
-		text = indent + paint(lines[len(lines)-1], colour[i])
-		at = len(indent) + ui.Width(lines[len(lines)-1])
-	}
-	t.write(text)
 }
 
 // write writes a line. Its cells are printable, and colour must pass.
@@ -319,11 +249,4 @@ func cellsOf(row []string) []any {
 		cells[i] = text
 	}
 	return cells
-}
-
-func paint(text, colour string) string {
-	if colour == "" {
-		return text
-	}
-	return colour + text + plain
 }

@@ -12,11 +12,14 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// screenBuffer is a terminal of unknown size.
+// screenBuffer is a terminal. It scrolls: how many rows it has is not known.
 type screenBuffer struct {
-	mu sync.Mutex
+	columns int // 0: not known either
+	mu      sync.Mutex
 	bytes.Buffer
 }
+
+func (s *screenBuffer) Size() (columns, rows int) { return s.columns, 0 }
 
 func (*screenBuffer) IsTerminal() bool { return true }
 
@@ -27,8 +30,11 @@ func (s *screenBuffer) Write(p []byte) (int, error) {
 }
 
 // onTerminal runs a command line whose streams are a terminal.
-func (w *world) onTerminal(args ...string) result {
-	var out, errOut screenBuffer
+func (w *world) onTerminal(args ...string) result { return w.onColumns(0, args...) }
+
+// onColumns is onTerminal for a terminal of so many columns.
+func (w *world) onColumns(columns int, args ...string) result {
+	out, errOut := screenBuffer{columns: columns}, screenBuffer{columns: columns}
 	status := execute(w.t.Context(), w.deps(strings.NewReader(""), &out, &errOut), args)
 	return result{status, out.String(), errOut.String()}
 }
@@ -62,7 +68,7 @@ func TestListsHaveHeaders(t *testing.T) {
 		"session search hello", "schedule list", "schedule list --cost", "schedule audit",
 	} {
 		args := strings.Fields(list)
-		shown, piped := w.onTerminal(args...), w.run(args...)
+		shown, piped := w.onColumns(500, args...), w.run(args...)
 		lines, records := strings.Split(strings.TrimSpace(shown.out), "\n"), strings.Split(strings.TrimSuffix(piped.out, "\n"), "\n")
 		header := strings.Fields(lines[0])
 		if columns := strings.Count(records[0], "\t") + 1; piped.out != "" && len(header) != columns {

@@ -66,7 +66,7 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 	if err != nil {
 		return err
 	}
-	return records(d, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), a.Name} })
+	return records(d, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), brief(a.Name)} })
 }
 
 // retain is how long tick keeps what is not a run's record.

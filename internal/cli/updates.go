@@ -49,7 +49,7 @@ type updateRow struct {
 }
 
 func (r updateRow) cells() []any {
-	cells := []any{r.ID, past(r.TS), r.Message}
+	cells := []any{r.ID, past(r.TS), prose(r.Message)}
 	if r.Became != "" {
 		cells = slices.Insert(cells, 2, any(state(r.Became)))
 	}

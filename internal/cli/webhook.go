@@ -28,7 +28,7 @@ func newWebhook(d *deps) *cobra.Command {
 				}
 				return rows, err
 			}, func(r webhookRow) []any {
-				return []any{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
+				return []any{r.ID, brief(r.Name), string(r.Signature), r.RateLimit, string(r.Mode), brief(strings.Join(r.Fields, " ")), r.URL, brief(r.Description)}
 			}), newJobShow(d, job.Webhook), newWebhookAdd(d), newJobEdit(d, job.Webhook),
 		newJobRm(d, job.Webhook, "Delete webhook files; their secrets are kept"),
 		withJSON(d, command(agentNever(nested), "serve", "Accept events for webhooks over HTTP, until it is stopped",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // noon is a Monday in the middle of a month.
@@ -146,19 +147,6 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-func TestFold(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                                "",
-		"one two three\n":                 "one two\n  three\n",
-		"a `b c d e f g` h\n":             "a\n  `b c d e f g`\n  h\n",
-		"exactly 10\nlonger-than-ten x\n": "exactly 10\nlonger-than-ten\n  x\n",
-	} {
-		if got := Fold(in, 10); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 // A summary has lines for what there is, and at most 80 columns when it is folded.
 func TestTextOfAWeek(t *testing.T) {
 	w := Week{From: noon.AddDate(0, 0, -7), To: noon, Outcomes: map[runlog.Outcome]int{}}
@@ -183,7 +171,7 @@ func TestTextOfAWeek(t *testing.T) {
 			t.Errorf("%s\nwant %s", w.Text(), want)
 		}
 	}
-	for line := range strings.Lines(Fold(w.Text(), 80)) {
+	for line := range strings.Lines(ui.Fold(w.Text(), 80)) {
 		if len(line) > 81 {
 			t.Errorf("%d columns: %s", len(line)-1, line)
 		}

@@ -279,39 +279,3 @@ func Tokens(n int) string {
 	}
 	return fmt.Sprintf("%.0fk", float64(n)/1000)
 }
-
-// Fold breaks the lines of a text at spaces, so that they have at most so many columns where possible. A command between backquotes
-// stays in one line, or it could not be copied.
-func Fold(text string, columns int) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		at := 0
-		for i, word := range unbroken(strings.TrimSuffix(line, "\n")) {
-			size := len([]rune(word))
-			switch {
-			case i > 0 && at+1+size > columns:
-				b.WriteString("\n  ")
-				at = 2
-			case i > 0:
-				b.WriteString(" ")
-				at++
-			}
-			b.WriteString(word)
-			at += size
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
-// unbroken splits a line at its spaces, except for those between backquotes.
-func unbroken(line string) (words []string) {
-	for i, part := range strings.Split(line, " ") {
-		if i > 0 && strings.Count(words[len(words)-1], "`")%2 == 1 {
-			words[len(words)-1] += " " + part
-			continue
-		}
-		words = append(words, part)
-	}
-	return words
-}
