@@ -87,6 +87,6 @@ func owners() map[string]string {
 		"github.com/spf13/cobra":               "internal/cli",
 		"github.com/spf13/pflag":               "internal/cli",
 		"golang.org/x/sys":                     "internal/cli internal/platform/seal",
-		"golang.org/x/term":                   "internal/cli internal/ui",
+		"golang.org/x/term":                    "internal/cli internal/ui",
 	}
 }

@@ -128,7 +128,7 @@ func helpAll(root *cobra.Command, columns int) error {
 	commands, statuses := ui.Table{Width: columns}, ui.Table{Width: columns}
 	walk(root, func(cmd *cobra.Command) {
 		if cmd.Annotations[onlyVerbs] == "" && cmd.HasParent() {
-			commands.Add(ui.Cell{Text: strings.TrimSuffix(cmd.UseLine(), " [flags]")}, ui.Cell{Text: cmd.Short, Fit: ui.Below})
+			commands.Add(ui.Cell{Text: strings.TrimSuffix(cmd.UseLine(), " [flags]"), Fit: ui.Prose}, ui.Cell{Text: cmd.Short, Fit: ui.Below})
 		}
 	})
 	for _, m := range statusTable() {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // fail writes the one line of an error, and a hint when there is something to do.
@@ -37,7 +39,7 @@ func (d *deps) warn(message string) { d.line("warning", "warning: "+message) }
 // note tells on a terminal, and only there, what follows from a change.
 func (d *deps) note(format string, args ...any) {
 	if !d.quiet && isTerminal(d.Stderr) {
-		_, _ = fmt.Fprintf(d.talk(), format+"\n", args...)
+		_, _ = io.WriteString(d.talk(), ui.Fold(fmt.Sprintf(format, args...), ui.Columns(d.Stderr)))
 	}
 }
 
@@ -47,7 +49,8 @@ func (d *deps) info(format string, args ...any) {
 	}
 }
 
-// line writes one line to standard error in the format that was asked for.
+// line writes one line to standard error in the format that was asked for. A hint is broken at the width of a terminal; an error
+// stays one line, as it is searched for.
 func (d *deps) line(level, message string) {
 	message = printable(strings.ReplaceAll(message, "\n", "; "))
 	if d.logFormat == "json" {
@@ -57,7 +60,10 @@ func (d *deps) line(level, message string) {
 		_, _ = fmt.Fprintf(d.talk(), "%s\n", line)
 		return
 	}
-	_, _ = fmt.Fprintf(d.talk(), "ollim: %s\n", message)
+	if message = "ollim: " + message + "\n"; level == "hint" && isTerminal(d.Stderr) {
+		message = ui.Fold(message, ui.Columns(d.Stderr))
+	}
+	_, _ = io.WriteString(d.talk(), message)
 }
 
 func join(parts ...string) string {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -238,5 +239,19 @@ func TestRunEndsWithOneLine(t *testing.T) {
 	w.write("script.yaml", "turns:\n  - - error: broken\n")
 	if r := w.onTerminal("fire", "disk"); r.status == 0 || strings.Count(r.errOut, "ollim: fire: disk:") != 1 {
 		t.Errorf("%v", r)
+	}
+}
+
+// A hint and a note are broken at the width of a terminal, an error is not.
+func TestHintsFit(t *testing.T) {
+	t.Parallel()
+	out := screenBuffer{columns: 40}
+	d := &deps{Stdout: &out, Stderr: &out, App: &app.App{}}
+	d.fail("fire", "disk", hint(errors.New("a reason that is longer than the terminal is wide"), "a remedy that takes more than one line of %s", "it"))
+	d.note("what follows takes more than one line as well")
+	want := "ollim: fire: disk: a reason that is longer than the terminal is wide\n" +
+		"ollim: hint: a remedy that takes more\n  than one line of it\nwhat follows takes more than one line as\n  well\n"
+	if got := out.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

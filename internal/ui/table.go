@@ -248,6 +248,9 @@ func (b *block) below(cells []Cell, columns int) {
 		if cell.Short != "" && indent+Width(cell.Text) > columns {
 			cell.Text = cell.Short
 		}
+		if cell.Fit == Brief {
+			cell.Text = Shorten(cell.Text, columns-indent)
+		}
 		if cell.Fit == Below || width > 0 && indent+width+gap+Width(cell.Text) > columns {
 			end()
 		}

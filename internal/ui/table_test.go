@@ -49,6 +49,17 @@ ID
   日本語の長い名前のルーチン  $10.00
   the service is overloaded, and nobody
   knows until when`,
+		24: `
+ID
+  NAME  COST  REASON
+20261122T145811.070Z-60a38f
+  disk  $0.02
+20261122T145811.071Z-60a38f
+  日本語の長い名前のル…
+  $10.00
+  the service is
+  overloaded, and nobody
+  knows until when`,
 	} {
 		if got := "\n" + strings.Join(sample(width).Lines(), "\n"); got != want {
 			t.Errorf("%d columns:%s\nwant%s", width, got, want)
