@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -229,9 +230,21 @@ func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.S
 // Quiet is how long ago Seen may be while ticks come each minute.
 const Quiet = noteEvery + 2*time.Minute
 
-// Seen returns the latest tick that is known, to within five minutes: not every tick writes something. It is zero before the first
-// one. It is read-only.
+// Seen returns the time of the latest tick, which is that of the tick's lock file. Where a file system keeps no such times it is what
+// the page says, to within five minutes: not every tick writes it. It is zero before the first one. It is read-only.
 func Seen(home paths.Dir) (time.Time, error) {
+	noted, err := noted(home)
+	if info, statErr := os.Stat(lockPath(home)); statErr == nil && !noted.IsZero() && info.ModTime().After(noted) {
+		return info.ModTime(), err
+	}
+	return noted, err
+}
+
+// lockPath is the lock file of ticks; no other process writes it or sets its time.
+func lockPath(home paths.Dir) string { return home.Lock("tick") }
+
+// noted returns up to when the page accounts for slots.
+func noted(home paths.Dir) (time.Time, error) {
 	path := pagePath(home)
 	p, invalid, err := store.PeekJSON[page](path)
 	if invalid != nil {

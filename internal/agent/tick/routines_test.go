@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/schedule/forecast"
@@ -668,5 +669,33 @@ func TestMissedOnceADay(t *testing.T) {
 	got := c.updates()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "2 slots were missed from Mon 2 Mar 09:00 to Mon 2 Mar 10:00") || !strings.HasPrefix(got[1], "25 slots were missed from Mon 2 Mar 11:00 to Tue 3 Mar 11:00") {
 		t.Errorf("the owner is told %q", got)
+	}
+}
+
+// TestSeen: each tick is seen at once, also one that notes nothing; without the lock file's time it is known to five minutes.
+func TestSeen(t *testing.T) {
+	c := newClock(t)
+	seen := func() time.Time {
+		t.Helper()
+		at, err := tick.Seen(c.home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	if at := seen(); !at.IsZero() {
+		t.Errorf("before the first tick: %v", at)
+	}
+	for range 7 {
+		if c.tick(); !seen().Equal(c.now) {
+			t.Errorf("at %v: %v", c.now, seen())
+		}
+		c.now = c.now.Add(time.Minute)
+	}
+	if err := os.Remove(c.home.Lock("tick")); err != nil {
+		t.Fatal(err)
+	}
+	if ago := c.now.Sub(seen()); ago <= 0 || ago > tick.Quiet {
+		t.Errorf("without the lock file: %v ago", ago)
 	}
 }

@@ -8,6 +8,7 @@ package tick
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -125,7 +126,8 @@ func (m Minute) action(do string, j job.Job, at time.Time) Action {
 
 // Pass does the minute's work. An error in one part does not stop the others.
 func (m Minute) Pass(ctx context.Context) error {
-	guard, err := lock.TryGuard(m.Runner.Home.Lock("tick"))
+	path := lockPath(m.Runner.Home)
+	guard, err := lock.TryGuard(path)
 	if errors.Is(err, lock.ErrBusy) {
 		return nil
 	}
@@ -133,6 +135,7 @@ func (m Minute) Pass(ctx context.Context) error {
 		return err
 	}
 	defer guard.Release()
+	_ = os.Chtimes(path, m.now(), m.now()) // without it Seen knows the page alone
 	m.read = sync.OnceValues(m.page)
 	pauseErr := m.Runner.EndPause(ctx)
 	files, err := m.Runner.Jobs.Load()

@@ -23,7 +23,7 @@ import (
 type Status struct {
 	Tick struct { // whether something runs `ollim tick` each minute
 		Alive bool      `json:"alive"`
-		Seen  time.Time `json:"seen,omitzero"` // to within five minutes
+		Seen  time.Time `json:"seen,omitzero"`
 	} `json:"tick"`
 	Paused *pause   `json:"paused,omitempty"` // nil: automatic runs start
 	Seal   struct { // whether the programs of agents are sealed
