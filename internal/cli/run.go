@@ -57,7 +57,8 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 			if r.Finished != nil {
 				took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
 			}
-			t.row(r.ID, past(r.Started), brief(r.Name), state(outcome(r)), took, fmt.Sprintf("$%.2f", r.Cost), prose(runNote(r)))
+			end, reason := t.mark(state(outcome(r)), toolMarks(r), cmp.Or(r.Error, r.Question))
+			t.row(r.ID, past(r.Started), brief(r.Name), end, took, fmt.Sprintf("$%.2f", r.Cost), prose(reason))
 		} else if err := d.emit(r); err != nil {
 			return err
 		}
@@ -78,20 +79,16 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 	return nil
 }
 
-// runNote is the error or question of a run. It marks a run whose tool calls all failed, whatever its outcome.
-func runNote(r runlog.Record) string {
-	note := cmp.Or(r.Error, r.Question)
-	if r.ToolCalls == 0 || r.ToolErrors < r.ToolCalls {
-		return note
+// toolMarks says how many uses of tools were denied and failed, whatever the outcome of the run; "" for none.
+func toolMarks(r runlog.Record) string {
+	var marks []string
+	if r.ToolDenied > 0 {
+		marks = append(marks, fmt.Sprintf("%d denied", r.ToolDenied))
 	}
-	mark := fmt.Sprintf("all %d tool calls failed", r.ToolCalls)
-	if r.ToolCalls == 1 {
-		mark = "its only tool call failed"
+	if r.ToolFailed > 0 {
+		marks = append(marks, plaintext.Count(r.ToolFailed, "failed tool"))
 	}
-	if note == "" {
-		return mark
-	}
-	return note + "; " + mark
+	return strings.Join(marks, ", ")
 }
 
 func newRunShow(d *deps) *cobra.Command {

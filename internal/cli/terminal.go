@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -136,6 +138,21 @@ func (s state) tone() string {
 	return ""
 }
 
+// marked is a state with marks beside it.
+type marked struct {
+	state
+	marks string
+}
+
+// mark adds marks to the columns of a state and of its reason. A terminal shows them beside the state; elsewhere, where programs
+// read the state, they end the reason.
+func (t *table) mark(s state, marks, reason string) (marked, string) {
+	if t.layout == onTerminal {
+		return marked{s, marks}, reason
+	}
+	return marked{s, ""}, strings.Join(slices.DeleteFunc([]string{reason, marks}, func(part string) bool { return part == "" }), "; ")
+}
+
 type layout int
 
 const (
@@ -174,6 +191,10 @@ func (t *table) row(cells ...any) {
 			line[i].Text, line[i].Short = t.moment(c)
 		case state:
 			line[i].Text, line[i].Colour = string(c), c.tone()
+		case marked:
+			if line[i].Text, line[i].Colour = string(c.state), c.tone(); c.marks != "" {
+				line[i].Text, line[i].Colour = string(c.state)+", "+c.marks, cmp.Or(c.tone(), ui.Yellow)
+			}
 		case figure:
 			line[i].Text, line[i].Short = c.String(), c.short()
 		case brief:

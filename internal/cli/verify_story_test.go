@@ -251,23 +251,56 @@ func TestVerifyNeedsApproval(t *testing.T) {
 	}
 }
 
-// A run whose tool calls all failed is marked in the list, although it is ok.
+// The list marks a run of which tools were denied or failed, whatever its outcome: in a pipe after the reason, so that the outcome stays
+// a word, and on a terminal beside the outcome.
 func TestRunListMarksFailedTools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must("routine", "add", "tools", "--cron", "0 9 * * *", "--background", "--isolated", "Go.")
-	for _, tc := range []struct{ script, want string }{
-		{"turns:\n  - - tool: nope\n    - tool: nada\n    - text: done\n", "\tok\t0s\t$0.00\tall 2 tool calls failed\n"},
-		{"turns:\n  - - tool: nope\n    - text: done\n", "\tok\t0s\t$0.00\tits only tool call failed\n"},
-		{"turns:\n  - - tool: nope\n    - error: broken\n", "\tfailed\t0s\t$0.00\tbroken; its only tool call failed\n"},
-		{"turns:\n  - - tool: nope\n    - tool: report_updates\n      input: {message: one}\n    - text: done\n", "\tok\t0s\t$0.00\t\n"},
-		{"turns:\n  - - text: done\n", "\tok\t0s\t$0.00\t\n"},
+	for _, tc := range []struct{ script, piped, shown string }{
+		{"    - tool: nope\n    - tool: nada\n    - text: done\n", "\tok\t0s\t$0.00\t2 failed tools\n", "  ok, 2 failed tools  0s"},
+		{"    - tool: nope\n    - error: broken\n", "\tfailed\t0s\t$0.00\tbroken; 1 failed tool\n", "  failed, 1 failed tool  0s"},
+		{"    - tool: report_updates\n      input: {message: one}\n    - text: done\n", "\tok\t0s\t$0.00\t\n", "  ok       0s"},
 	} {
-		w.script(tc.script)
+		w.script("turns:\n  -\n" + tc.script)
 		w.run("fire", "tools")
 		w.pass(1e9)
-		if out := w.must("run", "list", "-n", "1"); !strings.HasSuffix(out, tc.want) {
+		if out := w.must("run", "list", "-n", "1"); !strings.HasSuffix(out, tc.piped) {
 			t.Errorf("%s: %q", tc.script, out)
 		}
+		if out := w.onColumns(120, "run", "list", "-n", "1").out; !strings.Contains(out, tc.shown) {
+			t.Errorf("%s: %s", tc.script, out)
+		}
+	}
+	if r := w.last(); r["tools_denied"] != nil || r["tools_failed"] != nil {
+		t.Errorf("%v", r)
+	}
+}
+
+// A use of a tool that was denied is counted as that, and not as a failure too.
+func TestRunListMarksDeniedTools(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	w.must("routine", "add", "tools", "--cron", "0 9 * * *", "--background", "--isolated", "Go.")
+	w.approveJob("tools")
+	denied, failed := anthropicapi.Use("Bash", map[string]string{"command": "curl example.com"}), anthropicapi.Use("Read", map[string]string{"file_path": "none.md"})
+	for _, tc := range []struct {
+		uses         []anthropicapi.Reply
+		piped, shown string
+	}{
+		{[]anthropicapi.Reply{denied}, "\t1 denied\n", "  ok, 1 denied  0s"},
+		{[]anthropicapi.Reply{denied, failed}, "\t1 denied, 1 failed tool\n", "  ok, 1 denied, 1 failed tool  0s"},
+	} {
+		api.Reply(append(tc.uses, anthropicapi.Reply{Text: "done"})...)
+		w.must("fire", "tools")
+		if out := w.must("run", "list", "-n", "1"); !strings.HasSuffix(out, tc.piped) || !strings.Contains(out, "\tok\t") {
+			t.Errorf("%q, want %q", out, tc.piped)
+		}
+		if out := w.onColumns(120, "run", "list", "-n", "1").out; !strings.Contains(out, tc.shown) {
+			t.Errorf("%s\nwant %s", out, tc.shown)
+		}
+	}
+	if r := w.last(); r["tools_denied"] != 1.0 || r["tools_failed"] != 1.0 || r["tool_errors"] != 2.0 {
+		t.Errorf("%v", r)
 	}
 }

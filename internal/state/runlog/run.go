@@ -120,7 +120,9 @@ type Record struct {
 	Compactions int     `json:"compactions"`
 	Requests    int     `json:"requests,omitempty"` // to the model, that were answered
 	ToolCalls   int     `json:"tool_calls,omitempty"`
-	ToolErrors  int     `json:"tool_errors,omitempty"` // of ToolCalls: those that failed or were refused
+	ToolErrors  int     `json:"tool_errors,omitempty"`  // of ToolCalls: those that failed or were denied
+	ToolFailed  int     `json:"tools_failed,omitempty"` // uses that failed, without those that were denied
+	ToolDenied  int     `json:"tools_denied,omitempty"` // uses that were denied, those of subagents included
 	Usage       Usage   `json:"usage"`
 
 	ContextBefore int `json:"context_before,omitempty"` // tokens of the conversation at the start; 0: it is new, or that is not known

@@ -164,15 +164,16 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
 	r.Usage, r.Turns, r.ContextBefore, r.Context = Usage{}, 0, 0, 0
-	r.Verify, r.Requests, r.ToolCalls, r.ToolErrors = "", 0, 0, 0
+	r.Verify, r.Requests, r.ToolCalls, r.ToolErrors, r.ToolFailed, r.ToolDenied = "", 0, 0, 0, 0, 0
 	var s Standing
 	var bill bill
+	denied := map[string]bool{} // the uses of tools
 	for e, err := range r.book.outline(r.ID) {
 		if err != nil {
 			return err
 		}
 		s.stand(e)
-		r.sum(e)
+		r.sum(e, denied)
 		bill.add(e, r.Record)
 	}
 	bill.close()
@@ -208,7 +209,8 @@ func millionths(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
 // Remove removes the record of a run that did not take place.
 func (r *Run) Remove() error { return os.RemoveAll(r.book.Home.Run(r.ID)) }
 
-func (r *Run) sum(e Event) {
+// sum adds an event to the totals. It notes the ids of the uses of tools that were denied.
+func (r *Run) sum(e Event, denied map[string]bool) {
 	switch e.Type {
 	case UsageEvent:
 		if e.Usage != nil {
@@ -226,9 +228,17 @@ func (r *Run) sum(e Event) {
 		}
 	case ToolUse:
 		r.ToolCalls++
+	case Verdict:
+		if e.IsError {
+			r.ToolDenied++
+			denied[e.ToolID] = true
+		}
 	case ToolResult:
 		if e.IsError {
 			r.ToolErrors++
+		}
+		if e.IsError && !denied[e.ToolID] {
+			r.ToolFailed++
 		}
 	case Verified:
 		r.Verify = verifyOK
