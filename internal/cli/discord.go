@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/doctor"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
@@ -58,7 +59,7 @@ func runDiscordSync(ctx context.Context, d *deps, h app.Home) error {
 		var n int
 		n, err = discord.SyncCommands(ctx, client, h.Dir, h.Disk, application.ID, true)
 		if err == nil {
-			d.note("registered %d commands with application %s", n, application.Name)
+			d.note("registered %s with application %s", plaintext.Count(n, "command"), application.Name)
 		}
 	}
 	if err != nil {

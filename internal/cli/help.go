@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/ui"
 	"github.com/ollim/ollim/man"
@@ -219,7 +220,7 @@ func runManInstall(ctx context.Context, d *deps, dir string) error {
 		return hint(err, "ollim man install ~/.local/share/man")
 	}
 	if err == nil {
-		d.note("%d pages installed in %s; to read the first: man 7 ollim", installed, dir)
+		d.note("%s installed in %s; to read the first: man 7 ollim", plaintext.Count(installed, "page"), dir)
 	}
 	return err
 }

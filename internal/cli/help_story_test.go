@@ -100,3 +100,43 @@ func TestHelpIsBrokenIntoLines(t *testing.T) {
 		t.Error(bash)
 	}
 }
+
+// A word of another program leads to the command that does the same, and each such command exists.
+func TestForeignWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for word, want := range map[string]string{"list": "run list", "lst": "run list", "logs": "run log", "log": "run log", "ps": "status", "rutine": "routine"} {
+		r := w.run(word, "disk")
+		if text := "ollim: unknown command \"" + word + "\" (did you mean " + want; r.status != 64 || !strings.HasPrefix(r.errOut, text) {
+			t.Errorf("%s: %+v, want %s", word, r, text)
+		}
+	}
+	root := newRoot(w.deps(strings.NewReader(""), nil, nil))
+	for word, commands := range foreignWords() {
+		if cmd, _, err := root.Find([]string{word}); err == nil && cmd != root {
+			t.Errorf("%s is a command", word)
+		}
+		for _, command := range commands {
+			cmd, rest, err := root.Find(strings.Fields(command))
+			if err != nil || cmd == root || cmd.Annotations[onlyVerbs] != "" || len(rest) > 1 {
+				t.Errorf("%s: %s is no command: %v, %v", word, command, rest, err)
+			}
+		}
+	}
+}
+
+// The first help screen lists what a beginner needs.
+func TestFirstHelpScreen(t *testing.T) {
+	t.Parallel()
+	_, list, _ := strings.Cut(newWorld(t).must("help"), "Available Commands:\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	var verbs []string
+	for line := range strings.Lines(list) {
+		if name := strings.Fields(line)[0]; !strings.HasPrefix(line, "   ") {
+			verbs = append(verbs, name)
+		}
+	}
+	if got, want := strings.Join(verbs, " "), "ask chat check config doctor fire help init remind routine run schedule status"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -147,8 +147,7 @@ func finish(cmd *cobra.Command) {
 		case err == nil, as[*usageError](err):
 			return err
 		case !cmd.HasParent() && len(args) > 0:
-			cmd.SuggestionsMinimumDistance = 2
-			return usage("unknown command %q%s", args[0], plaintext.Suggestion(cmd.SuggestionsFor(args[0])...))
+			return usage("unknown command %q%s", args[0], plaintext.Suggestion(near(cmd, args[0])...))
 		}
 		return usage("want: %s", cmd.UseLine())
 	}
@@ -161,6 +160,28 @@ func finish(cmd *cobra.Command) {
 	}
 	for _, verb := range cmd.Commands() {
 		finish(verb)
+	}
+}
+
+// near returns the commands that a word may mean: those that other programs know by the word, else those of a similar name.
+func near(root *cobra.Command, word string) []string {
+	if known := foreignWords()[word]; known != nil {
+		return known
+	}
+	root.SuggestionsMinimumDistance = 2
+	return root.SuggestionsFor(word)
+}
+
+// foreignWords maps words of other programs to commands.
+func foreignWords() map[string][]string {
+	lists := []string{"run list", "routine list"}
+	return map[string][]string{
+		"list": lists, "lst": lists, "ls": lists, "jobs": lists, "history": {"run list", "session history"}, "ps": {"status", "run list"},
+		"log": {"run log"}, "logs": {"run log"}, "tail": {"run log -f"}, "show": {"run show", "routine show"},
+		"add": {"routine add"}, "create": {"routine add"}, "new": {"routine add"}, "edit": {"routine edit"}, "rm": {"routine rm"},
+		"delete": {"routine rm"}, "remove": {"routine rm"}, "start": {"fire"}, "kill": {"stop"}, "cron": {"schedule list"},
+		"crontab": {"schedule print crontab"}, "install": {"schedule install", "man install"}, "search": {"session search"},
+		"set": {"config set"}, "get": {"config get"}, "settings": {"config list"}, "login": {"init"}, "setup": {"init"},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/native"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/pi"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -57,7 +58,7 @@ func runSessionBranch(d *deps, name string, after int) error {
 		return err
 	}
 	if after > len(entries) {
-		return usage("--after %d: %s has %d messages", after, c.ID, len(entries))
+		return usage("--after %d: %s has %s", after, c.ID, plaintext.Count(len(entries), "message"))
 	}
 	if after > 0 {
 		entries = entries[:after]
@@ -78,7 +79,7 @@ func (d *deps) branchOfClaude(h app.Home, c app.Conversation, after int, header 
 	case err != nil:
 		return err
 	case after > len(entries):
-		return usage("--after %d: %s has %d messages", after, c.ID, len(entries))
+		return usage("--after %d: %s has %s", after, c.ID, plaintext.Count(len(entries), "message"))
 	case after > 0:
 		entries = entries[:after]
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -71,10 +72,7 @@ func (d *deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) 
 	if c.File.Path != "" {
 		if entries, err := d.load(h, c.File); err == nil {
 			turns, since := transcript.Turns(entries)
-			facts = fmt.Sprintf("compacted %d turns", turns)
-			if turns == 1 {
-				facts = "compacted 1 turn"
-			}
+			facts = "compacted " + plaintext.Count(turns, "turn")
 			if !since.IsZero() {
 				facts += ", the first " + prompt.Ago(h.Disk.Now().Sub(since))
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -32,7 +33,7 @@ func newUpdates(d *deps) *cobra.Command {
 		command(agentNever(nested), "clear", "Clear all pending updates; the archive keeps them",
 			inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 				n, err := h.Updates.Clear(ctx, "owner")
-				d.note("cleared %d updates; see ollim update list --all", n)
+				d.note("cleared %s; see ollim update list --all", plaintext.Count(n, "update"))
 				return err
 			})),
 	)

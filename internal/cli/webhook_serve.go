@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/webhook"
 )
@@ -97,7 +98,7 @@ func (d *deps) introduce(files *webhook.Files, listeners []net.Listener) error {
 		d.warn("cannot be called: " + fault.Error())
 	}
 	for _, l := range listeners {
-		d.info("webhook serve: listening on %s for %d webhooks", l.Addr(), len(ids))
+		d.info("webhook serve: listening on %s for %s", l.Addr(), plaintext.Count(len(ids), "webhook"))
 		if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 			d.warn(fmt.Sprintf("%s: other machines can reach it, without TLS: let a proxy do that, and listen on 127.0.0.1", a))
 		}

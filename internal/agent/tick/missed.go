@@ -116,7 +116,7 @@ func (m Minute) tellMissed(ctx context.Context, p *page, late int) error {
 	}
 	const layout, most = "Mon 2 Jan 15:04", 10
 	if more := len(names) - most; more > 0 {
-		names = append(names[:most], fmt.Sprintf("and %d more jobs", more))
+		names = append(names[:most], "and "+plaintext.Count(more, "more job"))
 	}
 	text := fmt.Sprintf("%s were missed from %s to %s: %s (%s)", plaintext.Count(total, "slot"), all.From.In(m.Runner.Zone).Format(layout),
 		all.To.In(m.Runner.Zone).Format(layout), all.Why, strings.Join(names, ", "))

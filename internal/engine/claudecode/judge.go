@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // judge returns how a process ended that we did not stop. It needs the exit status and the result event: an interrupted turn exits 0,
@@ -36,7 +37,7 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	case e.Subtype == "error_max_budget_usd":
 		return fmt.Errorf("%w: %s USD", engine.ErrMaxCost, engine.USD(t.result.Cost))
 	case e.Subtype == "error_max_turns":
-		return fmt.Errorf("%w: %d answers", engine.ErrMaxTurns, max(1, e.Turns-1)) // what the last one asked for is counted
+		return fmt.Errorf("%w: %s", engine.ErrMaxTurns, plaintext.Count(max(1, e.Turns-1), "answer")) // what the last one asked for is counted
 	case !e.IsError && exit == nil && e.Subtype == "success":
 		return nil
 	case t.ended.apiError == "authentication_failed" && e.Status != nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -54,7 +55,7 @@ func (t *turn) work(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: %d answers", engine.ErrMaxTurns, most)
+	return fmt.Errorf("%w: %s", engine.ErrMaxTurns, plaintext.Count(most, "answer"))
 }
 
 // answer returns the model's next answer. A conversation that is due is compacted first; one that the service finds too

@@ -156,7 +156,7 @@ func (r *run) end() error {
 	r.threads.Wait()
 	r.network.close()
 	if n := r.stuck.Load(); n > 0 {
-		err = errors.Join(err, fmt.Errorf("%d processes were killed and have not ended", n))
+		err = errors.Join(err, fmt.Errorf("processes that were killed have not ended: %d", n))
 	}
 	return errors.Join(err, os.NewSyscallError("close", unix.Close(r.ended[0])))
 }

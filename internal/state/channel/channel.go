@@ -32,6 +32,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -175,9 +176,9 @@ type loaded struct {
 }
 
 func (l loaded) String() string {
-	text := fmt.Sprintf("%d channel sessions loaded", l.Sessions)
+	text := plaintext.Count(l.Sessions, "channel session") + " loaded"
 	if l.Damaged > 0 {
-		text += fmt.Sprintf(", %d damaged files set aside", l.Damaged)
+		text += ", " + plaintext.Count(l.Damaged, "damaged file") + " set aside"
 	}
 	return text
 }

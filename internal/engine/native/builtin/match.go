@@ -1,6 +1,7 @@
 package builtin
 
 import (
+
 	"bytes"
 	"context"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 const (
@@ -288,7 +291,7 @@ func (r *report) result() []string {
 	case r.seen == 0:
 		return []string{"(no match)"}
 	case len(r.lines) == 0:
-		return []string{fmt.Sprintf("(offset %d is past the end; there are %d lines)", r.skip, r.seen)}
+		return []string{fmt.Sprintf("(offset %d is past the end of %s)", r.skip, plaintext.Count(r.seen, "line"))}
 	case r.cut != "":
 		return append(r.lines, r.cut)
 	}

@@ -89,7 +89,7 @@ func seenText(s *transcript.Source) string {
 	}
 	text := s.Label()
 	if s.Pages > 0 {
-		text += fmt.Sprintf(" %d pages", s.Pages)
+		text += " " + plaintext.Count(s.Pages, "page")
 	}
 	if s.Width > 0 {
 		text += fmt.Sprintf(" %d x %d pixels", s.Width, s.Height)
@@ -160,7 +160,7 @@ func readPage(ctx context.Context, f *os.File, first, lines int) (string, error)
 	case number == 0:
 		return "(the file is empty)", nil
 	case page.Len() == 0:
-		return "", fmt.Errorf("offset %d is past the end of the file; it has %d lines", first, number)
+		return "", fmt.Errorf("offset %d is past the end of the file; it has %s", first, plaintext.Count(number, "line"))
 	}
 	return page.String(), nil
 }

@@ -77,7 +77,7 @@ func TestGrep(t *testing.T) {
 		{[]any{"pattern", "2.*4", "path", "g", "multiline", true, "output_mode", "content"}, "g/one.txt:2:2 hit g/one.txt:3:3 g/one.txt:4:4"},
 		{[]any{"pattern", "2.*4", "path", "g"}, "(no match)"}, {[]any{"pattern", "^5$\n^6", "path", "g", "multiline", true, "output_mode", "count"}, "g/one.txt:1"},
 		{[]any{"pattern", "alpha", "head_limit", 2}, "inner/i.md notes/.hidden.md (more results follow; continue with offset 2)"}, {[]any{"pattern", "alpha", "head_limit", 2, "offset", 3}, "notes/deep/er/c.md state.md"},
-		{[]any{"pattern", "alpha", "offset", 9}, "(offset 9 is past the end; there are 5 lines)"}, {[]any{"pattern", "SECRET"}, "(no match)"}, {[]any{"pattern", "SECRET", "path", "notes/up"}, "(no match)"},
+		{[]any{"pattern", "alpha", "offset", 9}, "(offset 9 is past the end of 5 lines)"}, {[]any{"pattern", "SECRET"}, "(no match)"}, {[]any{"pattern", "SECRET", "path", "notes/up"}, "(no match)"},
 		{[]any{"pattern", "hit", "path", "g/wide.json", "output_mode", "content"}, "g/wide.json:1:" + strings.Repeat("x", 500) + "… (line cut)"},
 		{[]any{"pattern", "Hit", "path", "g", "output_mode", "content"}, "g/latin.csv:1:caf\ufffd Hit"}, {[]any{"pattern", "", "path", "g/two.go", "output_mode", "count", "multiline", true}, "g/two.go:21"},
 		{[]any{"pattern", "git", "path", "notes/.git"}, "notes/.git/hook.md"}, {[]any{"pattern", "x*", "path", "top.md", "output_mode", "content", "-o", true}, "(no match)"},
