@@ -81,7 +81,7 @@ func (t *Table) Lines() (lines []string) {
 	t.measure(names)
 	t.shrink()
 	for i, c := range t.columns[:len(names)] {
-		if i >= t.kept && c.empty { // its name would stand alone
+		if i >= t.kept && (c.empty || c.fit == Below) { // its name would stand alone
 			names[i].Text = ""
 		}
 	}

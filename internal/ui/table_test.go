@@ -81,14 +81,14 @@ func TestTableBelow(t *testing.T) {
 	}
 }
 
-// A column without texts has a name only where that costs no line, and a table without records has none.
+// A column has no name where that would take a line: if it has no texts, or only texts that stand below; and a table without records has none.
 func TestTableHeader(t *testing.T) {
-	table := &ui.Table{Width: 12, Header: []string{"NUMBER", "TEXT", "NOTES"}}
+	table := &ui.Table{Width: 12, Header: []string{"NUMBER", "TEXT", "NOTES", "REMEDY"}}
 	if got := table.Lines(); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
-	table.Add(cell("1", ui.Whole), cell("text", ui.Prose), cell("", ui.Prose))
-	if got, want := strings.Join(table.Lines(), "\n"), "NUMBER  TEXT\n1       text"; got != want {
+	table.Add(cell("1", ui.Whole), cell("text", ui.Prose), cell("", ui.Prose), cell("remedy", ui.Below))
+	if got, want := strings.Join(table.Lines(), "\n"), "NUMBER  TEXT\n1       text\n  remedy"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
