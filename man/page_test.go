@@ -13,9 +13,9 @@ import (
 
 func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
-		"7": "ollim.7", "1": "ollim.1", "ollim": "ollim.7", "ollim.1": "ollim.1", "ollim(1)": "ollim.1", "ollim-routine": "ollim-routine.5",
-		"ollim-routine(1)": "ollim-routine.1", "ollim-routine.1": "ollim-routine.1", "ollim-fire": "ollim-fire.1",
-		"5": "", "": "", ".": "", "routine": "", "fire": "", "ollim-": "", "ollim-fire(5)": "", "ollim-fire(": "", "man.go": "", "../man/ollim.7": "",
+		"ollim": "ollim.7", "ollim-sessions": "ollim-sessions.7", "ollim.1": "ollim.1", "ollim(1)": "ollim.1", "ollim-routine": "ollim-routine.5",
+		"ollim-tick(1)": "ollim-tick.1", "ollim-tick.1": "ollim-tick.1", "ollim-routine(1)": "", "ollim-fire": "ollim-fire.1",
+		"7": "", "5": "", "": "", ".": "", "routine": "", "fire": "", "ollim-": "", "ollim-fire(5)": "", "ollim-fire(": "", "man.go": "", "../man/ollim.7": "",
 	} {
 		if got, found := man.Find(name); got != want || found != (want != "") {
 			t.Errorf("%q: %q, %v, want %q", name, got, found, want)
@@ -35,7 +35,7 @@ func TestPlain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := man.Plain(name)
+		text := man.Plain(name, 0)
 		stem, section, _ := strings.Cut(name, ".")
 		if !strings.HasPrefix(text, stem+"("+section+")\n\nNAME\n       ollim") {
 			t.Errorf("%s begins with %.60q", name, text)
@@ -59,7 +59,7 @@ func TestPlain(t *testing.T) {
 		"ollim-fire.1":    "\n       --dry-run[=false]\n           print the prompt, tools, patterns, model and session,",
 		"ollim-routine.5": "\n           * the id;\n",
 	} {
-		if got := man.Plain(file); !strings.Contains(got, want) {
+		if got := man.Plain(file, 0); !strings.Contains(got, want) {
 			t.Errorf("%s: no %q in\n%s", file, want, got)
 		}
 	}

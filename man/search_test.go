@@ -13,7 +13,7 @@ func TestSearch(t *testing.T) {
 		"fire dry-run":               "ollim-fire(1)",
 		"update-main-session always": "ollim-routine(5)",
 		"pop updates into a command": "ollim-update-pop(1)",
-		"budget":                     "ollim(7)",
+		"budget":                     "ollim-messages(7)",
 	} {
 		found := search(query)
 		shown := found[:min(4, len(found))]

@@ -122,7 +122,8 @@ func (c *exampleCommand) prepareExamples() {
 	if err := os.Symlink(c.path, filepath.Join(bin, "ollim")); err != nil {
 		c.t.Fatal(err)
 	}
-	c.ok("fire", "backup")
+	c.ok("routine", "enable", "daily-market")
+	c.ok("fire", "backup", "daily-market")
 	c.shell("git init -q . && git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m first")
 }
 

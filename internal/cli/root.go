@@ -74,6 +74,9 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 		cmd.Long = wrapped(cmd.Long)
 		d.page()
 		help(cmd, args)
+		if pages := manualOf(cmd); cmd != root && pages != "" {
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "\nManual: %s\n", pages)
+		}
 	})
 	return root
 }
