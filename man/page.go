@@ -89,6 +89,11 @@ func (l line) layOut(page *strings.Builder, width int) {
 		return
 	}
 	column := 0
+	if mark, _, _ := strings.Cut(text, " "); mark == "*" || strings.Trim(mark, "0123456789") == "." { // of an item in a list
+		page.WriteString(margin + mark)
+		column = indent + len(mark)
+		text, margin = text[len(mark):], margin+strings.Repeat(" ", len(mark)+1)
+	}
 	for word := range strings.FieldsSeq(text) {
 		long := utf8.RuneCountInString(word)
 		switch {
@@ -97,7 +102,7 @@ func (l line) layOut(page *strings.Builder, width int) {
 			column = indent
 		case column+1+long > width:
 			page.WriteString("\n" + margin)
-			column = indent
+			column = len(margin)
 		default:
 			page.WriteByte(' ')
 			column++

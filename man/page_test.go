@@ -36,6 +36,10 @@ func TestPlain(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := man.Plain(name, 0)
+		narrow := man.Plain(name, 50)
+		if len(strings.Fields(narrow)) != len(strings.Fields(text)) {
+			t.Errorf("%s loses words in 50 columns", name)
+		}
 		stem, section, _ := strings.Cut(name, ".")
 		if !strings.HasPrefix(text, stem+"("+section+")\n\nNAME\n       ollim") {
 			t.Errorf("%s begins with %.60q", name, text)
@@ -49,6 +53,11 @@ func TestPlain(t *testing.T) {
 		if bytes.Contains(roff, []byte("\n.nf")) || bytes.Contains(roff, []byte("\n.EX")) {
 			continue // these lines stand as they are
 		}
+		for line := range strings.Lines(narrow) {
+			if utf8.RuneCountInString(line) > 51 && len(strings.Fields(line)) > 1 {
+				t.Errorf("%s: a line of more than 50 columns: %q", name, line)
+			}
+		}
 		for line := range strings.Lines(text) {
 			if utf8.RuneCountInString(line) > 79 && strings.Contains(strings.TrimSpace(line), " ") {
 				t.Errorf("%s: a long line: %q", name, line)
@@ -56,6 +65,7 @@ func TestPlain(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{
+		"ollim-seal.7":    "\n       * toolchains below your home, and the configuration of git (but no\n         stored passwords)\n",
 		"ollim-fire.1":    "\n       --dry-run[=false]\n           print the prompt, tools, patterns, model and session,",
 		"ollim-routine.5": "\n           * the id;\n",
 	} {

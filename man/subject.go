@@ -28,7 +28,7 @@ func (e Entry) Topic() string {
 	return number + " " + stem
 }
 
-// Section lists the pages of a section, by name.
+// Section lists the pages of a section, by name, that of ollim first.
 func Section(number string) (list []Entry) {
 	files, err := fs.Glob(pages, "*."+number)
 	if err != nil {
@@ -40,6 +40,7 @@ func Section(number string) (list []Entry) {
 		_, summary, _ := strings.Cut(escapes().Replace(line), " - ")
 		list = append(list, Entry{file, summary})
 	}
+	slices.SortStableFunc(list, func(a, b Entry) int { return strings.Compare(a.Name(), b.Name()) })
 	return list
 }
 

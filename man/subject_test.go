@@ -126,7 +126,7 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 	for _, e := range append(Section("7"), Section("5")...) {
-		if e.Summary == "" || e.File != "ollim.7" && !strings.Contains(listed, e.Name()+"\n") {
+		if e.Summary == "" || e.File != "ollim.7" && !strings.Contains(listed, "  "+e.Name()+" ") {
 			t.Errorf("ollim(7) does not list %s under PAGES", e.Name())
 		}
 		if file, found := Find(e.Name()); !found || file != e.File {

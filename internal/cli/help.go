@@ -89,6 +89,9 @@ func unknownTopic(root *cobra.Command, args []string) error {
 
 // manualOf returns the commands that show the pages about a command, or about the verbs of a noun.
 func manualOf(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return "ollim help ollim; ollim help 7 lists the subjects"
+	}
 	var commands []string
 	for _, c := range append(cmd.Commands(), cmd) {
 		for _, e := range man.About(c.CommandPath()) {

@@ -74,7 +74,7 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 		cmd.Long = wrapped(cmd.Long)
 		d.page()
 		help(cmd, args)
-		if pages := manualOf(cmd); cmd != root && pages != "" {
+		if pages := manualOf(cmd); pages != "" {
 			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "\nManual: %s\n", pages)
 		}
 	})
