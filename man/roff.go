@@ -153,5 +153,5 @@ func arguments(rest, separator string) string {
 // escapes resolves the escapes.
 func escapes() *strings.Replacer {
 	return strings.NewReplacer(`\fB`, "", `\fI`, "", `\fP`, "", `\fR`, "", `\-`, "-", `\(ti`, "~", `\(aq`, "'", `\(em`, "—",
-		`\(bu`, "*", `\(dq`, `"`, `\(ha`, "^", `\(ga`, "`", `\(en`, "–", `\e`, `\`, `\&`, "", `\ `, " ")
+		`\(bu`, "*", `\(dq`, `"`, `\(ha`, "^", `\(ga`, "`", `\(en`, "–", `\e`, `\`, `\&`, "", `\ `, " ", `\~`, " ")
 }

@@ -129,6 +129,9 @@ func TestSubjects(t *testing.T) {
 		if e.Summary == "" || e.File != "ollim.7" && !strings.Contains(listed, "  "+e.Name()+" ") {
 			t.Errorf("ollim(7) does not list %s under PAGES", e.Name())
 		}
+		if words := len(strings.Fields(Plain(e.File, 0))); strings.HasSuffix(e.File, ".7") && (words > 4000 || words > 2500 && e.File != "ollim.7") {
+			t.Errorf("%s has %d words: move a subject to a page of its own", e.Name(), words)
+		}
 		if file, found := Find(e.Name()); !found || file != e.File {
 			t.Errorf("%s: %q", e.Name(), file)
 		}

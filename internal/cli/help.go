@@ -22,7 +22,7 @@ import (
 
 func newHelp(d *deps, root *cobra.Command) *cobra.Command {
 	cmd := command(agentOwn(""), "help [COMMAND | SUBJECT | PAGE | 7 | all | search WORDS...]",
-		"Show help for a command or a subject, or a manual page; all lists all commands, search searches the manuals",
+		"Show help for a command, a subject or a manual page",
 		func(_ *cobra.Command, args []string) error { return runHelp(d, root, args) })
 	cmd.Args = cobra.ArbitraryArgs
 	return cmd
