@@ -34,10 +34,11 @@ func Section(number string) (list []Entry) {
 	if err != nil {
 		return nil // the number is a digit
 	}
+	plain := escapes()
 	for _, file := range files {
 		_, rest, _ := strings.Cut(text(file), "\n.SH NAME\n")
 		line, _, _ := strings.Cut(rest, "\n")
-		_, summary, _ := strings.Cut(escapes().Replace(line), " - ")
+		_, summary, _ := strings.Cut(plain.Replace(line), " - ")
 		list = append(list, Entry{file, summary})
 	}
 	slices.SortStableFunc(list, func(a, b Entry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -57,11 +58,13 @@ func Contents(number string) string {
 	return text.String()
 }
 
-// About returns the pages of sections 5 and 7 that list a command such as "ollim session list" under SEE ALSO.
-func About(command string) (list []Entry) {
-	page := "\n.BR " + strings.ReplaceAll(strings.ReplaceAll(command, " ", "-"), "-", `\-`) + " (1)"
+// About returns the pages of sections 5 and 7 that list one of the commands, such as "ollim session list", under SEE ALSO.
+func About(commands ...string) (list []Entry) {
 	for _, e := range slices.Concat(Section("5"), Section("7")) {
-		if _, see, _ := strings.Cut(text(e.File), "\n.SH SEE ALSO"); strings.Contains(see, page) {
+		_, see, _ := strings.Cut(text(e.File), "\n.SH SEE ALSO")
+		if slices.ContainsFunc(commands, func(command string) bool {
+			return strings.Contains(see, "\n.BR "+strings.NewReplacer(" ", `\-`, "-", `\-`).Replace(command)+" (1)")
+		}) {
 			list = append(list, e)
 		}
 	}

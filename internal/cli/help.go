@@ -64,7 +64,7 @@ func runHelp(d *deps, root *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
-// unknownTopic is the error of words that name neither a command nor a page, with the names that may have been meant.
+// unknownTopic returns the error for words that name neither a command nor a page, with the names that may have been meant.
 func unknownTopic(root *cobra.Command, args []string) error {
 	topic := strings.Join(args, " ")
 	if strings.HasPrefix(topic, "ollim") || strings.Trim(args[0], "0123456789") == "" {
@@ -75,7 +75,9 @@ func unknownTopic(root *cobra.Command, args []string) error {
 		names = append(names, e.Topic())
 	}
 	for _, c := range root.Commands() {
-		names = append(names, c.Name())
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
 	}
 	near := append(plaintext.Similar(topic, names), man.Titled(topic)...)
 	for _, name := range names {
@@ -92,13 +94,13 @@ func manualOf(cmd *cobra.Command) string {
 	if !cmd.HasParent() {
 		return "ollim help ollim; ollim help 7 lists the subjects"
 	}
+	names := []string{cmd.CommandPath()}
+	for _, verb := range cmd.Commands() {
+		names = append(names, verb.CommandPath())
+	}
 	var commands []string
-	for _, c := range append(cmd.Commands(), cmd) {
-		for _, e := range man.About(c.CommandPath()) {
-			if words := "ollim help " + e.Topic(); !slices.Contains(commands, words) {
-				commands = append(commands, words)
-			}
-		}
+	for _, e := range man.About(names...) {
+		commands = append(commands, "ollim help "+e.Topic())
 	}
 	return strings.Join(commands, ", ")
 }
