@@ -34,7 +34,7 @@ inside dpkg -i /root/ollim.deb >/dev/null
 check 'nothing runs after installing' '' "$(running)"
 check 'and nothing is enabled' '' "$(inside systemctl list-unit-files --no-legend 'ollim*' | awk '$2 == "enabled"')"
 check 'the units are there' 3 "$(inside systemctl list-unit-files --no-legend 'ollim*' | wc -l)"
-check 'the manual is there' 'ollim(7)' "$(ada 'ollim help 7' | head -n 1)"
+check 'the manual is there' 'ollim(7)' "$(ada 'ollim help ollim' | head -n 1)"
 
 ada 'git init -q work && cd work && git -c user.name=Ada -c user.email=ada@example.org commit -q --allow-empty -m "mend the pump"'
 ada "ollim init </dev/null && ollim config set env ANTHROPIC_BASE_URL=$url ANTHROPIC_API_KEY=test CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1"

@@ -7,7 +7,7 @@ import (
 
 // cut reads one page. It knows what our pages use of roff: the arguments of a macro that is not known here are text.
 func cut(page, roff string) []section {
-	r := reader{page: page}
+	r := reader{page: page, plain: escapes().Replace}
 	for line := range strings.SplitSeq(roff, "\n") {
 		r.line(line)
 	}
@@ -18,6 +18,7 @@ func cut(page, roff string) []section {
 // reader turns the lines of a page into sections, in which a paragraph is one line.
 type reader struct {
 	page     string
+	plain    func(string) string // resolves the escapes
 	sections []section
 	major    string   // title of the last .SH
 	inside   bool     // a section has begun
@@ -40,7 +41,7 @@ func (r *reader) line(line string) {
 	macro, rest, _ := strings.Cut(line, " ")
 	switch {
 	case macro == ".SH" || macro == ".SS":
-		r.begin(macro == ".SH", plain(arguments(rest, " ")))
+		r.begin(macro == ".SH", r.plain(arguments(rest, " ")))
 	case !r.inside, strings.HasPrefix(line, `.\"`), macro == ".TH", macro == ".nh", macro == ".ad":
 	case macro == ".nf" || macro == ".EX":
 		r.stop()
@@ -53,13 +54,13 @@ func (r *reader) line(line string) {
 		r.stop()
 		r.nested += map[string]int{".RS": 1, ".RE": -1}[macro]
 	case macro == ".PP" || macro == ".TP" || macro == ".IP" || line == "" && !r.verbatim:
-		r.paragraph(macro, plain(rest))
+		r.paragraph(macro, r.plain(rest))
 	case macro == ".B" || macro == ".I":
-		r.text(plain(arguments(rest, " ")))
+		r.text(r.plain(arguments(rest, " ")))
 	case strings.HasPrefix(macro, "."):
-		r.text(plain(arguments(rest, "")))
+		r.text(r.plain(arguments(rest, "")))
 	default:
-		r.text(plain(line))
+		r.text(r.plain(line))
 	}
 }
 
@@ -149,8 +150,8 @@ func arguments(rest, separator string) string {
 	return strings.Join(append(list, word.String()), separator)
 }
 
-// plain resolves the escapes.
-func plain(s string) string {
+// escapes resolves the escapes.
+func escapes() *strings.Replacer {
 	return strings.NewReplacer(`\fB`, "", `\fI`, "", `\fP`, "", `\fR`, "", `\-`, "-", `\(ti`, "~", `\(aq`, "'", `\(em`, "—",
-		`\(bu`, "*", `\(dq`, `"`, `\(ha`, "^", `\(ga`, "`", `\(en`, "–", `\e`, `\`, `\&`, "", `\ `, " ").Replace(s)
+		`\(bu`, "*", `\(dq`, `"`, `\(ha`, "^", `\(ga`, "`", `\(en`, "–", `\e`, `\`, `\&`, "", `\ `, " ", `\~`, " ")
 }

@@ -13,7 +13,7 @@ func TestSearch(t *testing.T) {
 		"fire dry-run":               "ollim-fire(1)",
 		"update-main-session always": "ollim-routine(5)",
 		"pop updates into a command": "ollim-update-pop(1)",
-		"budget":                     "ollim(7)",
+		"budget":                     "ollim-messages(7)",
 	} {
 		found := search(query)
 		shown := found[:min(4, len(found))]
@@ -36,7 +36,7 @@ func TestSearch(t *testing.T) {
 
 // A macro or an escape that the reader does not know would reach an agent as noise.
 func TestNoRoffIsLeft(t *testing.T) {
-	roff := regexp.MustCompile(`(?m)^\.[A-Z][A-Z]?( |$)|\\[f(&]|\\-`)
+	roff := regexp.MustCompile(`(?m)^\.[A-Z][A-Z]?( |$)|\\[f(&~]|\\-`)
 	sections := allSections()
 	if len(sections) < 100 {
 		t.Fatalf("%d sections", len(sections))

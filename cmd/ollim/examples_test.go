@@ -88,6 +88,9 @@ func examples(page string) (found [][]string) {
 
 // prepareExamples makes the jobs, the skill and the payloads that the examples name, a mail command, and a repository with a history.
 func (c *exampleCommand) prepareExamples() {
+	c.t.Cleanup(func() { // of examples that do not wait for a run, such as answer
+		eventually(c.t, "all runs have ended", func() bool { return len(process.Carrying("OLLIM_DATA_DIR="+c.data)) == 0 })
+	})
 	if err := os.MkdirAll(filepath.Join(c.data, "skills", "standup"), 0o700); err != nil {
 		c.t.Fatal(err)
 	}
@@ -122,7 +125,8 @@ func (c *exampleCommand) prepareExamples() {
 	if err := os.Symlink(c.path, filepath.Join(bin, "ollim")); err != nil {
 		c.t.Fatal(err)
 	}
-	c.ok("fire", "backup")
+	c.ok("routine", "enable", "daily-market")
+	c.ok("fire", "backup", "daily-market")
 	c.shell("git init -q . && git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m first")
 }
 
@@ -163,7 +167,7 @@ func (c *exampleCommand) example(commands []string) (left int) {
 	return left
 }
 
-// serveExamples starts the server of webhooks. When the test ends it is stopped, and its runs have ended.
+// serveExamples starts the server of webhooks, and stops it when the test ends.
 func (c *exampleCommand) serveExamples() {
 	c.t.Helper()
 	server := c.cmd("webhook", "serve")
@@ -175,7 +179,6 @@ func (c *exampleCommand) serveExamples() {
 		if err := server.Wait(); err != nil {
 			c.t.Error("ollim webhook serve: ", err)
 		}
-		eventually(c.t, "all runs have ended", func() bool { return len(process.Carrying("OLLIM_DATA_DIR="+c.data)) == 0 })
 	})
 	eventually(c.t, "the server listens", func() bool {
 		conn, err := net.Dial("tcp", c.address)

@@ -158,16 +158,16 @@ func TestAccessAgreesWithPatternsAndTools(t *testing.T) {
 	}
 }
 
-// ollim(7) lists the commands that no agent may use.
+// ollim-tools(7) lists the commands that no agent may use.
 func TestManualListsCommandsThatAgentsMayNotUse(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../man/ollim.7")
+	text, err := os.ReadFile("../../man/ollim-tools.7")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, list, found := strings.Cut(string(text), "No agent may use these commands, whatever its patterns allow:\n")
 	if !found {
-		t.Fatal("ollim(7) does not list the commands that no agent may use")
+		t.Fatal("ollim-tools(7) does not list the commands that no agent may use")
 	}
 	list, _, _ = strings.Cut(list, "Inside a run")
 	var listed []string

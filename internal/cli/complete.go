@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/task"
 	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/man"
 )
 
 // A completer lists the words that may stand in a place, each with a tab and a description if it has one. What cannot be read is left
@@ -92,6 +93,15 @@ func helpTopics(root *cobra.Command, args []string, begun string) (list []string
 	for _, c := range at.Commands() {
 		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), begun) {
 			list = append(list, c.Name()+"\t"+c.Short)
+		}
+	}
+	if len(args) > 0 {
+		return list
+	}
+	for _, e := range man.Section("7") {
+		known := slices.ContainsFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == e.Topic() })
+		if !known && strings.HasPrefix(e.Topic(), begun) {
+			list = append(list, e.Topic()+"\t"+e.Summary)
 		}
 	}
 	return list

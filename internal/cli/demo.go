@@ -117,7 +117,7 @@ func (d *deps) demoEnd(dir string, keep bool) error {
 	text := "The temporary directory has been removed. Next:\n" +
 		"  ollim demo --keep      run the demo again and keep the directory\n" +
 		"  ollim init             create your own data directory, with a sample routine\n" +
-		"  ollim help             list the commands; ollim(7) is the manual to begin with"
+		"  ollim help             list the commands; ollim help ollim is the manual to begin with"
 	if keep {
 		text = fmt.Sprintf("The directory was kept. To look around in it:\n"+
 			"  export OLLIM_DATA_DIR=%s\n"+

@@ -72,7 +72,7 @@ func (d *deps) sendTest(ctx context.Context) doctor.Finding {
 	}
 	switch err = cmp.Or(err, receipt.Reason); {
 	case err != nil:
-		f.Text, f.Remedy = err.Error(), "see DELIVERY AND OUTBOX in ollim(7)"
+		f.Text, f.Remedy = err.Error(), "see ollim-messages(7)"
 	case receipt.Fate != outbox.Sent:
 		f.Text, f.Remedy = "not sent: no delivery is configured", "ollim config set delivery.command COMMAND"
 	default:

@@ -23,27 +23,26 @@ import (
 )
 
 func newHelp(d *deps, root *cobra.Command) *cobra.Command {
-	cmd := command(agentOwn(""), "help [COMMAND | PAGE | all | search WORDS...]",
-		"Show help for a command, or a manual page; all lists all commands, search searches the manuals",
-		func(_ *cobra.Command, args []string) error {
-			if file, found := pageOf(args); found {
-				return d.showPage(file)
-			}
-			d.page()
-			return runHelp(d, root, args)
-		})
+	cmd := command(agentOwn(""), "help [COMMAND | SUBJECT | PAGE | 7 | all | search WORDS...]",
+		"Show help for a command, a subject or a manual page",
+		func(_ *cobra.Command, args []string) error { return runHelp(d, root, args) })
 	cmd.Args = cobra.ArbitraryArgs
 	return cmd
 }
 
 func runHelp(d *deps, root *cobra.Command, args []string) error {
-	if d.inside() && len(args) == 0 {
-		if box, err := d.insideTools(); err == nil {
-			return helpInside(root, box)
-		}
+	if file, found := pageOf(args); found {
+		return d.showPage(file)
 	}
+	d.page()
+	out := root.OutOrStdout()
 	switch {
 	case len(args) == 0:
+		if d.inside() {
+			if box, err := d.insideTools(); err == nil {
+				return helpInside(root, box)
+			}
+		}
 		root.InitDefaultHelpFlag()
 		return root.Help()
 	case len(args) == 1 && args[0] == "all":
@@ -52,20 +51,64 @@ func runHelp(d *deps, root *cobra.Command, args []string) error {
 			columns = ui.Columns(d.Stdout)
 		}
 		return helpAll(root, columns)
+	case len(args) == 1 && slices.Contains([]string{"1", "5", "7"}, args[0]):
+		_, err := io.WriteString(out, man.Contents(args[0]))
+		return err
 	case len(args) > 1 && args[0] == "search":
-		_, err := fmt.Fprintln(root.OutOrStdout(), man.Answer(strings.Join(args[1:], " ")))
+		_, err := fmt.Fprintln(out, man.Answer(strings.Join(args[1:], " ")))
 		return err
 	}
 	cmd, rest, err := root.Find(args)
-	switch first := args[0]; {
-	case err == nil && cmd != root && len(rest) == 0:
-	case strings.HasPrefix(first, "ollim"), strings.Trim(first, "0123456789") == "":
-		return usage("no manual page %q", strings.Join(args, " "))
-	default:
-		return usage("no command %q", strings.Join(args, " "))
+	known := err == nil && cmd != root && len(rest) == 0
+	if file, found := man.Find("ollim-" + args[0] + ".7"); found && len(args) == 1 && (!known || cmd.Annotations[onlyVerbs] != "") {
+		return d.showPage(file)
+	}
+	if !known {
+		return unknownTopic(root, args)
 	}
 	cmd.InitDefaultHelpFlag()
 	return cmd.Help()
+}
+
+// unknownTopic returns the error for words that name neither a command nor a page, with the names that may have been meant.
+func unknownTopic(root *cobra.Command, args []string) error {
+	topic := strings.Join(args, " ")
+	if strings.HasPrefix(topic, "ollim") || strings.Trim(args[0], "0123456789") == "" {
+		return hint(usage("no manual page %q", topic), "ollim help 7")
+	}
+	var names []string
+	for _, e := range man.Section("7") {
+		names = append(names, e.Topic())
+	}
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	near := append(plaintext.Similar(topic, names), man.Titled(topic)...)
+	for _, name := range names {
+		if len(topic) > 2 && strings.HasPrefix(name, topic) {
+			near = append(near, name)
+		}
+	}
+	slices.Sort(near)
+	return hint(usage("no command or subject %q%s", topic, plaintext.Suggestion(slices.Compact(near)...)), "ollim help search %s", topic)
+}
+
+// manualOf returns the commands that show the pages about a command, or about the verbs of a noun.
+func manualOf(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return "ollim help ollim; ollim help 7 lists the subjects"
+	}
+	names := []string{cmd.CommandPath()}
+	for _, verb := range cmd.Commands() {
+		names = append(names, verb.CommandPath())
+	}
+	var commands []string
+	for _, e := range man.About(names...) {
+		commands = append(commands, "ollim help "+e.Topic())
+	}
+	return strings.Join(commands, ", ")
 }
 
 // pageOf returns the file of the manual page that words mean: PAGE, or a section and PAGE, as man takes them.
@@ -89,7 +132,8 @@ func (d *deps) showPage(file string) error {
 		return nil
 	}
 	d.page()
-	_, err := io.WriteString(d.Out, man.Plain(file))
+	width, _ := ui.Size(d.Stdout)
+	_, err := io.WriteString(d.Out, man.Plain(file, width))
 	return err
 }
 

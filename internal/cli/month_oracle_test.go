@@ -8,7 +8,7 @@ import (
 )
 
 // monthCron is a cron expression as the oracle of the month reads it: by trying every minute. It shares nothing with package cron but the
-// rule that ollim(7) documents.
+// rule that ollim-routine(5) documents.
 type monthCron struct {
 	fields [5]map[int]bool
 	stars  [5]bool

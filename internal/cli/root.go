@@ -74,6 +74,9 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 		describe(cmd)
 		d.page()
 		_, _ = io.WriteString(root.OutOrStdout(), helpText(cmd, ui.Columns(d.Stdout))) // a failed write shows when the output is flushed
+		if pages := manualOf(cmd); pages != "" {
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "\nManual: %s\n", pages)
+		}
 	})
 	return root
 }

@@ -173,7 +173,7 @@ func (w *world) read(name string) string {
 	return string(data)
 }
 
-// script is what the engine plays at every run from now on: YAML, as ollim(7) describes it.
+// script is what the engine plays at every run from now on: YAML, as ollim-engines(7) describes it.
 func (w *world) script(text string) { w.write("script.yaml", text) }
 
 // runs is the records of all runs, oldest first, as they are on disk.

@@ -50,7 +50,7 @@ func (e *examination) runs(context.Context) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(last)) {
 		if r := last[name]; r.Sealed != nil && len(r.Sealed.Refused) > 0 {
-			e.warn("if it needs that, add it to its file; THE SEAL in ollim(7)", "%s: in run %s a command failed: %s", name, r.ID, strings.Join(r.Sealed.Refused, "; "))
+			e.warn("if it needs that, add it to its file; see ollim-seal(7)", "%s: in run %s a command failed: %s", name, r.ID, strings.Join(r.Sealed.Refused, "; "))
 		}
 	}
 	return plaintext.Count(number, "run") + " in the last day"

@@ -109,7 +109,7 @@ func quoteWord(word string) string {
 // the program, half as much again.
 
 const (
-	jobPages = "Documentation=man:ollim-schedule(1) man:ollim-fire(1) man:ollim-routine(5)\n"
+	jobPages = "Documentation=man:ollim-schedules(7) man:ollim-fire(1) man:ollim-routine(5)\n"
 	onFail   = "OnFailure=ollim-failed@%n.service\n"
 	hardened = "NoNewPrivileges=yes\nLockPersonality=yes\nRestrictRealtime=yes\nRestrictSUIDSGID=yes\n" +
 		"SystemCallArchitectures=native\nSystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap\nSystemCallErrorNumber=EPERM\n" +
@@ -135,7 +135,7 @@ func (h Host) fireService(about, exec string) string {
 # Skipped, paused and refused fires are not failures. The job has a timeout of its own.
 SuccessExitStatus=75 77
 TimeoutStartSec=infinity
-# These stop setuid programs from working, such as sudo and some mail programs; ollim(7), SCHEDULES, has a drop-in that allows them.
+# These stop setuid programs from working, such as sudo and some mail programs; ollim-schedules(7) has a drop-in that allows them.
 ` + hardened
 }
 
@@ -170,6 +170,6 @@ AccuracySec=1s
 ` + wanted
 
 func (h Host) failedService(about, exec string) string {
-	return "[Unit]\nDescription=" + about + "\nDocumentation=man:ollim-schedule(1)\n" +
+	return "[Unit]\nDescription=" + about + "\nDocumentation=man:ollim-schedules(7)\n" +
 		h.oneshot() + "ExecStart=" + exec + "\nTimeoutStartSec=10min\n" + hardened
 }

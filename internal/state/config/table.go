@@ -33,7 +33,7 @@ func (c *Config) general() []key {
 		{"seal", &c.Seal,
 			"The seal: the kernel prevents programs that agents start from reading secrets and state, and from changing files\n" +
 				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +
-				"See ollim(7).", "", sealAuto, oneOf(sealAuto, SealOn, SealOff)},
+				"See ollim-seal(7).", "", sealAuto, oneOf(sealAuto, SealOn, SealOff)},
 		{"heartbeat", &c.Heartbeat, "URL of an outside monitor, called by every `ollim tick` that succeeded. The monitor notifies you when the calls stop.",
 			"heartbeat: https://hc-ping.com/ID", "", heartbeat.CheckURL},
 		parsed("quiet", &c.Quiet, "Hours in which only critical messages are sent to you. The others are sent when they end; none means no such hours.",
