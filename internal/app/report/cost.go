@@ -39,7 +39,7 @@ func (o *out) costs(p *Page) {
 	}
 	for _, s := range jobs {
 		o.add("<span class=name>{}</span><svg class=bar aria-hidden=true><rect class=money height=\"100%\" width=\"{}\"/></svg><span class=count>{}, {} %, {}</span>\n",
-			plaintext.Short(s.name, nameText), percent(100*s.cost/most), usd(s.cost), int(math.Round(100*s.cost/all)), plaintext.Count(s.runs, "run"))
+			s.name, percent(100*s.cost/most), usd(s.cost), int(math.Round(100*s.cost/all)), plaintext.Count(s.runs, "run"))
 	}
 	o.add("</div>\n</div>\n</div>\n</section>\n")
 }

@@ -28,6 +28,7 @@ const (
 	mostProblems = 60
 	firstTold    = 12 // shown at once
 	mostTold     = 200
+	mostHeard    = 1000 // are read from runs whose other events are not
 	toldText     = 600
 	noteText     = 160
 	nameText     = 40
@@ -242,7 +243,7 @@ func (g *group) names() string {
 		return plaintext.Short(plaintext.Tally(g.jobs), 2*noteText)
 	}
 	for name := range g.jobs {
-		return plaintext.Short(name, nameText)
+		return name
 	}
 	return ""
 }
@@ -274,7 +275,7 @@ func (p *Page) messages(o *out) {
 func (o *out) message(t told, by *run) {
 	o.add("<article><p><time>{}</time> <i class=kind>{}</i> ", t.at.Format(shortTime), t.kind)
 	if by != nil {
-		o.add(`by <a href="#r{}">{}</a> `, by.id, plaintext.Short(by.name, nameText))
+		o.add(`by <a href="#r{}">{}</a> `, by.id, by.name)
 	}
 	o.add("<span class=note>{}</span></p>\n", t.why)
 	o.text(t.text, toldText, t.run)
@@ -342,6 +343,6 @@ func (o *out) row(r run, note string) {
 	if r.cost > 0 {
 		cost = usd(r.cost)
 	}
-	o.add("<time>{}</time><b>{}</b><i class={}>{}</i><span>{}</span><span>{}</span><u>{}</u>", r.started.Format("15:04:05"), plaintext.Short(r.name, nameText), class,
+	o.add("<time>{}</time><b>{}</b><i class={}>{}</i><span>{}</span><span>{}</span><u>{}</u>", r.started.Format("15:04:05"), r.name, class,
 		r.outcome, took, cost, plaintext.Short(plaintext.Line(note), noteText))
 }

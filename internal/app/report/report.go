@@ -89,7 +89,7 @@ func (p *Page) readRuns(ctx context.Context, h app.Home) error {
 
 func (p *Page) runOf(r runlog.Record) run {
 	one := run{
-		id: r.ID, job: r.Job, name: r.Name, kind: r.Kind, outcome: string(r.Outcome), note: cmp.Or(r.Error, r.Question), started: r.Started.In(p.to.Location()),
+		id: r.ID, job: r.Job, name: plaintext.Short(r.Name, nameText), kind: r.Kind, outcome: plaintext.Short(string(r.Outcome), nameText), note: cmp.Or(r.Error, r.Question), started: r.Started.In(p.to.Location()),
 		cost: r.Cost, problem: r.Problem(),
 		reached: r.Pings > 0 || r.Turns == 0 && r.Outcome == runlog.OK, // a plain reminder has no turn
 	}
@@ -106,7 +106,8 @@ func (p *Page) runOf(r runlog.Record) run {
 func (p *Page) readSlots(_ context.Context, h app.Home) (err error) {
 	p.slots, err = h.Audit(p.from)
 	byID := p.byID()
-	for _, a := range p.slots {
+	for i, a := range p.slots {
+		p.slots[i].Name = plaintext.Short(a.Name, nameText)
 		if r := byID[a.Run]; r != nil && a.Problem() {
 			r.problem = true
 		}

@@ -20,7 +20,7 @@ import (
 
 // The space for what runs did, in bytes of the page, and for the texts of one run, in characters.
 const (
-	allStories  = 1600 << 10
+	allStories  = 1400 << 10
 	oneStory    = 24 << 10
 	leastStory  = 1 << 10 // that a run counts as, because its files are read
 	promptText  = 2000
@@ -29,23 +29,23 @@ const (
 	messageText = 1000
 )
 
-// readStories reads what runs did: those with a problem first, then the newest, as long as there is space. Of the others it reads what
-// they told the owner.
+// readStories reads what runs did: those with a problem first, then the newest, as long as there is space. Of others it reads what they
+// told the owner, the newest first.
 func (p *Page) readStories(ctx context.Context, h app.Home) error {
 	said, left := prompt.Said(), allStories
 	for _, problem := range []bool{true, false} {
 		for i := range p.runs {
 			r := &p.runs[i]
+			if r.problem != problem || ctx.Err() != nil {
+				continue
+			}
 			var err error
 			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case r.problem != problem:
 			case left >= oneStory:
 				s := story{page: p, run: r.id, note: r.note, out: out{secrets: p.secrets}}
 				r.story, err = s.read(h, said)
 				left -= max(len(r.story), leastStory)
-			case r.reached:
+			case r.reached && len(p.told) < mostHeard:
 				err = p.events(h, r.id, func(runlog.Event) {})
 			}
 			if err != nil {
