@@ -1,5 +1,5 @@
 // Command runs measures what grows with the number of runs and with the length of a transcript: the first tick of a day, the
-// list of all runs, and a fire that continues a large session of the script engine. Each command is a process of its own, so
+// list of all runs, the page of a report beside it, and a fire that continues a large session of the script engine. Each command is a process of its own, so
 // the peak of its memory is the command's. Run it from the repository: go run ./bench/runs
 package main
 
@@ -28,6 +28,18 @@ engine: script:bench.yaml
 ---
 Go.
 `
+
+// prompt and events are what a run was asked and did.
+const (
+	prompt = "[routine-bg:bench] [2026-11-23 Mon 04:54 PM UTC]\n\nLook after everything, and say what has changed.\n"
+	events = `{"at":"2026-11-23T16:54:44Z","type":"session","session":"s-7f9f0ec7"}
+{"at":"2026-11-23T16:54:44Z","type":"tool_use","tool":"Bash","tool_id":"1","input":{"command":"git log -3"}}
+{"at":"2026-11-23T16:54:45Z","type":"tool_result","tool":"Bash","tool_id":"1","text":"three commits since yesterday, all of them small"}
+{"at":"2026-11-23T16:54:45Z","type":"text","text":"Nothing has changed that needs anybody's attention today."}
+{"at":"2026-11-23T16:54:45Z","type":"usage","usage":{"in":2990,"out":30,"cache_read":0,"cache_write":0},"cost":0.01}
+{"at":"2026-11-23T16:54:45Z","type":"result","text":"Nothing has changed that needs anybody's attention today."}
+`
+)
 
 func main() {
 	runs := flag.Int("runs", 100_000, "run records")
@@ -67,6 +79,9 @@ func measure(runs, megabytes int, binary string) error {
 		}
 		with := fmt.Sprintf("%d runs", n)
 		if err := cmp.Or(b.row(with, "run", "list", "-n", "0"), b.row(with, "run", "list", "-n", "0", "--json")); err != nil {
+			return err
+		}
+		if err := b.report(with); err != nil {
 			return err
 		}
 		_ = os.Remove(filepath.Join(data, "state", "tick.json")) // as if this were the first tick of a day
@@ -110,6 +125,22 @@ func (b bench) row(with string, args ...string) error {
 	return err
 }
 
+// report measures the page of all runs, and prints its size.
+func (b bench) report(with string) error {
+	page := filepath.Join(b.data, "report.html")
+	if err := b.row(with, "report", "--since", "365d"); err != nil {
+		return err
+	}
+	if _, _, err := b.run("report", "--since", "365d", "-o", page); err != nil {
+		return err
+	}
+	info, err := os.Stat(page)
+	if err == nil {
+		fmt.Printf("| its page | %s | %.1f MB | |\n", with, float64(info.Size())/1e6)
+	}
+	return err
+}
+
 func (b bench) files() error {
 	if err := os.WriteFile(filepath.Join(b.data, "bench.yaml"), []byte("turns:\n  - - text: one\n"), 0o600); err != nil {
 		return err
@@ -117,7 +148,7 @@ func (b bench) files() error {
 	return os.WriteFile(filepath.Join(b.data, "routines", "bench.md"), []byte(routine), 0o600)
 }
 
-// records writes so many records of runs that have ended, one a minute back from now.
+// records writes so many records of runs that have ended, two a minute back from now. One in a hundred failed.
 func (b bench) records(n int) error {
 	now := time.Now().Add(-time.Hour)
 	for i := range n {
@@ -129,6 +160,9 @@ func (b bench) records(n int) error {
 			Finished: &end, Outcome: runlog.OK, Text: strings.Repeat("What was said. ", 20), Turns: 1, Cost: 0.01,
 			Tools: []string{"Read(./**.md)", "Glob(./**.md)", "Grep(./**.md)", "Bash(ollim help)", "Bash(ollim tasks *)"},
 		}
+		if i%100 == 0 {
+			r.Outcome, r.Error = runlog.Failed, "the service is overloaded"
+		}
 		text, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
 			return err
@@ -137,8 +171,10 @@ func (b bench) records(n int) error {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, "run.json"), text, 0o600); err != nil {
-			return err
+		for name, text := range map[string]string{"run.json": string(text), "prompt.txt": prompt, "events.jsonl": events} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -177,9 +177,14 @@ func (h Home) past(since time.Time) (past []spend.Past, err error) {
 // settled is after how long the minute that notes what was missed is over.
 const settled = slot.Grace + 2*time.Minute
 
-// Audit returns what became of every slot since an instant, except for those of the last minutes, which are not settled.
+// Audit returns what became of every slot since an instant, except for those of the last minutes, which are not settled, and of those
+// whose runs are no longer kept.
 func (h Home) Audit(from time.Time) ([]forecast.Answer, error) {
-	return forecast.Audit(h.Slots, from, h.Disk.Now().Add(-settled), h.became)
+	now := h.Disk.Now()
+	if kept := now.AddDate(0, 0, -h.Config.Keep.Runs); from.Before(kept) {
+		from = kept
+	}
+	return forecast.Audit(h.Slots, from, now.Add(-settled), h.became)
 }
 
 // became is the outcome of a claim that does not say it; "" is of a run that is in progress.

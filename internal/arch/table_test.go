@@ -56,6 +56,7 @@ func layers() []layer {
 		{path: "internal/app", beside: map[string][]string{
 			"doctor":   {""},
 			"overview": {""},
+			"report":   {""},
 		}},
 		{path: "internal/cli"},
 		{path: "cmd/ollim"},

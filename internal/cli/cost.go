@@ -14,7 +14,6 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/order"
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -45,15 +44,15 @@ func runCost(d *deps, by, since string) error {
 	if !ok {
 		return usage("--by %q: want job, day or model", by)
 	}
-	back, err := job.ParseDuration(since)
+	from, err := d.since(since)
 	if err != nil {
-		return usage("--since %v", err)
+		return err
 	}
 	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	rows, err := costRows(h, d.Now().Add(-back), key, by == "job")
+	rows, err := costRows(h, from, key, by == "job")
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/forward"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newEvents(d *deps) *cobra.Command {
@@ -27,11 +26,10 @@ func newEvents(d *deps) *cobra.Command {
 func runEvents(ctx context.Context, d *deps, h app.Home, since string, follow bool) error {
 	var from time.Time
 	if since != "" {
-		back, err := job.ParseDuration(since)
-		if err != nil {
-			return usage("--since %v", err)
+		var err error
+		if from, err = d.since(since); err != nil {
+			return err
 		}
-		from = d.Now().Add(-back)
 	}
 	stream := d.runs(h).Stream(from)
 	for !follow || ctx.Err() == nil { // signals are handled from the first question on

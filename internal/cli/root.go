@@ -8,12 +8,14 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/ui"
 	"github.com/ollim/ollim/man"
 )
@@ -107,6 +109,15 @@ func plainFlag(err error) error {
 // command makes a command. The words of use say how many arguments it takes.
 func command(access map[string]string, use, short string, run func(*cobra.Command, []string) error) *cobra.Command {
 	return &cobra.Command{Annotations: access, Use: use, Short: short, RunE: run}
+}
+
+// since returns the instant to which the value of a flag --since looks back.
+func (d *deps) since(text string) (time.Time, error) {
+	back, err := job.ParseDuration(text)
+	if err != nil {
+		return time.Time{}, usage("--since %v", err)
+	}
+	return d.Now().Add(-back), nil
 }
 
 // hidden leaves a command out of lists of commands.

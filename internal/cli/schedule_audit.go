@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/schedule/forecast"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newScheduleAudit(d *deps) *cobra.Command {
@@ -30,9 +26,9 @@ func newScheduleAudit(d *deps) *cobra.Command {
 }
 
 func runScheduleAudit(d *deps, name, since string, problems bool) error {
-	back, err := job.ParseDuration(since)
-	if err != nil || back == 0 {
-		return usage("--since %q: want a duration like 7d", since)
+	from, err := d.since(since)
+	if err != nil {
+		return err
 	}
 	h, err := d.AnyHome()
 	if err != nil {
@@ -41,11 +37,6 @@ func runScheduleAudit(d *deps, name, since string, problems bool) error {
 	id, err := auditedJob(h, name)
 	if err != nil {
 		return err
-	}
-	now := d.Now()
-	from := now.Add(-back)
-	if oldest := now.AddDate(0, 0, -h.Config.Keep.Runs); from.Before(oldest) {
-		from = oldest
 	}
 	answers, err := h.Audit(from)
 	if err != nil {
@@ -83,15 +74,10 @@ func auditSummary(answers []forecast.Answer) string {
 			problems++
 		}
 	}
-	kinds := slices.Collect(maps.Keys(counts))
-	order.Sort(kinds, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
-	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%d %s", counts[kind], kind)
-	}
-	if len(kinds) == 0 {
+	if len(answers) == 0 {
 		return "no slots"
 	}
-	return fmt.Sprintf("%s: %s; %s", plaintext.Count(len(answers), "slot"), strings.Join(kinds, ", "), plaintext.Count(problems, "problem"))
+	return fmt.Sprintf("%s: %s; %s", plaintext.Count(len(answers), "slot"), plaintext.Tally(counts), plaintext.Count(problems, "problem"))
 }
 
 func auditedJob(h app.Home, name string) (string, error) {

@@ -29,7 +29,7 @@ func (b Book) say(ctx context.Context, made []notice.Message, kind Kind) error {
 		switch {
 		case !sends && addErr != nil: // the next Sweep tries again
 		case !sends:
-			err = errors.Join(err, b.sent(ctx, m))
+			err = errors.Join(err, b.Notices.Say(context.WithoutCancel(ctx), m))
 		case m.Critical || !b.Quiet.Contains(b.now()):
 			err = errors.Join(err, b.send(ctx, m))
 		}
@@ -56,7 +56,7 @@ func (b Book) send(ctx context.Context, m notice.Message, others ...notice.Messa
 	if receipt.Fate == "" && !errors.Is(err, outbox.ErrTaken) {
 		return err // it stays for the next Sweep
 	}
-	return b.sent(ctx, append(others, m)...)
+	return b.Notices.Say(context.WithoutCancel(ctx), append(others, m)...)
 }
 
 // numbered gives a message of a run its id among the messages of that run. It is in the notices before the message is in the outbox, so
@@ -81,17 +81,6 @@ func (b Book) numbered(ctx context.Context, m notice.Message) notice.Message {
 		m.ID = id
 	}
 	return m
-}
-
-// sent takes messages out of the notices.
-func (b Book) sent(ctx context.Context, gone ...notice.Message) error {
-	return b.Notices.Edit(context.WithoutCancel(ctx), func(p *notice.Page) bool {
-		before := len(p.Unsent)
-		p.Unsent = slices.DeleteFunc(p.Unsent, func(m notice.Message) bool {
-			return slices.ContainsFunc(gone, func(g notice.Message) bool { return g.ID == m.ID })
-		})
-		return len(p.Unsent) != before
-	})
 }
 
 // Sweep says what is due: that a cause is back and lasts, the reminder of the day, the end of a cause that ends by itself, and what
@@ -157,7 +146,7 @@ func (b Book) release(ctx context.Context) error {
 		case !b.Sender.Configured() || Kind(kind).trait().silent && m.Kind == string(outbox.Failure):
 			addErr := b.Updates.Add(ctx, m.Text, by(m))
 			if err = errors.Join(err, addErr); addErr == nil {
-				err = errors.Join(err, b.sent(ctx, m))
+				err = errors.Join(err, b.Notices.Say(context.WithoutCancel(ctx), m))
 			}
 		case m.Critical:
 			err = errors.Join(err, b.send(ctx, m))

@@ -2,6 +2,7 @@ package tick
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -87,5 +88,5 @@ func (m Minute) pruneHistory(ctx context.Context, before time.Time) error {
 	if err := f.Sessions.Trim(ctx, before, func(id string) bool { return there[id] }); err != nil {
 		return err
 	}
-	return f.Updates.Trim(ctx, before)
+	return errors.Join(f.Updates.Trim(ctx, before), f.Notices.Trim(ctx, before))
 }

@@ -67,7 +67,7 @@ func (s *Status) runs(h app.Home, brief bool) error {
 		switch {
 		case r.Outcome == "":
 			s.Running = append(s.Running, item)
-		case failed(r) && !listed[r.Job] && (item.New || !seen[r.Job] && now.Sub(r.Started) <= recent):
+		case r.Problem() && !listed[r.Job] && (item.New || !seen[r.Job] && now.Sub(r.Started) <= recent):
 			s.Failed, listed[r.Job] = append(s.Failed, item), true
 		}
 		seen[r.Job] = true
@@ -113,11 +113,6 @@ func isMissed(a forecast.Answer) bool {
 	return a.Outcome == slot.Missed || a.Outcome == forecast.Unaccounted
 }
 
-// failed reports whether a run ended as its owner would not have it.
-func failed(r runlog.Record) bool {
-	return !r.Withdrawn && !slices.Contains([]runlog.Outcome{"", runlog.OK, runlog.Gated, runlog.Waiting}, r.Outcome)
-}
-
 func sum(weeks map[string]*week, r runlog.Record) {
 	w := weeks[r.Job]
 	if w == nil {
@@ -126,7 +121,7 @@ func sum(weeks map[string]*week, r runlog.Record) {
 	}
 	w.Runs++
 	w.Cost += r.Cost
-	if failed(r) {
+	if r.Problem() {
 		w.Failed++
 	}
 }

@@ -154,7 +154,7 @@ func (w *Week) add(r runlog.Record, costs map[string]*share, grown map[string]*g
 		switch {
 		case r.Outcome == runlog.Refused:
 			w.Refused = count(w.Refused, r.Job, r.Name, r.Started)
-		case failed(r) && r.Outcome != runlog.Skipped && r.Outcome != runlog.Paused:
+		case r.Problem():
 			w.Failed = count(w.Failed, r.Job, r.Name, r.Started)
 		}
 	}
@@ -185,7 +185,7 @@ func (w Week) Text() string {
 	lines := []string{fmt.Sprintf("The week from %s to %s", w.From.Format(longTime), w.To.Format(longTime))}
 	ran := plaintext.Count(w.Fires, "fire")
 	if w.Fires > 0 {
-		ran += " (" + w.outcomes() + ")"
+		ran += " (" + plaintext.Tally(w.Outcomes) + ")"
 	}
 	lines = append(lines, "ran: "+ran+", "+plaintext.Count(w.Turns, "turn")+" of conversations")
 	for _, part := range []struct {
@@ -219,18 +219,6 @@ func listed[T any](list []T, text func(T) string) (lines []string) {
 		lines = append(lines, "- "+plaintext.Count(more, "more job"))
 	}
 	return lines
-}
-
-func (w Week) outcomes() string {
-	kinds := slices.Collect(maps.Keys(w.Outcomes))
-	order.Sort(kinds, func(a, b runlog.Outcome) int {
-		return cmp.Or(w.Outcomes[b]-w.Outcomes[a], strings.Compare(string(a), string(b)))
-	})
-	var words []string
-	for _, k := range kinds {
-		words = append(words, fmt.Sprintf("%d %s", w.Outcomes[k], k))
-	}
-	return strings.Join(words, ", ")
 }
 
 func tallies(list []tally) string {

@@ -177,6 +177,9 @@ func (d Dir) Heartbeats() string { return d.State("heartbeats.json") }
 // Notices holds what has been reported to the owner.
 func (d Dir) Notices() string { return d.State("notices.json") }
 
+// NoticeArchive is the log of the notices that were said.
+func (d Dir) NoticeArchive() string { return d.State("notices.jsonl") }
+
 // Objects is the directory of what models saw, by the hash of its content: images, documents, the parts of requests.
 func (d Dir) Objects() string { return d.State("objects") }
 

@@ -1,10 +1,15 @@
 package plaintext
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/order"
 )
 
 // First returns the first most characters of s, and reports whether there are more.
@@ -64,6 +69,17 @@ func Count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// Tally returns numbers with what they count, the largest first: "3 ok, 1 failed".
+func Tally[T ~string](counts map[T]int) string {
+	var words []string
+	kinds := slices.Collect(maps.Keys(counts))
+	order.Sort(kinds, func(a, b T) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	for _, what := range kinds {
+		words = append(words, strconv.Itoa(counts[what])+" "+string(what))
+	}
+	return strings.Join(words, ", ")
 }
 
 // WholeRunes leaves out the beginning of a character at the end of a text.

@@ -19,7 +19,7 @@ import (
 
 // Outcomes of slots that are none of a run's.
 const (
-	running     = "running"
+	Running     = "running"
 	Unaccounted = "unaccounted" // nobody knows
 )
 
@@ -35,7 +35,7 @@ type Answer struct {
 // Problem reports whether the slot has no run that went well, or that may still do so, for another reason than a closed gate or a pause.
 func (a Answer) Problem() bool {
 	switch a.Outcome {
-	case running, string(runlog.OK), string(runlog.Gated), string(runlog.Waiting), string(runlog.Paused):
+	case Running, string(runlog.OK), string(runlog.Gated), string(runlog.Waiting), string(runlog.Paused):
 		return false
 	}
 	return true
@@ -131,7 +131,7 @@ func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.
 		default:
 			a.Run, a.Outcome = c.Run, c.Outcome
 			if c.Outcome == "" {
-				a.Outcome = cmp.Or(look(c), running)
+				a.Outcome = cmp.Or(look(c), Running)
 			}
 		}
 		answers = append(answers, a)

@@ -8,7 +8,7 @@
 //	  "unsent": [{"id": "notice-20260224T143000.000Z-ab12cd", "text": "…"}]
 //	}
 //
-// changed under the lock "notices". Earlier versions counted the failures of each job in "failures"; such a job is read as a cause
+// changed under the lock "notices". state/notices.jsonl, under the same lock, has a line for each message that was said. Earlier versions counted the failures of each job in "failures"; such a job is read as a cause
 // that the owner knows about. What they noted in "seen" is dropped, so that what is still wrong is said once more. A file that cannot
 // be parsed is set aside, and everything is said once more. The file was called told.json; one of that name is renamed.
 package notice
@@ -17,7 +17,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -111,6 +113,35 @@ func (b Book) Read() (Page, error) {
 	p, _, err := store.PeekJSON[Page](b.Home.Notices())
 	p.adopt(b.Disk.Now().UTC())
 	return p, err
+}
+
+// Say takes messages off the page and notes them in the archive. It does nothing for messages that are not there.
+func (b Book) Say(ctx context.Context, said ...Message) error {
+	var archiveErr error
+	err := b.Edit(ctx, func(p *Page) bool {
+		before := len(p.Unsent)
+		p.Unsent = slices.DeleteFunc(p.Unsent, func(m Message) bool {
+			gone := slices.ContainsFunc(said, func(s Message) bool { return s.ID == m.ID })
+			if gone {
+				archiveErr = errors.Join(archiveErr, store.AppendJSON(b.Home.NoticeArchive(), store.Buffered, m))
+			}
+			return gone
+		})
+		return len(p.Unsent) != before
+	})
+	return errors.Join(err, archiveErr)
+}
+
+// Archive yields the messages that were said, the oldest first. Lines that cannot be read are skipped.
+func (b Book) Archive() iter.Seq2[Message, error] {
+	return store.Lines[Message](b.Home.NoticeArchive(), nil)
+}
+
+// Trim removes the messages from before an instant from the archive.
+func (b Book) Trim(ctx context.Context, before time.Time) error {
+	return b.Disk.Locked(ctx, b.Home.Lock("notices"), func() error {
+		return store.FilterLines(b.Home.NoticeArchive(), func(m Message) bool { return !m.At.Before(before) })
+	})
 }
 
 // Empty reports whether there is nothing on the page. It reads nothing, and most fires and ticks find nothing.

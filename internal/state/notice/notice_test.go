@@ -236,3 +236,31 @@ func TestFormerName(t *testing.T) {
 		t.Errorf("told.json is there: %v", err)
 	}
 }
+
+// TestArchive: a message that was said leaves the page and is in the archive, until that is trimmed.
+func TestArchive(t *testing.T) {
+	dir := t.TempDir()
+	b, at := bookAt(dir, func(message string) { t.Error(message) }), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	first, second := Message{ID: "a", Text: "one", At: at}, Message{ID: "b", Text: "two", At: at.Add(time.Hour)}
+	archived := func() (texts []string) {
+		for m, err := range b.Archive() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, m.Text)
+		}
+		return texts
+	}
+	ctx := t.Context()
+	err := b.Edit(ctx, func(p *Page) bool { p.Unsent = []Message{first, second}; return true })
+	err = errors.Join(err, b.Say(ctx, Message{ID: "other"}), b.Say(ctx, first), b.Say(ctx, first, Message{ID: "b"}))
+	if err != nil || !slices.Equal(archived(), []string{"one", "two"}) {
+		t.Errorf("%q, %v", archived(), err)
+	}
+	if p, err := b.Read(); err != nil || len(p.Unsent) > 0 {
+		t.Errorf("on the page: %+v, %v", p.Unsent, err)
+	}
+	if err := b.Trim(ctx, second.At); err != nil || !slices.Equal(archived(), []string{"two"}) {
+		t.Errorf("trimmed: %q, %v", archived(), err)
+	}
+}

@@ -247,6 +247,11 @@ func (r Record) OfJob() bool {
 	return slices.Contains([]string{"routine", "reminder", "webhook"}, r.Kind)
 }
 
+// Problem reports whether the run ended as its owner would not have it. A fire that was skipped or paused had no run.
+func (r Record) Problem() bool {
+	return !r.Withdrawn && !slices.Contains([]Outcome{"", OK, Gated, Waiting, Skipped, Paused}, r.Outcome)
+}
+
 // Done reports whether the record of the run is finished.
 func (r Record) Done() bool { return r.Finished != nil }
 

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// told is something that the owner was told.
+type told struct {
+	at   time.Time
+	kind string // how it reached the owner
+	text string
+	run  string // the id of the run that said it; "": a person, or ollim itself
+	why  string // besides the run
+}
+
+// The kinds of what the owner was told, besides outbox.Ping.
+const (
+	toldQuestion = "question"
+	toldUpdate   = "update"
+	toldNotice   = "notice"
+)
+
+// tell adds what an event of a run says about messages.
+func (p *Page) tell(run string, e runlog.Event) {
+	last := len(p.told) - 1
+	ours := last >= 0 && p.told[last].run == run
+	switch {
+	case e.Type == runlog.Ping && e.Tool == runlog.AskOwner:
+		p.hear(told{e.At, toldQuestion, e.Text, run, ""})
+	case e.Type == runlog.Ping, e.Type == runlog.Message && e.Tool == string(outbox.Ping):
+		p.hear(told{e.At, string(outbox.Ping), e.Text, run, ""})
+	case e.Type == runlog.PingRefused && ours:
+		p.told = p.told[:last]
+	case e.Type == runlog.Delivered && ours && e.Text != string(outbox.Sent):
+		p.told[last].why = e.Text
+	}
+}
+
+// hear adds a message of the page's time.
+func (p *Page) hear(t told) {
+	if t.at = t.at.In(p.to.Location()); !t.at.Before(p.from) && strings.TrimSpace(t.text) != "" {
+		p.told = append(p.told, t)
+	}
+}
+
+// readTold reads notices and updates. The messages of runs are there already.
+func (p *Page) readTold(ctx context.Context, h app.Home) error {
+	err := errors.Join(p.readNotices(h), p.readUpdates(ctx, h))
+	order.Sort(p.told, func(a, b told) int { return b.at.Compare(a.at) })
+	return err
+}
+
+// readNotices reads what ollim itself said, and what it will say when quiet hours end.
+func (p *Page) readNotices(h app.Home) error {
+	for m, err := range h.Notices.Archive() {
+		if err != nil {
+			return err
+		}
+		p.hear(told{m.At, toldNotice, m.Text, m.Run, ""})
+	}
+	page, err := h.Notices.Read()
+	for _, m := range page.Unsent {
+		p.hear(told{m.At, toldNotice, m.Text, m.Run, "not sent yet"})
+	}
+	return err
+}
+
+// readUpdates reads updates, except for the notices among them.
+func (p *Page) readUpdates(ctx context.Context, h app.Home) error {
+	notices := map[string]bool{}
+	for _, t := range p.told {
+		notices[t.text] = t.kind == toldNotice
+	}
+	for fate, err := range h.Updates.Archive(nil) {
+		if err != nil {
+			return err
+		}
+		if !notices[fate.Message] {
+			p.hear(told{fate.TS, toldUpdate, fate.Message, fate.By, fate.Became})
+		}
+	}
+	pending, err := h.Updates.Peek(ctx)
+	reporters, reportersErr := h.Updates.Reporters(pending)
+	for i, u := range pending {
+		if i < len(reporters) && !notices[u.Message] {
+			p.hear(told{u.TS, toldUpdate, u.Message, reporters[i], "pending"})
+		}
+	}
+	return errors.Join(err, reportersErr)
+}
