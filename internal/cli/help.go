@@ -64,6 +64,22 @@ func runHelp(d *deps, root *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
+// helper returns the function that shows the help of a command: the texts of its manual page, and the pages about it.
+func (d *deps) helper(root *cobra.Command, help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		if cmd == root {
+			hideRest(root)
+		}
+		describe(cmd)
+		cmd.Long = wrapped(cmd.Long)
+		d.page()
+		help(cmd, args)
+		if pages := manualOf(cmd); pages != "" {
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "\nManual: %s\n", pages)
+		}
+	}
+}
+
 // unknownTopic returns the error for words that name neither a command nor a page, with the names that may have been meant.
 func unknownTopic(root *cobra.Command, args []string) error {
 	topic := strings.Join(args, " ")

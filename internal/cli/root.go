@@ -65,19 +65,7 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 		root.InitDefaultHelpCmd()
 		d.complete(root)
 	}
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if cmd == root {
-			hideRest(root)
-		}
-		describe(cmd)
-		cmd.Long = wrapped(cmd.Long)
-		d.page()
-		help(cmd, args)
-		if pages := manualOf(cmd); pages != "" {
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "\nManual: %s\n", pages)
-		}
-	})
+	root.SetHelpFunc(d.helper(root, root.HelpFunc()))
 	return root
 }
 
