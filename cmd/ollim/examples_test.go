@@ -97,6 +97,7 @@ func (c *exampleCommand) prepareExamples() {
 	c.write("skills/standup/SKILL.md", "---\ndescription: The stand-up note\n---\nWrite three lines about $ARGUMENTS.\n")
 	c.write("hello.yaml", "turns:\n  - - text: '\"fix\"'\n") // which fits the schema of an example
 	c.write("market.yaml", c.read("hello.yaml"))
+	c.write("routines/daily-market.md", "---\nid: daily-market\ncron: \"0 9 * * 1-5\"\nbackground: true\nsession: persistent\n---\nGo.\n")
 	for _, name := range []string{"review", "digest", "tidy"} {
 		c.write("routines/"+name+".md", "---\nid: "+name+"\ncron: \"0 9 * * *\"\n---\nGo.\n")
 	}
@@ -125,7 +126,6 @@ func (c *exampleCommand) prepareExamples() {
 	if err := os.Symlink(c.path, filepath.Join(bin, "ollim")); err != nil {
 		c.t.Fatal(err)
 	}
-	c.ok("routine", "enable", "daily-market")
 	c.ok("fire", "backup", "daily-market")
 	c.shell("git init -q . && git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m first")
 }

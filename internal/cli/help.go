@@ -70,6 +70,22 @@ func runHelp(d *deps, root *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
+// helper returns the function that shows the help of a command: the texts of its manual page, and the pages about it.
+func (d *deps) helper(root *cobra.Command) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, _ []string) {
+		if cmd == root {
+			hideRest(root)
+		}
+		describe(cmd)
+		d.page()
+		text := helpText(cmd, ui.Columns(d.Stdout))
+		if pages := manualOf(cmd); pages != "" {
+			text += "\nManual: " + pages + "\n"
+		}
+		_, _ = io.WriteString(root.OutOrStdout(), text) // a failed write shows when the output is flushed
+	}
+}
+
 // unknownTopic returns the error for words that name neither a command nor a page, with the names that may have been meant.
 func unknownTopic(root *cobra.Command, args []string) error {
 	topic := strings.Join(args, " ")

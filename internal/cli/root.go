@@ -69,17 +69,7 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 		root.InitDefaultHelpCmd()
 		d.complete(root)
 	}
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		if cmd == root {
-			hideRest(root)
-		}
-		describe(cmd)
-		d.page()
-		_, _ = io.WriteString(root.OutOrStdout(), helpText(cmd, ui.Columns(d.Stdout))) // a failed write shows when the output is flushed
-		if pages := manualOf(cmd); pages != "" {
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "\nManual: %s\n", pages)
-		}
-	})
+	root.SetHelpFunc(d.helper(root))
 	return root
 }
 
