@@ -286,7 +286,6 @@ func faults() map[string]fault {
 		"claude cannot keep":    {func(w *world) { w.useClaude("CLAUDE_CONFIG_DIR=/proc/nowhere") }, f, "engine", "cannot keep its sessions", "CLAUDE_CONFIG_DIR"},
 		"claude of a shell":     {plantShellClaude, f, "engine under cron", "node", "env in config.yaml"},
 		"engine of a job":       {write("routines/g.md", routineText("g", "0 9 * * *", "engine: native\n")), f, "engine", "no key", "engine.ANTHROPIC_API_KEY"},
-		"session of another":    {write("state/sessions.json", "n-01hzzzzzzzzzzzzzzzzzzzzzzz"), f, "sessions", "the session main belongs to the engine native", "ollim session clear main"},
 		"entries not current":   {func(w *world) { w.must("routine", "add", "more", "--cron", "0 8 * * *", "--background", "x") }, w, "entries", "not current", "ollim schedule install crontab"},
 		"entries of no program": {func(w *world) { w.crontab(strings.ReplaceAll(w.table(), self(w.t)+" ", "/gone/ollim ")) }, f, "entries", "/gone/ollim, which does not exist", "ollim schedule install crontab"},
 		"entries without end":   {func(w *world) { w.crontab(strings.Replace(w.table(), "# END ollim\n", "", 1)) }, f, "entries", "no end", "crontab -e"},
