@@ -69,8 +69,8 @@ func (w *world) program(name, text string) string {
 
 // useClaude makes the engine a fake of the claude command, of which it is known that it does what ollim relies on.
 func (w *world) useClaude(env ...string) {
-	w.must("config", "set", "engine", "claude-code")
 	w.must("config", "set", "claude-code.command", w.program("bin/claude", fakeClaude))
+	w.must("config", "set", "engine", "claude-code")
 	w.must(append([]string{"config", "set", "env", "HOME=" + w.home, "PATH=/usr/bin:/bin", "FAKE_VERSION=" + fakeVersion}, env...)...)
 	w.knowClaude(fakeVersion, "")
 }
@@ -197,8 +197,13 @@ type fault struct {
 
 func write(name, text string) func(*world) { return func(w *world) { w.write(name, text) } }
 
-func set(words ...string) func(*world) {
-	return func(w *world) { w.must(append([]string{"config", "set"}, words...)...) }
+// set changes a setting as an editor would: config set refuses what cannot work.
+func set(key string, values ...string) func(*world) {
+	return func(w *world) {
+		if err := homeOf(w.t, w.deps(nil, nil, nil)).Set(w.t.Context(), key, values...); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 // plantGrowth leaves a file with a large hole: doctor goes by the lengths of files.
