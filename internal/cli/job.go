@@ -51,7 +51,7 @@ func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 	if o.name != "" && job.Slug(o.name) != o.name {
 		return h, job.Job{}, usage("name %q: lower-case letters, digits and hyphens, such as %s", o.name, cmp.Or(job.Slug(o.name), "daily-market"))
 	}
-	j, err := o.fields.job(d, s, body, more...)
+	j, err := o.fields.job(d, s, o.name, body, more...)
 	return h, j, err
 }
 
@@ -92,9 +92,14 @@ func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
 	}
 }
 
-// job is what the flags say, with a new id unless one is given, which must be free. more are the fields without a flag.
-func (o *jobFlags) job(d *deps, s job.Set, body string, more ...yamldoc.Pair) (job.Job, error) {
-	id, _ := o.values["id"]().(string)
+// job is what the flags say. Its id is the given one, else the name of the file, else a new one; it must be free. more are the fields
+// without a flag.
+func (o *jobFlags) job(d *deps, s job.Set, name, body string, more ...yamldoc.Pair) (job.Job, error) {
+	given, _ := o.values["id"]().(string)
+	id, source := cmp.Or(given, name), "--id"
+	if given == "" {
+		source = "name"
+	}
 	if id == "" {
 		var err error
 		if id, err = job.NewID(d.Random); err != nil {
@@ -106,12 +111,13 @@ func (o *jobFlags) job(d *deps, s job.Set, body string, more ...yamldoc.Pair) (j
 		return j, err
 	}
 	for _, other := range s.Jobs {
-		if strings.EqualFold(other.ID, j.ID) {
-			return j, &withStatus{fmt.Errorf("--id: %q is the id of %s", j.ID, other.Path), statusData}
+		if strings.EqualFold(other.ID, j.ID) && (given != "" || other.Kind != o.kind || other.Name() != name) { // else its file exists
+			return j, &withStatus{fmt.Errorf("%s: %q is the id of %s", source, j.ID, other.Path), statusData}
 		}
 	}
-	if _, err := s.Find(j.ID); as[yamldoc.Faults](err) {
-		return j, &withStatus{fmt.Errorf("--id: %q is in use: %w", j.ID, err), statusData}
+	_, err = s.Find(j.ID)
+	if faults, ok := errors.AsType[yamldoc.Faults](err); ok && (given != "" || stem(faults[0].File) != name) {
+		return j, &withStatus{fmt.Errorf("%s: %q is in use: %w", source, j.ID, err), statusData}
 	}
 	return j, nil
 }

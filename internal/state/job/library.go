@@ -279,9 +279,14 @@ func NewID(random io.Reader) (string, error) {
 
 // Create writes j as a new file and returns it with its path. name is the file's name without .md, without a dot in front,
 // and must be free (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken, also by a job
-// of another kind: a new reminder must not make the name of a routine, which stands in a crontab, ambiguous.
+// of another kind: a new reminder must not make the name of a routine, which stands in a crontab, ambiguous. An id that is the given name
+// is left out of the file.
 func (l Library) Create(j Job, name string) (Job, error) {
-	data, err := Format(j)
+	written := j
+	if written.ID == name {
+		written.ID = ""
+	}
+	data, err := Format(written)
 	if err != nil {
 		return j, err
 	}
