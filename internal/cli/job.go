@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -56,6 +57,9 @@ func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 }
 
 func (o *jobAdd) create(ctx context.Context, d *deps, h app.Home, j job.Job) (job.Job, error) {
+	if given, _ := o.fields.values["id"]().(string); given == "" && o.name != "" {
+		j.ID = ""
+	}
 	j, err := h.Jobs.Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
 		return j, hint(&withStatus{fmt.Errorf("%s: already exists", j.Path), statusData}, "ollim %s edit %s", j.Kind, o.name)
@@ -84,12 +88,29 @@ func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
 			o.values[field.Key] = func() any { return *on }
 		case field.Kind == job.List:
 			list := f.StringArray(field.Key, nil, field.Help+" (repeatable)")
-			o.values[field.Key] = func() any { return *list }
+			o.values[field.Key] = func() any {
+				if field.Key != "allowed-tools" {
+					return *list
+				}
+				return patternsOf(*list)
+			}
 		default:
 			text := f.String(field.Key, "", field.Help)
 			o.values[field.Key] = func() any { return plainScalar(field.Key, *text) }
 		}
 	}
+}
+
+// patternsOf splits lists of patterns, which a flag takes as the claude command does.
+func patternsOf(lists []string) (patterns []string) {
+	for _, list := range lists {
+		split := policy.List(list)
+		if len(split) == 0 { // empty, which the file's check refuses
+			split = []string{list}
+		}
+		patterns = append(patterns, split...)
+	}
+	return patterns
 }
 
 // job is what the flags say. Its id is the given one, else the name of the file, else a new one; it must be free. more are the fields
