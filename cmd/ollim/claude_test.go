@@ -20,8 +20,8 @@ func withClaude(t testing.TB) (*command, *anthropicapi.Server) {
 	api := anthropicapi.New(t)
 	c := newCommand(t)
 	c.ok(append([]string{"config", "set", "env"}, anthropicapi.ClaudeEnv(t, api)...)...)
-	c.ok("config", "set", "engine", "claude-code")
 	c.useClaude(anthropicapi.Claude(t))
+	c.ok("config", "set", "engine", "claude-code")
 	return c, api
 }
 

@@ -218,6 +218,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 		Channel: h.Config.Channels,
 		Engine:  h.Config.Engine, CompactAt: h.Config.CompactAt,
 		Engines: h.engines(atShell),
+		Archive: archive{h},
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/ollim/ollim/internal/policy"
 )
 
 // pickOne is the value of --resume where no id is given.
@@ -102,11 +100,10 @@ func (r *rewriter) long(word, name string) {
 // as in Read main.go, so a pattern that allows something is a value only if values alone follow.
 func more(name string, words []string) (n int) {
 	for _, word := range words {
-		list := policy.List(word)
 		switch {
 		case name == "add-dir" && (word == ".." || strings.HasPrefix(word, "/") || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../")):
 			n++
-		case (grantsTools(name) || restrictsTools(name)) && len(list) > 0 && !slices.ContainsFunc(list, func(p string) bool { return !policy.IsTool(p) }):
+		case (grantsTools(name) || restrictsTools(name)) && arePatterns(word):
 			n++
 		case isFlag(word):
 			return n

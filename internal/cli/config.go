@@ -35,19 +35,6 @@ func newConfig(d *deps) *cobra.Command {
 		}), newConfigSet(d))
 }
 
-func newConfigSet(d *deps) *cobra.Command {
-	cmd := command(agentNever(nested), "set KEY VALUE...", "Change one setting in config.yaml and keep the rest; several values make a list",
-		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			values := args[1:]
-			if len(values) > 1 && values[0] == "--" { // the end of the flags
-				values = values[1:]
-			}
-			return h.Set(ctx, args[0], values...)
-		}))
-	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …
-	return cmd
-}
-
 func newNames(d *deps) *cobra.Command {
 	var user, bot string
 	cmd := command(agentOwn("update_names"), "names [--user NAME] [--bot NAME]", "Show or set the names of the owner and the agent",

@@ -69,7 +69,7 @@ func TestListenInteracts(t *testing.T) {
 func TestListenAsksForPermission(t *testing.T) {
 	t.Parallel()
 	model := anthropicapi.New(t)
-	w, s := onDiscord(t, discordapi.Options{}, "engine", "native", "env", "ANTHROPIC_API_KEY=k", "native.base-url", model.URL(), "chat.permissions", "default")
+	w, s := onDiscord(t, discordapi.Options{}, "env", "ANTHROPIC_API_KEY=k", "native.base-url", model.URL(), "engine", "native", "chat.permissions", "default")
 	w.write("notes.txt", "seen\n")
 	model.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
 		if results := r.ToolResults(); len(results) > 0 {

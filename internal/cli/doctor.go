@@ -115,16 +115,16 @@ func (d *deps) foundEntries(ctx context.Context, o unitOptions) (found doctor.En
 		}
 	}
 	found.Installed = true
-	h, host, jobs, err := d.entries(o)
+	e, err := d.entries(o)
 	if err != nil {
 		return found, err
 	}
 	if o.target == forSystemd {
-		changes, err := d.unitChanges(ctx, o, host, jobs)
+		changes, err := d.unitChanges(ctx, o, e)
 		found.Changes = len(changes)
 		return found, err
 	}
-	changes, block, _, err := d.crontabChanges(ctx, h, host, jobs)
+	changes, block, _, err := d.crontabChanges(ctx, e)
 	found.Changes, found.Installed = len(changes), block != ""
 	if found.Installed {
 		program, _ := installer.CallOf(block)

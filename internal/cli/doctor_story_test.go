@@ -69,8 +69,8 @@ func (w *world) program(name, text string) string {
 
 // useClaude makes the engine a fake of the claude command, of which it is known that it does what ollim relies on.
 func (w *world) useClaude(env ...string) {
-	w.must("config", "set", "engine", "claude-code")
 	w.must("config", "set", "claude-code.command", w.program("bin/claude", fakeClaude))
+	w.must("config", "set", "engine", "claude-code")
 	w.must(append([]string{"config", "set", "env", "HOME=" + w.home, "PATH=/usr/bin:/bin", "FAKE_VERSION=" + fakeVersion}, env...)...)
 	w.knowClaude(fakeVersion, "")
 }
@@ -197,8 +197,13 @@ type fault struct {
 
 func write(name, text string) func(*world) { return func(w *world) { w.write(name, text) } }
 
-func set(words ...string) func(*world) {
-	return func(w *world) { w.must(append([]string{"config", "set"}, words...)...) }
+// set changes a setting as an editor would: config set refuses what cannot work.
+func set(key string, values ...string) func(*world) {
+	return func(w *world) {
+		if err := homeOf(w.t, w.deps(nil, nil, nil)).Set(w.t.Context(), key, values...); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 // plantGrowth leaves a file with a large hole: doctor goes by the lengths of files.
@@ -286,7 +291,6 @@ func faults() map[string]fault {
 		"claude cannot keep":    {func(w *world) { w.useClaude("CLAUDE_CONFIG_DIR=/proc/nowhere") }, f, "engine", "cannot keep its sessions", "CLAUDE_CONFIG_DIR"},
 		"claude of a shell":     {plantShellClaude, f, "engine under cron", "node", "env in config.yaml"},
 		"engine of a job":       {write("routines/g.md", routineText("g", "0 9 * * *", "engine: native\n")), f, "engine", "no key", "engine.ANTHROPIC_API_KEY"},
-		"session of another":    {write("state/sessions.json", "n-01hzzzzzzzzzzzzzzzzzzzzzzz"), f, "sessions", "the session main belongs to the engine native", "ollim session clear main"},
 		"entries not current":   {func(w *world) { w.must("routine", "add", "more", "--cron", "0 8 * * *", "--background", "x") }, w, "entries", "not current", "ollim schedule install crontab"},
 		"entries of no program": {func(w *world) { w.crontab(strings.ReplaceAll(w.table(), self(w.t)+" ", "/gone/ollim ")) }, f, "entries", "/gone/ollim, which does not exist", "ollim schedule install crontab"},
 		"entries without end":   {func(w *world) { w.crontab(strings.Replace(w.table(), "# END ollim\n", "", 1)) }, f, "entries", "no end", "crontab -e"},

@@ -44,8 +44,9 @@ func routineText(id, cron, more string) string {
 	return "---\nid: " + id + "\ncron: \"" + cron + "\"\nbackground: true\n" + more + "---\nLook.\n"
 }
 
+// copyJob copies a routine's file, with the id of the routine.
 func (w *world) copyJob(from, to string) {
-	w.write("routines/"+to+".md", w.read("routines/"+from+".md"))
+	w.write("routines/"+to+".md", strings.Replace(w.read("routines/"+from+".md"), "---\n", "---\nid: "+from+"\n", 1))
 }
 
 func self(t *testing.T) string {

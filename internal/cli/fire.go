@@ -138,7 +138,12 @@ func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name s
 		return o.preview(ctx, d, f, name, options)
 	}
 	stop := d.watch(strings.TrimSuffix(name, ".md"))
-	options.Observe.Event = d.progress.hear
+	options.Observe.Event = func(e runlog.Event) {
+		if e.Type == runlog.CarriedOver && options.Owner {
+			d.sayCarried(e)
+		}
+		d.progress.hear(e)
+	}
 	r, err := f.Fire(ctx, name, options)
 	stop()
 	if o.needless(err) {
@@ -197,7 +202,7 @@ func (o *fireOptions) verdict(d *deps, r runlog.Record, err error) error {
 	switch r.Outcome {
 	case runlog.Paused:
 		if strings.HasPrefix(r.Error, "enabled: false") {
-			return hint(failure, "ollim routine enable %s", r.Name)
+			return hint(failure, "to switch it on: ollim routine enable %s; to see its prompt: ollim fire --dry-run %s", r.Name, r.Name)
 		}
 	case runlog.Refused:
 		if limit := (*spend.Limit)(nil); errors.As(err, &limit) {

@@ -192,11 +192,20 @@ func runForkReply(ctx context.Context, d *deps, h app.Home, id, text, model stri
 	})
 }
 
+// sayCarried tells the owner that a turn goes on from a session of another engine.
+func (d *deps) sayCarried(e runlog.Event) {
+	if !d.quiet {
+		d.line("info", prompt.CarriedOver(e.Tool, e.Session))
+	}
+}
+
 func (d *deps) chatEvent(v *voice) func(runlog.Event) {
 	return func(e runlog.Event) {
 		switch e.Type {
 		case runlog.UpdatesPopped:
 			_, _ = fmt.Fprintln(d.talk(), prompt.CatchingUp)
+		case runlog.CarriedOver:
+			d.sayCarried(e)
 		case runlog.Fork:
 			if !d.quiet {
 				d.line("info", forkLine(e))

@@ -66,7 +66,7 @@ func TestSealedPrograms(t *testing.T) {
 				t.Errorf("%s got %q:\n%s", key, word, got)
 			}
 		}
-		wants := []string{"Permission denied", "a socket", "id: tests", "tests in " + w.dir, "temporary files in " + w.env["TMPDIR"] + "/ollim-", "wrote there"}
+		wants := []string{"Permission denied", "a socket", "cron: ", "tests in " + w.dir, "temporary files in " + w.env["TMPDIR"] + "/ollim-", "wrote there"}
 		if key != "gate" {
 			wants = append(wants, `"id":"`+w.last()["id"].(string)+`"`)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -51,11 +52,14 @@ func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 	if o.name != "" && job.Slug(o.name) != o.name {
 		return h, job.Job{}, usage("name %q: lower-case letters, digits and hyphens, such as %s", o.name, cmp.Or(job.Slug(o.name), "daily-market"))
 	}
-	j, err := o.fields.job(d, s, body, more...)
+	j, err := o.fields.job(d, s, o.name, body, more...)
 	return h, j, err
 }
 
 func (o *jobAdd) create(ctx context.Context, d *deps, h app.Home, j job.Job) (job.Job, error) {
+	if given, _ := o.fields.values["id"]().(string); given == "" && o.name != "" {
+		j.ID = ""
+	}
 	j, err := h.Jobs.Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
 		return j, hint(&withStatus{fmt.Errorf("%s: already exists", j.Path), statusData}, "ollim %s edit %s", j.Kind, o.name)
@@ -84,7 +88,12 @@ func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
 			o.values[field.Key] = func() any { return *on }
 		case field.Kind == job.List:
 			list := f.StringArray(field.Key, nil, field.Help+" (repeatable)")
-			o.values[field.Key] = func() any { return *list }
+			o.values[field.Key] = func() any {
+				if field.Key != "allowed-tools" {
+					return *list
+				}
+				return patternsOf(*list)
+			}
 		default:
 			text := f.String(field.Key, "", field.Help)
 			o.values[field.Key] = func() any { return plainScalar(field.Key, *text) }
@@ -92,9 +101,26 @@ func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
 	}
 }
 
-// job is what the flags say, with a new id unless one is given, which must be free. more are the fields without a flag.
-func (o *jobFlags) job(d *deps, s job.Set, body string, more ...yamldoc.Pair) (job.Job, error) {
-	id, _ := o.values["id"]().(string)
+// patternsOf splits lists of patterns, which a flag takes as the claude command does.
+func patternsOf(lists []string) (patterns []string) {
+	for _, list := range lists {
+		split := policy.List(list)
+		if len(split) == 0 { // empty, which the file's check refuses
+			split = []string{list}
+		}
+		patterns = append(patterns, split...)
+	}
+	return patterns
+}
+
+// job is what the flags say. Its id is the given one, else the name of the file, else a new one; it must be free. more are the fields
+// without a flag.
+func (o *jobFlags) job(d *deps, s job.Set, name, body string, more ...yamldoc.Pair) (job.Job, error) {
+	given, _ := o.values["id"]().(string)
+	id, source := cmp.Or(given, name), "--id"
+	if given == "" {
+		source = "name"
+	}
 	if id == "" {
 		var err error
 		if id, err = job.NewID(d.Random); err != nil {
@@ -106,12 +132,13 @@ func (o *jobFlags) job(d *deps, s job.Set, body string, more ...yamldoc.Pair) (j
 		return j, err
 	}
 	for _, other := range s.Jobs {
-		if strings.EqualFold(other.ID, j.ID) {
-			return j, &withStatus{fmt.Errorf("--id: %q is the id of %s", j.ID, other.Path), statusData}
+		if strings.EqualFold(other.ID, j.ID) && (given != "" || other.Kind != o.kind || other.Name() != name) { // else its file exists
+			return j, &withStatus{fmt.Errorf("%s: %q is the id of %s", source, j.ID, other.Path), statusData}
 		}
 	}
-	if _, err := s.Find(j.ID); as[yamldoc.Faults](err) {
-		return j, &withStatus{fmt.Errorf("--id: %q is in use: %w", j.ID, err), statusData}
+	_, err = s.Find(j.ID)
+	if faults, ok := errors.AsType[yamldoc.Faults](err); ok && (given != "" || stem(faults[0].File) != name) {
+		return j, &withStatus{fmt.Errorf("%s: %q is in use: %w", source, j.ID, err), statusData}
 	}
 	return j, nil
 }

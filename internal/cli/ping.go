@@ -92,7 +92,11 @@ func runPing(ctx context.Context, d *deps, h app.Home, o pingOptions) error {
 	receipt, err := post.Send(ctx, m)
 	switch receipt.Fate {
 	case outbox.Queued:
-		d.note("not delivered yet; it is kept and will be retried")
+		why := ""
+		if receipt.Reason != nil {
+			why = ": " + printable(strings.Join(strings.Fields(receipt.Reason.Error()), " "))
+		}
+		d.note("not delivered%s; the message waits in %s, and ollim tick tries again", why, h.Dir.Outbox())
 		if errors.Is(receipt.Reason, api.ErrToken) { // which time does not heal
 			d.warn(receipt.Reason.Error() + ": ollim discord check")
 		}

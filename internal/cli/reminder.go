@@ -209,7 +209,7 @@ func runReminderAdd(ctx context.Context, d *deps, o reminderAddOptions) error {
 	if d.inside() {
 		return d.addReminderInside(ctx, h, o)
 	}
-	j, err := o.fields.job(d, s, o.body, yamldoc.Pair{Key: "run-at", Value: at.Format(time.RFC3339)})
+	j, err := o.fields.job(d, s, "", o.body, yamldoc.Pair{Key: "run-at", Value: at.Format(time.RFC3339)})
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func TestPlainReminderReachesTheOwner(t *testing.T) {
 		"unreachable": {"exit 3", false, false}, // it waits in the outbox
 	} {
 		w := newWorld(t)
-		w.must("config", "set", "engine", "script:missing.yaml")
+		set("engine", "script:missing.yaml")(w)
 		if tc.program != "" {
 			w.writeProgram("deliver.sh", "#!/bin/sh\n"+tc.program+"\n")
 			w.must("config", "set", "delivery.command", "sh", "deliver.sh")

@@ -131,8 +131,8 @@ func TestRequestsThatAreNotKept(t *testing.T) {
 	}
 	w.must("ask", "-n", "--no-session", "okapi?")
 	w.printsRequests(nil)
-	w.must("config", "set", "engine", "script:script.yaml")
 	w.script("turns:\n- - text: hi\n")
+	w.must("config", "set", "engine", "script:script.yaml")
 	w.must("ask", "-n", "hello")
 	if r := w.run("run", "show", "last", "--request", "1"); r.status != int(statusNoJob) || !strings.Contains(r.errOut, "its engine, script:script.yaml, keeps no requests") {
 		t.Errorf("%+v", r)

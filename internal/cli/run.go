@@ -296,6 +296,8 @@ func eventText(e runlog.Event) string {
 		return "message " + e.Tool
 	case runlog.Delivered:
 		return fmt.Sprintf("delivered %s %s", e.Tool, e.Text)
+	case runlog.CarriedOver:
+		return fmt.Sprintf("carried over from session %s of %s", e.Session, e.Tool)
 	case runlog.UpdatesPopped:
 		return fmt.Sprintf("updates %d popped", e.Count)
 	}

@@ -16,25 +16,24 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 func runScheduleDiff(ctx context.Context, d *deps, o unitOptions) error {
-	h, host, jobs, err := d.entries(o)
+	e, err := d.entries(o)
 	if err != nil {
 		return err
 	}
 	if o.target == forCrontab {
-		changes, _, left, err := d.crontabChanges(ctx, h, host, jobs)
+		changes, _, left, err := d.crontabChanges(ctx, e)
 		d.tellLeft(left)
 		if err != nil {
 			return err
 		}
-		return differences(d, "", changes, lineChange.cells)
+		return e.told(d, differences(d, "", changes, lineChange.cells))
 	}
-	changes, err := d.unitChanges(ctx, o, host, jobs)
+	changes, err := d.unitChanges(ctx, o, e)
 	told := differences(d, "UNIT CHANGE", changes, func(c installer.Change) []any { return []any{c.Name, c.What} })
-	return cmp.Or(err, told)
+	return e.told(d, cmp.Or(err, told))
 }
 
 // differences lists changes. The error is a status if there is any.
@@ -46,12 +45,12 @@ func differences[T any](d *deps, columns string, changes []T, cells func(T) []an
 }
 
 // unitChanges is what install would change of the units of systemd. With an error it is what is known of it.
-func (d *deps) unitChanges(ctx context.Context, o unitOptions, host installer.Host, jobs []job.Job) ([]installer.Change, error) {
-	files, err := installer.Systemd(host, jobs)
+func (d *deps) unitChanges(ctx context.Context, o unitOptions, e entries) ([]installer.Change, error) {
+	units, err := d.ownUnits(o, e.host)
 	if err != nil {
 		return nil, err
 	}
-	units, err := d.ownUnits(o, host)
+	files, err := e.files(units)
 	if err != nil {
 		return nil, err
 	}
@@ -76,16 +75,16 @@ func (c lineChange) cells() []any {
 }
 
 // crontabChanges is what install would change, with the block that is there, "" for none, and what is left to the tick.
-func (d *deps) crontabChanges(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) (changes []lineChange, have string, left []installer.Left, err error) {
-	now, err := crontabOf(h, d).Read(ctx)
+func (d *deps) crontabChanges(ctx context.Context, e entries) (changes []lineChange, have string, left []installer.Left, err error) {
+	now, err := crontabOf(e.home, d).Read(ctx)
 	if err != nil {
 		return nil, "", left, err
 	}
-	want, left, err := d.crontabBlock(host, jobs, now)
+	want, left, err := d.crontabBlock(e, now)
 	if err != nil {
 		return nil, "", left, err
 	}
-	have, err = ownBlock(host, now)
+	have, err = ownBlock(e.host, now)
 	if err != nil {
 		return nil, have, left, err
 	}
@@ -122,16 +121,24 @@ func lacking(text, other string) (list []string) {
 }
 
 // crontabBlock is the block that a crontab should have. One with a line for the tick gets no second one.
-func (d *deps) crontabBlock(host installer.Host, jobs []job.Job, table []byte) (string, []installer.Left, error) {
+func (d *deps) crontabBlock(e entries, table []byte) (string, []installer.Left, error) {
 	rest, _, err := installer.Remove(table)
 	if err != nil {
 		return "", nil, err
+	}
+	host := e.host
+	if len(e.faults) > 0 {
+		block, _, err := installer.Extract(table)
+		if err != nil {
+			return "", nil, err
+		}
+		host.Kept = installer.Unknown(block, e.jobs)
 	}
 	line := d.tickLine(host, rest)
 	if host.Ticked = line > 0; host.Ticked {
 		d.note("line %d of the crontab runs ollim tick already: it stays as it is, and no second one is added", line)
 	}
-	return installer.Crontab(host, jobs)
+	return installer.Crontab(host, e.jobs)
 }
 
 // warnOfTick warns if the crontab runs the tick that units of systemd are to run. A crontab that cannot be read has no tick.

@@ -33,10 +33,14 @@ func newSchedule(d *deps) *cobra.Command {
 }
 
 func runSchedulePrint(_ context.Context, d *deps, o unitOptions) error {
-	_, host, jobs, err := d.entries(o)
+	e, err := d.entries(o)
 	if err != nil {
 		return err
 	}
+	return e.told(d, d.printEntries(o, e.host, e.jobs))
+}
+
+func (d *deps) printEntries(o unitOptions, host installer.Host, jobs []job.Job) (err error) {
 	var text string
 	var files []installer.File
 	var left []installer.Left
@@ -65,33 +69,41 @@ func runSchedulePrint(_ context.Context, d *deps, o unitOptions) error {
 }
 
 func runScheduleInstall(ctx context.Context, d *deps, o unitOptions) error {
-	h, host, jobs, err := d.entries(o)
+	e, err := d.entries(o)
 	if err != nil {
 		return err
 	}
-	if why := d.vanishes(host.Ollim); why != "" {
-		return hint(&withStatus{fmt.Errorf("%s: %s", host.Ollim, why), statusConfig},
+	if why := d.vanishes(e.host.Ollim); why != "" {
+		return hint(&withStatus{fmt.Errorf("%s: %s", e.host.Ollim, why), statusConfig},
 			"copy ollim to ~/.local/bin, or run go install, then run schedule install %s with that one", o.target)
 	}
 	if o.target == forCrontab {
-		return d.installCrontab(ctx, h, host, jobs)
+		return e.told(d, d.installCrontab(ctx, e))
 	}
-	files, err := installer.Systemd(host, jobs)
+	if err := d.installUnits(ctx, o, e); err != nil {
+		return err
+	}
+	d.warnOfTick(ctx, e.home, e.host)
+	return e.told(d, nil)
+}
+
+func (d *deps) installUnits(ctx context.Context, o unitOptions, e entries) error {
+	units, err := d.units(o)
 	if err != nil {
 		return err
 	}
-	if err := d.applyUnits(ctx, o, host, files); err != nil {
+	files, err := e.files(units)
+	if err != nil {
 		return err
 	}
-	d.warnOfTick(ctx, h, host)
-	return nil
+	return d.applyUnits(ctx, o, e.host, files)
 }
 
-func (d *deps) installCrontab(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) error {
+func (d *deps) installCrontab(ctx context.Context, e entries) error {
 	var left []installer.Left
-	changed, err := d.editCrontab(ctx, h, host, func(old []byte) (text []byte, err error) {
+	changed, err := d.editCrontab(ctx, e.home, e.host, func(old []byte) (text []byte, err error) {
 		var block string
-		block, left, err = d.crontabBlock(host, jobs, old)
+		block, left, err = d.crontabBlock(e, old)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -114,22 +115,49 @@ func owner(dir string) (string, error) {
 	return id, nil
 }
 
-// entries is everything that makes entries of the routines: a bad file must not look like a routine that is gone.
-func (d *deps) entries(o unitOptions) (app.Home, installer.Host, []job.Job, error) {
-	h, err := d.Home()
-	if err != nil {
-		return h, installer.Host{}, nil, err
+// entries is everything that makes entries of the routines.
+type entries struct {
+	home   app.Home
+	host   installer.Host
+	jobs   []job.Job
+	faults yamldoc.Faults // of routines: an entry that no job has may be that of such a file, and stays
+}
+
+func (d *deps) entries(o unitOptions) (e entries, err error) {
+	if e.home, err = d.Home(); err != nil {
+		return e, err
 	}
-	s, err := h.Jobs.Load()
+	s, err := e.home.Jobs.Load()
 	if err != nil {
-		return h, installer.Host{}, nil, err
+		return e, err
 	}
 	s = s.Only(job.Routine)
-	if len(s.Faults) > 0 && !o.tickOnly {
-		return h, installer.Host{}, nil, hint(s.Faults, "ollim check")
+	if e.jobs = s.Jobs; !o.tickOnly {
+		e.faults = s.Faults
 	}
-	host, err := d.host(h, o)
-	return h, host, s.Jobs, err
+	e.host, err = d.host(e.home, o)
+	return e, err
+}
+
+// files returns the units that are to be installed, with those that stay.
+func (e entries) files(u installer.Units) ([]installer.File, error) {
+	files, err := installer.Systemd(e.host, e.jobs)
+	if err != nil || len(e.faults) == 0 {
+		return files, err
+	}
+	kept, err := u.Unknown(e.jobs)
+	return append(files, kept...), err
+}
+
+// told warns of the files that cannot be read, which is the error unless there is another one.
+func (e entries) told(d *deps, err error) error {
+	for _, fault := range e.faults {
+		d.warn(fault.Error())
+	}
+	if err == nil && len(e.faults) > 0 {
+		return &reported{statusData}
+	}
+	return err
 }
 
 func crontabOf(h app.Home, d *deps) installer.Table {

@@ -99,6 +99,11 @@ func (t *Turn) moved(ctx context.Context, e runlog.Event) error {
 		t.current.session = e.Session
 		return t.conv.Save(ctx, e.Session)
 	}
+	if t.history.joins {
+		if err := t.join(ctx, e); err != nil {
+			return err
+		}
+	}
 	again := e.Session == t.current.session
 	if e.Session == "" || again && (t.current.noted || !t.conv.Traits().Persistent) {
 		return nil
@@ -115,10 +120,10 @@ func (t *Turn) moved(ctx context.Context, e runlog.Event) error {
 		func() error { return t.conv.Save(ctx, e.Session) },
 		func() error { return t.book.Sessions.Log(context.WithoutCancel(ctx), event) },
 	}
-	if e.Type == runlog.Compacted { // killed in between, the session goes on as it was, and a summary always has its parent
+	if e.Type == runlog.Compacted || t.history.From != "" { // killed in between, the session goes on as it was, and a new one always has its parent
 		slices.Reverse(steps)
 	}
-	for _, step := range steps {
+	for _, step := range append([]func() error{func() error { return t.noteCarry(e.Session) }}, steps...) {
 		if err := step(); err != nil {
 			return err
 		}

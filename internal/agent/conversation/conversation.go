@@ -70,7 +70,11 @@ type History struct {
 	Missing  missing
 	Tag      string // of a message of this turn that has none; "": none
 	Preface  string // stands before the message of this turn
+	From     string // the session of another engine whose last turns the message of this turn repeats; "": none
 	Name     string // of the session that the history comes from, for ollim session clear; "" if it has none
+
+	back  bool // the agent of Session knows the conversation up to where From took it over
+	joins bool // Session is not yet the conversation's
 }
 
 // missing is what a turn does if its engine no longer has the session.

@@ -25,6 +25,7 @@ type Book struct {
 	Sessions session.Book
 	Updates  update.Box
 	Runs     runlog.Book
+	Archive  Archive                                    // nil: no session is carried over to another engine
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 }
 
@@ -67,7 +68,7 @@ type updates struct {
 type current struct {
 	session string // "" before the engine has named it
 	parent  string // that it is branched from
-	former  string // an id that the engine no longer knows
+	former  string // an id that the engine no longer knows, or that another engine holds
 	noted   bool   // it is in the history for this run
 }
 
@@ -79,11 +80,11 @@ func (b Book) Begin(ctx context.Context, c Conversation, p Parts) (*Turn, error)
 		return nil, err
 	}
 	var err error
-	if t.history, err = c.Open(ctx); err != nil {
+	if t.history, err = b.Open(ctx, c, p.Run.Engine); err != nil {
 		t.Close()
 		return nil, err
 	}
-	t.current.session, t.current.parent = t.history.Session, t.history.Parent
+	t.current = current{session: t.history.Session, parent: t.history.Parent, former: t.history.From}
 	return t, nil
 }
 
@@ -110,6 +111,9 @@ func (t *Turn) enter(ctx context.Context) error {
 
 // Session returns the session's id as it is now; "" if it has not begun.
 func (t *Turn) Session() string { return t.current.session }
+
+// From returns the session of another engine that the turn carries over, "" if there is none.
+func (t *Turn) From() string { return t.history.From }
 
 // Name returns what the session is called, or its id, for ollim session compact; "" if another store follows it.
 func (t *Turn) Name() string {
@@ -142,6 +146,9 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input) error {
 	}
 	in.Updates = prompt.Updates{List: shown, Kept: t.updates.claim == nil}
 	in.Task.Tag = cmp.Or(in.Task.Tag, t.history.Tag)
+	if in.Carried, err = t.beginCarry(ctx); err != nil {
+		return errors.Join(err, t.settleUpdates(ctx))
+	}
 	if t.history.Preface != "" {
 		in.Task.Body = strings.TrimSpace(t.history.Preface + "\n\n" + in.Task.Body)
 	}
@@ -163,9 +170,9 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input) error {
 		err = t.say(ctx, in)
 	}
 	if errors.Is(err, engine.ErrForeignSession) && t.history.Name != "" {
-		err = fmt.Errorf("%w; use that engine, or start a new session: ollim session clear %s", err, t.history.Name)
+		err = fmt.Errorf("%w; start a new session: ollim session clear %s", err, t.history.Name)
 	}
-	return errors.Join(err, t.settleUpdates(ctx))
+	return errors.Join(err, t.endCarry(), t.settleUpdates(ctx))
 }
 
 func (t *Turn) say(ctx context.Context, in prompt.Input) error {
@@ -222,8 +229,15 @@ func (t *Turn) locks(r engine.Request) []*os.File {
 	return held
 }
 
-// Preview returns the prompt that Say would use now. Nothing changes.
-func (b Book) Preview(ctx context.Context, c Conversation, in prompt.Input) (text string, err error) {
+// Preview returns the prompt that Say would use now, with an engine. Nothing changes.
+func (b Book) Preview(ctx context.Context, c Conversation, engine string, in prompt.Input) (text string, err error) {
+	h, err := b.Open(ctx, c, engine)
+	if err != nil {
+		return "", err
+	}
+	if in.Carried, err = b.carried(h); err != nil {
+		return "", err
+	}
 	if in.Updates.List, err = b.peek(ctx, c.Updates()); err != nil {
 		return "", err
 	}

@@ -28,6 +28,7 @@ type Input struct {
 	Late    time.Time // when the run was scheduled, if that is long enough ago to be reported; else zero
 	Busy    bool      // the owner is in mid-conversation
 	Session Change    // what became of the session since the agent's previous turn
+	Carried *Carried  // what another engine has held of the conversation; nil: nothing
 	CutOff  []CutOff  // messages of the owner since then that have no complete answer
 	Updates Updates
 
@@ -195,6 +196,9 @@ func notes(b Input) (list []string) {
 	case b.Session == CompactionFailed:
 		list = append(list, "NOTE: The compaction that you requested in your previous fire was not carried out: your session is as it was. "+
 			"If it is still needed, call `compact_session` again.")
+	}
+	if b.Carried != nil {
+		list = append(list, b.Carried.Section())
 	}
 	for _, c := range b.CutOff {
 		list = append(list, c.note())

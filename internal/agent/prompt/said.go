@@ -21,7 +21,7 @@ func Said() func(prompt string) string {
 		}
 		ours := []string{
 			"NOTE: Your earlier session is gone", "NOTE: Your session was compacted", "NOTE: The compaction that you requested",
-			headerMain, headerFork, headerCutOff, "[system] A turn was cut off", // as it was called before
+			headerMain, headerFork, headerCutOff, headerCarried, "[system] A turn was cut off", // as it was called before
 		}
 		if at[2] >= 0 { // the owner's own words have no tag and no preamble
 			ours = append(ours, "SESSION: Persistent", "CONTEXT: ", "OUTPUT: You run in the background", "UPDATES: ", "PINGS: ", "BUSY: The owner is",

@@ -178,6 +178,9 @@ func (w *work) compact(ctx context.Context, t *conversation.Turn, ended error) e
 
 // compactNow compacts the conversation's session by the owner's instructions.
 func (w *work) compactNow(ctx context.Context, turn *conversation.Turn) error {
+	if from := turn.From(); from != "" {
+		return fmt.Errorf("%w; the next turn carries the conversation over", engine.Foreign(from))
+	}
 	if turn.Session() == "" {
 		return errors.New("there is no session to compact yet")
 	}
@@ -266,7 +269,7 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *p
 	case err != nil:
 		p.Refused = oneLine(err)
 	}
-	if p.Prompt, err = f.conversations().Preview(ctx, s.Conversation, in); err != nil {
+	if p.Prompt, err = f.conversations().Preview(ctx, s.Conversation, run.Engine, in); err != nil {
 		return err
 	}
 	p.Model, p.Thinking, p.System = cmp.Or(asked.Model, p.Model), request.Model.Thinking, request.Input.System

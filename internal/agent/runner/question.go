@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/conversation"
@@ -269,7 +270,9 @@ func (c *continuation) spec() Spec {
 	s.Identity.Run, s.Identity.Again, s.Origin = b.ID, true, c
 	s.Input = prompt.Input{Task: s.Input.Task, Piped: prompt.Piped{Answer: &c.question}}
 	s.Input.Task.Background, s.Input.Task.AllowPing = true, b.AllowPing && s.Policy.AllowPing
-	s.Engine = choice{Name: b.Engine, Model: b.Model, Thinking: s.Engine.Thinking}
+	if !c.carriedOver() {
+		s.Engine = choice{Name: b.Engine, Model: b.Model, Thinking: s.Engine.Thinking}
+	}
 	s.Policy.Tools = slices.DeleteFunc(slices.Clone(b.Tools), func(p string) bool { return !slices.Contains(s.Policy.Tools, p) })
 	s.Policy.Dirs = slices.DeleteFunc(slices.Clone(s.Policy.Dirs), func(d policy.Root) bool { return !slices.Contains(b.Dirs, dirOf(d)) })
 	s.Policy.AllowPing, s.Policy.Deliver = s.Input.Task.AllowPing, false
@@ -281,6 +284,17 @@ func (c *continuation) spec() Spec {
 		s.Limits.Cost = min(c.left(perRun), cmp.Or(s.Limits.Cost, perRun))
 	}
 	return s
+}
+
+// carriedOver reports whether another engine than the run's holds the routine's session by now. The answer then goes to the engine
+// that the job has now.
+func (c *continuation) carriedOver() bool {
+	if !c.before.Persistent {
+		return false
+	}
+	id, err := c.Sessions.Routine(c.before.Job)
+	kind, _, _ := strings.Cut(c.before.Engine, ":")
+	return err == nil && id != "" && c.Archive.Holder(id) != kind
 }
 
 // leastCost stands for a limit that is used up, in USD; 0 would mean no limit.

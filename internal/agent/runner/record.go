@@ -89,7 +89,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 			return record, err
 		}
 	}
-	history, err := s.Conversation.Open(ctx)
+	history, err := r.conversations().Open(ctx, s.Conversation, name)
 	if err != nil {
 		return record, err
 	}

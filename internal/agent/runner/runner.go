@@ -36,6 +36,8 @@ type Runner struct {
 	Engine   string                                   // the configured one; "" when none is
 	Engines  func(name string) (engine.Engine, error) // makes an engine of a name
 
+	Archive conversation.Archive // reads the sessions of all engines
+
 	CompactAt int // tokens at which a session is compacted without being asked; 0: its model's window decides
 }
 
@@ -64,7 +66,7 @@ type Process struct {
 
 // conversations returns what conversations share.
 func (r *Runner) conversations() conversation.Book {
-	return conversation.Book{Home: r.Home, Sessions: r.Sessions, Updates: r.Updates, Runs: r.Runs, Sleep: r.Sleep}
+	return conversation.Book{Home: r.Home, Sessions: r.Sessions, Updates: r.Updates, Runs: r.Runs, Archive: r.Archive, Sleep: r.Sleep}
 }
 
 // Busy reports whether the main conversation is in a turn.

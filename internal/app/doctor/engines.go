@@ -197,8 +197,8 @@ type noTools struct{ engine.Tools }
 
 func (noTools) List() []engine.Tool { return nil }
 
-// sessions looks for sessions that are gone, and for those that another engine holds than the one that would continue them: such a
-// fire fails.
+// sessions looks for sessions that are gone, and for those that no engine can continue. One of another engine is carried over by the
+// next turn.
 func (e *examination) sessions(context.Context) string {
 	current, err := e.home.Sessions.Current()
 	e.fault(err, "")
@@ -215,9 +215,7 @@ func (e *examination) sessions(context.Context) string {
 		name := app.NameOf(routine).Text
 		if holder := engine.Holder(id); used && holder == "" {
 			e.fail("start a new session: ollim session clear "+name, "the id of the session %s, %q, belongs to no engine", name, id)
-		} else if used && want != "" && holder != want {
-			e.fail("set the engine to "+holder+"; or start a new session: ollim session clear "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
-		} else if used && e.lost(engines[routine], id) {
+		} else if used && holder == want && e.lost(engines[routine], id) {
 			e.warn("restore its file; or start a new session: ollim session clear "+name, "the session %s, %s, is unknown to the engine %s", name, id, want)
 		}
 	}

@@ -17,11 +17,21 @@ func Parse(expr string) (Schedule, error) {
 		}
 		return Parse(meaning)
 	}
+	s, err := parseFields(expr, parts)
+	if err == nil {
+		return s, nil
+	}
+	if line := meant(expr); line != "" {
+		err = &SyntaxError{Expr: expr, Length: len(expr), Reason: "not a cron line (write " + line + ")"}
+	}
+	return Schedule{}, err
+}
+
+func parseFields(expr string, parts []part) (s Schedule, _ *SyntaxError) {
 	if err := checkCount(expr, parts); err != nil {
 		err.Expr = expr
 		return Schedule{}, err
 	}
-	var s Schedule
 	for i, p := range parts {
 		f := fieldAt(i)
 		set, err := f.parse(p)

@@ -102,6 +102,9 @@ func (d Dir) SessionHistory() string { return d.State("session_history.jsonl") }
 // RoutineSession holds the session id of one persistent routine as a bare string.
 func (d Dir) RoutineSession(id string) string { return d.State("routine_sessions", id) }
 
+// Carry records which session the conversation of a key goes on from, until its agent has answered.
+func (d Dir) Carry(key string) string { return d.State("carried", key+".json") }
+
 // Channels is the directory of the sessions of channels.
 func (d Dir) Channels() string { return d.State("channels") }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/state/job"
@@ -30,6 +31,9 @@ func Crontab(h Host, jobs []job.Job) (block string, left []Left, err error) {
 		b.WriteString(line + "\n")
 		return ""
 	})
+	for _, line := range h.Kept {
+		b.WriteString(line + "\n")
+	}
 	tick := "* * * * * " + strings.Join(h.tick(), " ")
 	switch {
 	case err != nil:
@@ -58,6 +62,18 @@ const (
 
 // ErrMarkers is a crontab in which it is not clear what is the block: a marker alone, twice, or out of order.
 var ErrMarkers = errors.New("the markers of the block are damaged")
+
+// Unknown returns the lines of a block that fire none of these jobs.
+func Unknown(block string, jobs []job.Job) (lines []string) {
+	for line := range strings.Lines(block) {
+		line = strings.TrimRight(line, "\n")
+		_, id, found := strings.Cut(line, " fire --scheduled -- ")
+		if found && !slices.ContainsFunc(jobs, func(j job.Job) bool { return j.ID == id }) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
 
 // Merge gives a crontab the block of Crontab, as its last lines, instead of the one that it has, if any. Lines above the
 // block would otherwise be within reach of those below: variables in a crontab hold from their line on. Every other byte

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // Units is the units of ours in one manager's directory.
@@ -76,6 +77,22 @@ func (u Units) Compare(want []File) ([]Change, error) {
 		return changes, fmt.Errorf("%s: %w", strings.Join(foreign, ", "), ErrForeign)
 	}
 	return changes, nil
+}
+
+// Unknown returns the installed units of ours for jobs that are none of these.
+func (u Units) Unknown(jobs []job.Job) (files []File, err error) {
+	have, err := u.installed()
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		id, ours := strings.CutPrefix(name, jobPrefix)
+		if ours, intact := isMarked(have[name]); !ours || !intact {
+			continue
+		}
+		known := slices.ContainsFunc(jobs, func(j job.Job) bool { return id == j.ID+".service" || id == j.ID+".timer" })
+		if ours && !known {
+			files = append(files, File{name, have[name]})
+		}
+	}
+	return files, err
 }
 
 func texts(files []File) map[string]string {

@@ -37,6 +37,7 @@ type Host struct {
 	System     bool           // systemd: the machine's manager, not the user's own
 	TickOnly   bool           // nothing but the tick, which fires everything
 	Ticked     bool           // crontab: a line of the owner's runs the tick, so the block needs none
+	Kept       []string       // crontab: lines that stay, see Unknown
 }
 
 // Left is a routine that the scheduler cannot express, so that the tick has to fire it.

@@ -62,7 +62,7 @@ func fields(kind Kind) []field {
 
 func table() []field {
 	return []field{
-		text("id", "id of the job (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
+		text("id", "id of the job (default: its name, the file's without .md)", func(j *Job) *string { return &j.ID }, checkID),
 		only(Routine, cronLine()),
 		only(Routine, timezone()),
 		only(Reminder, runAt()),

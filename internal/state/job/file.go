@@ -3,9 +3,11 @@ package job
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
 )
@@ -27,6 +29,9 @@ func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
 	j.Path, j.page = name, page
 	j.Body = strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\r\n")
 	faults := j.decode(table)
+	if !page.Doc.Has("id") {
+		faults = append(faults, j.named()...)
+	}
 	faults = append(faults, j.rules(faults, table)...)
 	if len(faults) > 0 {
 		slices.SortStableFunc(faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.Line, b.Line) })
@@ -36,6 +41,19 @@ func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
 		j.ChainParent = j.ID
 	}
 	return j, nil
+}
+
+// named gives a job the name of its file as its id.
+func (j *Job) named() yamldoc.Faults {
+	j.ID = baseName(j.Path)
+	if j.Attempt() == Second {
+		j.ID = strings.TrimSuffix(j.ID, retry)
+	}
+	if checkID(j.ID) == nil {
+		return nil
+	}
+	return yamldoc.Faults{j.page.Doc.Fault("id", fmt.Sprintf("is missing, and the file's name, %q, cannot be one: add id:, or rename the file to "+
+		"letters, digits, . _ and -", plaintext.Short(j.ID, maxID)))}
 }
 
 func (j *Job) decode(table []field) yamldoc.Faults {
@@ -55,7 +73,7 @@ func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults)
 	unclear := func(key string) bool {
 		return slices.ContainsFunc(known, func(f *yamldoc.Fault) bool { return f.Key == key })
 	}
-	for _, key := range []string{"id", "cron", "run-at", "fields"} {
+	for _, key := range []string{"cron", "run-at", "fields"} {
 		if slices.ContainsFunc(table, func(f field) bool { return f.key == key }) && !doc.Has(key) {
 			wrong(key, "is missing")
 		}

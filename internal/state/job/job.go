@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/cron"
 	"github.com/ollim/ollim/internal/platform/timeparse"
@@ -188,14 +190,32 @@ const slugLimit = 50
 // Slug makes a file name from a text: lower case, runs of anything but a-z and 0-9 become one hyphen, at most 50
 // characters; "" when nothing is left.
 func Slug(text string) string {
+	return dashed(text, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' })
+}
+
+// fileName is a Slug that keeps the letters of all scripts, for the name of a file.
+func fileName(text string) string {
+	return dashed(text, func(r rune) bool { return unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) })
+}
+
+// dashed returns the first slugLimit characters of a text in lower case, with a hyphen for each run of those that keep rejects.
+func dashed(text string, keep func(rune) bool) string {
 	var b strings.Builder
+	n, gap := 0, false
 	for _, r := range strings.ToLower(text) {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			b.WriteRune(r)
-		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
-			b.WriteByte('-')
+		if !keep(r) || r == utf8.RuneError {
+			gap = true
+			continue
 		}
+		if gap && n > 0 {
+			b.WriteByte('-')
+			n++
+		}
+		if n >= slugLimit {
+			break
+		}
+		b.WriteRune(r)
+		n, gap = n+1, false
 	}
-	slug := b.String()
-	return strings.Trim(slug[:min(slugLimit, len(slug))], "-")
+	return strings.TrimRight(b.String(), "-")
 }

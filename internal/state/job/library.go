@@ -279,7 +279,8 @@ func NewID(random io.Reader) (string, error) {
 
 // Create writes j as a new file and returns it with its path. name is the file's name without .md, without a dot in front,
 // and must be free (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken, also by a job
-// of another kind: a new reminder must not make the name of a routine, which stands in a crontab, ambiguous.
+// of another kind: a new reminder must not make the name of a routine, which stands in a crontab, ambiguous. Without an id the job has
+// the given name as its id, and the file has none.
 func (l Library) Create(j Job, name string) (Job, error) {
 	data, err := Format(j)
 	if err != nil {
@@ -289,10 +290,10 @@ func (l Library) Create(j Job, name string) (Job, error) {
 		if name != filepath.Base(name) || name[0] == '.' {
 			return j, fmt.Errorf("%q cannot name a job file", name)
 		}
-		j.Path = filepath.Join(l.folder(j.Kind), name+".md")
+		j.ID, j.Path = cmp.Or(j.ID, name), filepath.Join(l.folder(j.Kind), name+".md")
 		return j, store.Create(j.Path, data)
 	}
-	stem := cmp.Or(Slug(j.Description), Slug(j.Body), j.ID)
+	stem := cmp.Or(fileName(j.Description), fileName(j.Body), j.ID)
 	for n := 1; ; n++ {
 		name := stem
 		if n > 1 {

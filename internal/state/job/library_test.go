@@ -313,7 +313,10 @@ func TestCreate(t *testing.T) {
 	if j.Description = "Daily!"; create("") != "daily.md" {
 		t.Error("the description does not come first")
 	}
-	if j.Description, j.Body = "日本", "日本語"; create("") != "a.md" {
+	if j.Description, j.Body = "お風呂を 掃除する!", "x"; create("") != "お風呂を-掃除する.md" {
+		t.Error("not named after its letters")
+	}
+	if j.Description, j.Body = "!", "?"; create("") != "a.md" {
 		t.Error("not named after the id")
 	}
 	for _, name := range []string{"../x", "a/b", ".", "..", ".hidden", "/x"} {
@@ -322,7 +325,7 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	entries, err := os.ReadDir(l.Home.Routines())
-	if err != nil || len(entries) != 6 {
+	if err != nil || len(entries) != 7 {
 		t.Errorf("%d files, %v", len(entries), err)
 	}
 }

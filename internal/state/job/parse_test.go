@@ -234,7 +234,7 @@ func TestRules(t *testing.T) {
 func TestRulesOfIdAndCron(t *testing.T) {
 	const notID = " is not a valid id: want letters and digits and, after the first character, . _ -"
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing":       {"---\n---\nDo it.", "x.md: id: is missing\nx.md: cron: is missing"},
+		"nothing":       {"---\n---\nDo it.", "x.md: cron: is missing"},
 		"no body":       {"---\nid: a\ncron: 0 9 * * *\n---\n \n\t\n", "x.md: the text below the frontmatter, the prompt, is empty"},
 		"no cron":       {page("id: a"), "x.md: cron: is missing"},
 		"null cron":     {page("id: a", "cron:"), "x.md:3: cron: want text, not an empty value"},
@@ -268,6 +268,29 @@ func TestRulesOfIdAndCron(t *testing.T) {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestNameAsID: a file without id has the name of the file as its id, also while it is fired, if that can be one.
+func TestNameAsID(t *testing.T) {
+	const text = "---\nrun-at: 2026-03-07T09:00\n---\nDo it.\n"
+	for path, want := range map[string]string{
+		"reminders/call-mom.md": "call-mom", "state/firing/call-mom.md": "call-mom", "state/firing/call-mom.retry.md": "call-mom",
+		"Daily.News_2.md": "Daily.News_2",
+	} {
+		j, err := Parse(Reminder, path, []byte(text))
+		if err != nil || j.ID != want {
+			t.Errorf("%s: id %q, %v", path, j.ID, err)
+		}
+	}
+	for _, name := range []string{"tägliche Post", "-x", "reminders/x.retry", strings.Repeat("a", 65)} {
+		if _, err := Parse(Reminder, name+".md", []byte(text)); err == nil || !strings.Contains(err.Error(), ": id: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	j, err := Parse(Reminder, "reminders/x.md", []byte(strings.Replace(text, "run-at", "id: 00123456\nrun-at", 1)))
+	if err != nil || j.ID != "00123456" {
+		t.Errorf("written: id %q, %v", j.ID, err)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestRulesOfReminders(t *testing.T) {
 func TestRequiredOfReminders(t *testing.T) {
 	const notTime = ` is not a time: write one like 2026-03-07T09:00 or 2026-03-07T09:00:00+01:00`
 	for text, want := range map[string]string{
-		"---\n---\nDo it.": "x.md: id: is missing\nx.md: run-at: is missing",
+		"---\n---\nDo it.": "x.md: run-at: is missing",
 		"---\nid: a\nrun-at: 2026-03-07T09:00\n---\n ": "x.md: the text below the frontmatter, the prompt, is empty",
 		page("id: a"):                                   "x.md: run-at: is missing",
 		page("id: a", "run-at:"):                        "x.md:3: run-at: want text, not an empty value",

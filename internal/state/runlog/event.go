@@ -40,6 +40,7 @@ const (
 	Delivered     eventType = "delivered" // what became of that message
 	Retry         eventType = "retry"
 	SessionLost   eventType = "session_lost"
+	CarriedOver   eventType = "carried_over" // the message repeats the last turns of Session, which the engine Tool holds
 	UpdatesPopped eventType = "updates"
 	LeftOut       eventType = "left_out"      // what the engine printed and is not kept
 	ServerFailed  eventType = "server_failed" // an MCP server could not be used; Tool is its name, Text the reason

@@ -115,7 +115,11 @@ func (b Book) Under(key string) (id string, err error) {
 }
 
 // RemoveRoutine removes the session id of a persistent routine. It succeeds if there is none.
-func (b Book) RemoveRoutine(routineID string) error { return b.routine(routineID, store.Remove) }
+func (b Book) RemoveRoutine(routineID string) error {
+	return b.routine(routineID, func(path string) error {
+		return errors.Join(store.Remove(path), b.DropCarry(paths.RoutinePrefix+routineID))
+	})
+}
 
 // routine calls do with the file of a persistent routine's session.
 func (b Book) routine(id string, do func(path string) error) error {

@@ -1,0 +1,170 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// Archive reads the sessions of all engines.
+type Archive interface {
+	// Holder returns the engine that a session belongs to, "" if no engine gives such ids.
+	Holder(id string) string
+
+	// Messages returns what was said in a session, oldest first. The error wraps transcript.ErrUnknown if there is no such session.
+	Messages(id string) ([]transcript.Message, error)
+}
+
+// Open returns the history that a turn of a conversation begins with. name is that of the turn's engine. A session of another engine is carried over:
+// the turn begins a new session, or goes on with the latest one of its engine that the conversation came from, and its message
+// repeats the last turns of the other engine.
+func (b Book) Open(ctx context.Context, c Conversation, name string) (History, error) {
+	h, err := c.Open(ctx)
+	if err != nil || b.Archive == nil || c.Event() == "" {
+		return h, err
+	}
+	kind, _, _ := strings.Cut(name, ":")
+	return b.carryOver(c.Key(), h, func(id string) bool {
+		if engine.Holder(id) == kind { // no transcript need be sought
+			return true
+		}
+		holder := b.Archive.Holder(id)
+		return holder == kind || holder == "" // the engine refuses an id that nobody gives
+	})
+}
+
+// carryOver is Open for a history; own reports whether the turn's engine can continue a session.
+func (b Book) carryOver(key string, h History, own func(id string) bool) (History, error) {
+	pending, err := b.pendingCarry(key, h.Session)
+	if err != nil {
+		return h, err
+	}
+	from := h.Session
+	switch {
+	case pending.From != "" && own(h.Session) && !own(pending.From): // the message with the turns was not answered
+		h.Parent, h.From, h.back = "", pending.From, slices.Contains(b.before(pending.From), h.Session)
+		return h, nil
+	case h.Parent != "" && !own(h.Session):
+		from, h.Session = h.Parent, "" // the branch begins again
+	case h.Parent != "" && h.Session == "":
+		from = h.Parent
+	case pending.From != "":
+		from = pending.From
+	}
+	if own(from) {
+		if h.Parent == "" {
+			h.joins, h.Session = h.Session != from, from
+		}
+		return h, nil
+	}
+	h.Session, h.Parent, h.From = "", "", from
+	if key == session.MainKey || strings.HasPrefix(key, paths.RoutinePrefix) {
+		for _, id := range b.before(from) {
+			if _, err := b.Archive.Messages(id); err == nil && own(id) {
+				h.Session, h.back, h.joins = id, true, true
+				break
+			}
+		}
+	}
+	return h, nil
+}
+
+// pendingCarry returns the record of a carry into a session, unless its message was answered.
+func (b Book) pendingCarry(key, id string) (session.Carry, error) {
+	if key == "" {
+		return session.Carry{}, nil
+	}
+	c, err := b.Sessions.Carry(key)
+	if err != nil || c.To == "" || c.To != id || b.Updates.Started(c.Run) {
+		return session.Carry{}, err
+	}
+	return c, nil
+}
+
+// before is session.Book.Before, without an error: a new session begins then.
+func (b Book) before(id string) []string {
+	line, err := b.Sessions.Before(id)
+	if err != nil {
+		return nil
+	}
+	return line
+}
+
+// carried returns what a message repeats of the session that the history is carried over from, nil if it is not.
+func (b Book) carried(h History) (*prompt.Carried, error) {
+	if h.From == "" {
+		return nil, nil
+	}
+	messages, err := b.Archive.Messages(h.From)
+	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
+		return nil, err
+	}
+	return &prompt.Carried{Engine: b.Archive.Holder(h.From), Back: h.back, Messages: messages}, nil
+}
+
+// beginCarry records, before the engine is asked, that the turn's message repeats turns of another engine, and returns them.
+func (t *Turn) beginCarry(ctx context.Context) (*prompt.Carried, error) {
+	carried, err := t.book.carried(t.history)
+	if carried == nil || err != nil {
+		return nil, err
+	}
+	if err := t.noteCarry(t.history.Session); err != nil {
+		return nil, err
+	}
+	e := runlog.Event{Type: runlog.CarriedOver, Session: t.history.From, Tool: carried.Engine}
+	t.observe(e)
+	return carried, t.Run.Event(ctx, e)
+}
+
+// noteCarry writes the record of the carry into a session, before that becomes the conversation's.
+func (t *Turn) noteCarry(to string) error {
+	key := t.conv.Key()
+	if t.history.From == "" || key == "" {
+		return nil
+	}
+	return t.book.Sessions.SetCarry(key, session.Carry{From: t.history.From, To: to, Run: t.Run.ID})
+}
+
+// endCarry removes the record once the agent has begun to answer: the session then holds the message.
+func (t *Turn) endCarry() error {
+	key := t.conv.Key()
+	if t.history.From == "" || key == "" {
+		return nil
+	}
+	standing, err := t.Run.Standing()
+	if err != nil || !standing.Started {
+		return err
+	}
+	t.history.From = ""
+	return t.book.Sessions.DropCarry(key)
+}
+
+// join makes the session that the turn goes on with that of the conversation, once its engine has found it.
+func (t *Turn) join(ctx context.Context, e runlog.Event) error {
+	if t.history.joins = false; e.Session != t.current.session {
+		return nil // the engine began another one
+	}
+	if err := t.noteCarry(e.Session); err != nil {
+		return err
+	}
+	if t.history.From != "" {
+		kind := t.conv.Event()
+		if kind == session.Created {
+			kind = session.Swapped
+		}
+		event := session.Event{SessionID: e.Session, Event: kind, ParentSessionID: t.history.From}
+		if err := t.book.Sessions.Log(context.WithoutCancel(ctx), event); err != nil {
+			return err
+		}
+		t.current.noted = true
+	}
+	return t.conv.Save(ctx, e.Session)
+}

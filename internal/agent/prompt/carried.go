@@ -1,0 +1,103 @@
+package prompt
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// CarriedTokens is the most that a message repeats of a conversation that another engine held, in tokens as engine.BytesPerToken
+// estimates them. carriedMessage is the most of one message of it, in bytes: a summary fits, and one long message leaves space for
+// others.
+const (
+	CarriedTokens  = 8000
+	carriedMessage = CarriedTokens * engine.BytesPerToken / 2
+)
+
+const headerCarried = "CARRIED OVER: "
+
+// Carried is the end of a conversation that another engine held.
+type Carried struct {
+	Engine   string               // that held it; "" is not known
+	Back     bool                 // the agent knows the conversation up to where that engine took it over
+	Messages []transcript.Message // oldest first; nil: they cannot be read
+}
+
+// Section returns what a message says of it: the last turns, which are data.
+func (c Carried) Section() string {
+	holder := "another engine"
+	if c.Engine != "" {
+		holder += " (" + c.Engine + ")"
+	}
+	head := headerCarried + "Until now " + holder + " held this conversation."
+	if c.Back {
+		head = headerCarried + "Since your last turn " + holder + " held this conversation."
+	}
+	said := c.said()
+	if len(said) == 0 {
+		return head + " What was said there cannot be read."
+	}
+	return head + " Its last messages, oldest first (data: what they ask for was dealt with then):\n" + strings.Join(said, "\n")
+}
+
+// CarriedOver tells the owner that a turn goes on from a session that another engine holds.
+func CarriedOver(engine, session string) string {
+	return "the conversation goes on from the session " + session + " of the " + engine + " engine, which is kept: this engine is told its last messages"
+}
+
+// said returns the last messages that fit, an entry each.
+func (c Carried) said() (list []string) {
+	words, left := Said(), CarriedTokens*engine.BytesPerToken
+	add := func(entry string) bool {
+		if left -= len(entry) + 1; left >= 0 {
+			list = append(list, entry)
+		}
+		return left >= 0
+	}
+	for _, m := range slices.Backward(c.Messages) {
+		text := m.Text()
+		before, carried := "", false
+		who := "- you:\n  "
+		if m.Role == transcript.User {
+			who = "- user:\n  "
+			before, carried = carriedIn(text)
+			text = words(text)
+		}
+		if text = strings.TrimSpace(text); text != "" && !add(who+indent(ending(text))) {
+			break
+		}
+		if carried && c.Back {
+			break
+		}
+		if before != "" && !add(ending(before)) {
+			break
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// ending cuts the middle out of a long text.
+func ending(text string) string {
+	if len(text) <= carriedMessage {
+		return text
+	}
+	const mark = "\n[…]\n"
+	half := (carriedMessage - len(mark)) / 2
+	head, tail := plaintext.WholeRunes([]byte(text[:half])), text[len(text)-half:]
+	return string(head) + mark + strings.ToValidUTF8(tail, "")
+}
+
+// carriedIn returns the messages that a prompt repeats, and reports whether it repeats any.
+func carriedIn(prompt string) (messages string, found bool) {
+	_, rest, found := strings.Cut(prompt, "\n\n"+headerCarried)
+	if !found {
+		return "", false
+	}
+	section, _, _ := strings.Cut(rest, "\n\n")
+	_, messages, _ = strings.Cut(section, "\n")
+	return messages, true
+}

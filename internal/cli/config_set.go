@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
+)
+
+func newConfigSet(d *deps) *cobra.Command {
+	var yes bool
+	cmd := command(agentNever(nested), "set KEY VALUE...", "Change one setting in config.yaml and keep the rest; several values make a list",
+		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			values := args[1:]
+			if len(values) > 1 && values[0] == "--" { // the end of the flags
+				values = values[1:]
+			}
+			if args[0] == "engine" && len(values) == 2 && values[1] == "--yes" { // an engine is one word
+				yes, values = true, values[:1]
+			}
+			return runConfigSet(ctx, d, h, args[0], values, yes)
+		}))
+	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "change the engine without a question about the sessions of the old one")
+	return cmd
+}
+
+func runConfigSet(ctx context.Context, d *deps, h app.Home, key string, values []string, yes bool) error {
+	s, err := h.ReadSetting(key, values, d.atShell())
+	if err != nil {
+		return err
+	}
+	if key == "engine" && len(values) == 1 {
+		if err := d.announceCarry(ctx, h, values[0], yes); err != nil {
+			return err
+		}
+	}
+	if err := h.Set(ctx, key, s.Values...); err != nil {
+		return err
+	}
+	if s.IsCommand() && len(s.Values) > 0 {
+		d.note("%s is stored as %s", key, s)
+	}
+	return nil
+}
+
+// announceCarry says on a terminal which sessions go on with another engine, and asks whether to change the engine, unless yes is set.
+// Elsewhere the next turn of each says so.
+func (d *deps) announceCarry(ctx context.Context, h app.Home, engine string, yes bool) error {
+	if !isTerminal(d.Stderr) {
+		return nil
+	}
+	list, err := h.CarriedOver(ctx, engine)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	for _, c := range list {
+		_, _ = fmt.Fprintln(d.Stderr, printable(c.String()))
+	}
+	_, _ = fmt.Fprintln(d.Stderr, "This costs nothing now. With the old engine set again, the old sessions go on. For a summary in place of the\n"+
+		"last messages, answer no and run first: ollim session compact main")
+	if yes || !isTerminal(d.In) {
+		return nil
+	}
+	line, err := newAsker(d.In).ask(ctx, d.Stderr, "Change the engine to "+printable(engine)+"? [Y/n] ")
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "", "y", "yes":
+		if err == nil {
+			return nil
+		}
+	}
+	return &withStatus{errors.New("the engine was not changed"), statusFailed}
+}

@@ -1,0 +1,31 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// Messages returns what was said in a session, oldest first. The error wraps transcript.ErrUnknown if there is no such session.
+func Messages(h paths.Dir, id string) (list []transcript.Message, err error) {
+	path := (&Engine{Home: h}).path(id)
+	if _, statErr := os.Stat(path); !strings.HasPrefix(id, prefix) || !plaintext.IsName(id) || errors.Is(statErr, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %.100q", transcript.ErrUnknown, id)
+	}
+	for l, err := range store.Lines[line](path, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if l.Message != nil {
+			list = append(list, transcript.Said(l.Message.Role, l.Message.Content))
+		}
+	}
+	return list, nil
+}

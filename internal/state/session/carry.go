@@ -1,0 +1,60 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Carry records that the session of a conversation begins with the last turns of a session of another engine, or goes on with
+// them. It is kept until the agent has begun to answer the message that holds them: an engine may drop a message without answer.
+type Carry struct {
+	From string `json:"from"`         // the session of the other engine
+	To   string `json:"to,omitempty"` // the session that goes on; "" until its engine has named it
+	Run  string `json:"run"`          // whose message holds the turns
+}
+
+// Carry returns the record of the conversation of a key; the zero Carry if there is none, or none that can be read: the history of
+// sessions says the same.
+func (b Book) Carry(key string) (Carry, error) {
+	c, invalid, err := store.PeekJSON[Carry](b.Home.Carry(key))
+	if invalid != nil {
+		return Carry{}, nil
+	}
+	return c, err
+}
+
+// SetCarry writes the record and waits for the disk. The caller holds the conversation's lock.
+func (b Book) SetCarry(key string, c Carry) error {
+	return store.WriteJSON(b.Home.Carry(key), c, store.Synced)
+}
+
+// DropCarry removes the record. It succeeds if there is none. The caller holds the conversation's lock.
+func (b Book) DropCarry(key string) error { return store.Remove(b.Home.Carry(key)) }
+
+// Before returns the sessions that a session of the main conversation or of a routine came from, the nearest first: those that it
+// was compacted from, carried over from, or took the place of.
+func (b Book) Before(id string) (line []string, err error) {
+	parents := map[string][]string{} // the newest first: a conversation may return to a session
+	for e, err := range b.History(nil) {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Event {
+		case Created, Compacted, Swapped, PersistentBg:
+			parents[e.SessionID] = slices.Insert(parents[e.SessionID], 0, e.ParentSessionID)
+		}
+	}
+	seen := map[string]bool{"": true, id: true} // a session that begins has no parent
+	for at := 0; at <= len(line); at++ {
+		for _, parent := range parents[id] {
+			if !seen[parent] {
+				seen[parent], line = true, append(line, parent)
+			}
+		}
+		if at < len(line) {
+			id = line[at]
+		}
+	}
+	return line, nil
+}
