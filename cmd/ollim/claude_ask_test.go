@@ -122,7 +122,7 @@ func TestShellKeysOnClaude(t *testing.T) {
 	}
 	for want, args := range missing {
 		out := run(69, args...)
-		for _, part := range []string{"no key or login", "no engine.ANTHROPIC_API_KEY in /", want, "hint: put the line engine.ANTHROPIC_API_KEY=", "export ANTHROPIC_API_KEY="} {
+		for _, part := range []string{"no key or login", "no engine.ANTHROPIC_API_KEY in /", want, "hint: ollim secret set engine.ANTHROPIC_API_KEY", "export ANTHROPIC_API_KEY="} {
 			if !strings.Contains(out, part) {
 				t.Errorf("%q lacks %q:\n%s", args, part, out)
 			}

@@ -40,7 +40,6 @@ func TestREADMETerminal(t *testing.T) {
 func showTerminal(t *testing.T, script string) string {
 	t.Helper()
 	c := newCommand(t)
-	c.ok("routine", "rm", "daily-market")
 	c.write("disk.yaml", "turns:\n  - - cost: 0.02\n    - delay: 1200ms\n    - text: The disk is 41 % full.\n")
 	c.write("news.yaml", "turns:\n  - - cost: 0.01\n    - error: the service is overloaded\n")
 	for _, name := range []string{"disk", "news"} {

@@ -75,7 +75,9 @@ func cmdAnswers(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // asks matches the end of a text that asks for a line.
-func asks() *regexp.Regexp { return regexp.MustCompile(`(\]: |\[y/N\] |which\? |\n?> |, n: )$`) }
+func asks() *regexp.Regexp {
+	return regexp.MustCompile(`(\]: |\n[A-Z][^\n]*: |\[y/N\] |which\? |\n?> |, n: )$`)
+}
 
 // typeAnswers types a line at each question that one of the texts ends with, until the command ends, and returns its error.
 func typeAnswers(cmd *exec.Cmd, keys io.Writer, lines []string, texts ...*watched) error {

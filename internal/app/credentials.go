@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"syscall"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
-	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
@@ -83,7 +81,7 @@ func (a *App) AnthropicKeyHint(err error) error { return a.keyHint(err, keyName(
 
 // keyHint adds to an error both ways to give a key.
 func (a *App) keyHint(err error, name string) error {
-	return Hint(err, "put the line engine.%s=… into %s, mode 600; or, for ask and chat only: export %s=…", name, a.SecretsFile(), name)
+	return Hint(err, "ollim secret set engine.%s; or, for ask and chat only: export %s=…", name, name)
 }
 
 // keyName returns the variable of a provider's key.
@@ -159,19 +157,6 @@ func (h Home) HookKeys(hook job.Hook) ([][]byte, error) {
 		return nil, &ConfigFault{err}
 	}
 	return hook.Keys(secrets.For("webhook"))
-}
-
-// AddHookSecret adds a line webhook.NAME=… to the secrets file. It reports false when there is one already.
-func (h Home) AddHookSecret(ctx context.Context, name, value string) (added bool, err error) {
-	held, err := h.Disk.Lock(ctx, h.Dir.Lock("secrets"))
-	if err != nil {
-		return false, err
-	}
-	defer held.Release()
-	if added, err = config.AddSecret(h.app.SecretsFile(), "webhook."+name, value); errors.As(err, new(yamldoc.Faults)) {
-		err = &ConfigFault{err}
-	}
-	return added, err
 }
 
 // keyNames names the variables that hold the key of an engine.
@@ -252,7 +237,7 @@ func (h Home) Discord() (*api.Client, error) {
 	case err != nil:
 		return nil, &ConfigFault{err}
 	case token == "":
-		return nil, Hint(&ConfigFault{errNoToken}, "put the line discord.TOKEN=… into %s, mode 600", h.app.SecretsFile())
+		return nil, Hint(&ConfigFault{errNoToken}, "ollim secret set discord.TOKEN")
 	}
 	return h.discord(token), nil
 }

@@ -47,6 +47,7 @@ func completers() map[string]completer {
 		"session export": sessions, "session history": sessions, "session rm": sessions, "session clear": all(words("main"), routineSessions),
 		"skill show": skills, "skill render": skills,
 		"config get": settings, "config set": settings,
+		"secret set": words(config.KnownSecrets()...), "secret rm": func(d *deps, _ paths.Dir) []string { return secretNames(d) },
 		"task done": tasks, "task edit": tasks, "task rm": tasks,
 	}
 }

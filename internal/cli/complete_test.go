@@ -43,11 +43,11 @@ func TestCompletionOfArguments(t *testing.T) {
 		line string // its last word is to be completed
 		want string
 	}{
-		{"fire ", "daily-market disk tea ci"},
-		{"fire disk ", "daily-market tea ci"},
+		{"fire ", "disk tea ci"},
+		{"fire disk ", "tea ci"},
 		{"fire di", "disk"},
-		{"routine show ", "daily-market disk"},
-		{"routines rm d", "daily-market disk"},
+		{"routine show ", "disk"},
+		{"routines rm d", "disk"},
 		{"routine delete di", "disk"},
 		{"reminder cancel ", "tea"},
 		{"webhook call ", "ci"},

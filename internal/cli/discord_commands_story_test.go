@@ -425,7 +425,7 @@ func TestDiscordCompletion(t *testing.T) {
 		most                   int
 	}{
 		{"fire", "job", "STOCK", []string{"market – Watch stocks"}, 1},
-		{"fire", "job", "", []string{"market – Watch stocks", "review"}, 3},
+		{"fire", "job", "", []string{"market – Watch stocks", "review"}, 2},
 		{"model", "value", "", []string{"default", "opus"}, 25},
 		{"thinking", "value", "ad", []string{"adaptive"}, 1},
 		{"config", "key", "SPEND", []string{"spend.per-day"}, 4},

@@ -201,7 +201,7 @@ func TestDiscordCheck(t *testing.T) {
 		})
 	}
 	w := newWorld(t)
-	if r := w.run("discord", "check", "--json"); r.status != 78 || !strings.Contains(r.out, `{"result":"FAIL","what":"token","text":"no Discord token: put the line discord.TOKEN=… into `) {
+	if r := w.run("discord", "check", "--json"); r.status != 78 || !strings.Contains(r.out, `{"result":"FAIL","what":"token","text":"no Discord token: ollim secret set discord.TOKEN`) {
 		t.Errorf("without a token: exit status %d, %s", r.status, r.out)
 	}
 	w, s := newDiscordWorld(t, discordapi.Options{})

@@ -313,7 +313,7 @@ func faults() map[string]fault {
 		"no delivery program":   {set("delivery.command", "/nowhere/mail"), f, "delivery", "/nowhere/mail", "delivery.command"},
 		"undelivered":           {func(w *world) { w.must("config", "set", "delivery.command", "false"); w.run("ping", "hello") }, w, "outbox", "1 waiting", "ollim tick"},
 		"discord token refused": {plantDiscord, f, "discord API", "", "network"},
-		"no webhook secret":     {func(w *world) { w.must("webhook", "add", "ci", "--field", "tag", "Look."); w.secretsAs("", 0o600) }, f, "webhooks", "no call of ci is accepted", "secrets.env"},
+		"no webhook secret":     {func(w *world) { w.must("webhook", "add", "ci", "--field", "tag", "Look."); w.secretsAs("", 0o600) }, f, "webhooks", "no call of ci is accepted", "ollim secret set webhook.ci"},
 		"no webhook server":     {plantHook, w, "webhooks", "no server accepts calls", "ollim webhook serve"},
 		"events of no webhook":  {plantEvent("gone"), w, "webhooks", "which does not exist", "restore"},
 		"old events":            {func(w *world) { plantHook(w); plantEvent("ci")(w) }, w, "webhooks", "1 event of the webhook ci wait since", "rate-limit"},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,22 +12,35 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 type initOptions struct {
-	timezone string
-	engine   string
-	delivery string
-	schedule string
+	timezone, engine            string
+	service                     serviceOptions
+	key                         keySource
+	delivery, routine, schedule string
 
-	testEngine, testDelivery bool
+	testEngine, testDelivery, fire, yes bool
+}
+
+// serviceOptions is what the native engine is told of its service.
+type serviceOptions struct{ provider, url, model string }
+
+func (s serviceOptions) settings() map[string]string {
+	return map[string]string{"native.provider": s.provider, "native.base-url": s.url, "native.model": s.model}
+}
+
+// keySource is where a flag says that the key of the engine is.
+type keySource struct {
+	stdin            bool
+	variable, script string
 }
 
 // noAnswer is the answer of somebody who wants none of what is offered.
@@ -36,98 +48,106 @@ const noAnswer = "none"
 
 func newInit(d *deps) *cobra.Command {
 	var o initOptions
-	cmd := command(agentNever(programs), "init", "Create the data directory, its settings and a sample routine",
+	cmd := command(agentNever(programs), "init", "Set up the data directory, the engine, messages to you, the schedule and a first routine",
 		func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) })
-	f := cmd.Flags()
-	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")
-	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native, script:FILE or none (default: claude-code if the claude "+
-		"command is found)")
-	f.StringVar(&o.delivery, "delivery", "", "shell command that sends you the text on its standard input, or none")
-	f.StringVar(&o.schedule, "schedule", "", "install the schedule: crontab, systemd or none (default none)")
-	f.BoolVar(&o.testEngine, "test-engine", false, "ask the engine a test question, and print its answer")
-	f.BoolVar(&o.testDelivery, "test-delivery", false, "send a test message by the command of --delivery")
+	o.flags(cmd.Flags())
+	cmd.MarkFlagsMutuallyExclusive("key-stdin", "key-env", "key-command")
 	return cmd
 }
 
+func (o *initOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")
+	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native, script:FILE or none (default: claude-code if the claude "+
+		"command is found)")
+	f.StringVar(&o.service.provider, "provider", "", "native: the API of the service, anthropic or openai (default anthropic)")
+	f.StringVar(&o.service.url, "base-url", "", "native: the address of the service (default: the provider's own)")
+	f.StringVar(&o.service.model, "model", "", "native: the model (default sonnet; with openai there is none)")
+	f.BoolVar(&o.key.stdin, "key-stdin", false, "store the first line of standard input as the key of the engine")
+	f.StringVar(&o.key.variable, "key-env", "", "store the value of this environment variable as the key of the engine")
+	f.StringVar(&o.key.script, "key-command", "", "store the first line that this shell command prints as the key of the engine")
+	f.StringVar(&o.delivery, "delivery", "", "how to reach you: a shell command that gets the text on its standard input, file:PATH, "+
+		"mail:ADDRESS, ntfy:TOPIC, notify, discord or none")
+	f.StringVar(&o.routine, "routine", "", "add a first routine: disk, releases:URL, repository:PATH or none")
+	f.StringVar(&o.schedule, "schedule", "", "install the schedule: crontab, systemd or none (default none)")
+	f.BoolVar(&o.fire, "fire", false, "fire the routine of --routine at once")
+	f.BoolVar(&o.testEngine, "test-engine", false, "ask the engine a test question, and print its answer")
+	f.BoolVar(&o.testDelivery, "test-delivery", false, "send a test message")
+	f.BoolVarP(&o.yes, "yes", "y", false, "ask nothing: where no flag answers a question, take its default answer")
+}
+
+// check returns an error if the flags cannot mean anything. Nothing has been made yet.
+func (o *initOptions) check(d *deps) error {
+	if _, err := o.settings(d); err != nil {
+		return err
+	}
+	if _, _, err := deliveryOf(o.delivery); err != nil {
+		return usage("--delivery: %v", err)
+	}
+	if err := checkSchedule(o.schedule); err != nil {
+		return usage("--schedule: %v", err)
+	}
+	if err := checkSample(d, o.routine); err != nil {
+		return usage("--routine: %v", err)
+	}
+	switch {
+	case o.fire && (o.routine == "" || o.routine == noAnswer) && !o.yes:
+		return usage("--fire needs --routine")
+	case o.service != serviceOptions{} && o.engine != "" && o.engine != engine.Native:
+		return usage("--provider, --base-url and --model are for --engine native")
+	}
+	return nil
+}
+
 func runInit(ctx context.Context, d *deps, o initOptions) error {
+	if err := o.check(d); err != nil {
+		return err
+	}
 	dir, err := d.Dir()
 	if err != nil {
 		return err
 	}
-	fresh := !exists(d.ConfigFile(dir))
-	asks := fresh && isTerminal(d.In) && isTerminal(d.Stderr)
-	if asks {
-		if err := o.ask(ctx, d); err != nil {
+	s := &setup{d: d, o: &o, dir: dir, fresh: !exists(d.ConfigFile(dir)), failed: failures{d: d, verb: "init"}}
+	owner := !errors.Is(d.OwnerOnly(), app.ErrNotAllowed) // else, whoever this is, it is not theirs to say
+	if owner && (isTerminal(d.In) && isTerminal(d.Stderr) || o.yes) {
+		s.asks = &interview{d: d, asker: newAsker(d.In), yes: o.yes, fresh: s.fresh}
+	}
+	if err := s.walk(ctx); err != nil {
+		return err
+	}
+	if owner {
+		if err := d.offerApproval(ctx, o.yes); err != nil {
 			return err
 		}
 	}
-	settings, err := o.settings(d)
-	if err != nil {
-		return err
-	}
-	if o.testDelivery && !asks { // the answer to a question was tried
-		if err := o.tryDelivery(ctx, d); err != nil {
-			return fmt.Errorf("--test-delivery: %w", err)
-		}
-	}
-	for _, folder := range dir.Folders() {
-		if err := store.MkdirAll(folder); err != nil {
-			return err
-		}
-	}
-	made, err := d.makeFiles(dir, settings)
-	if err != nil {
-		return err
-	}
-	if len(made) == 0 {
-		d.note("%s: nothing to create", dir)
-	} else {
-		d.note("created %s", strings.Join(made, ", "))
-		if settings["engine"] == engine.ClaudeCode {
-			d.note("the engine is %s; it uses its own login, or a key: engine.ANTHROPIC_API_KEY=… in %s (mode 0600)",
-				settings["claude-code.command"], d.SecretsFile())
-			if h, err := d.Home(); err == nil {
-				if untested := h.UntestedClaude(ctx); untested != "" {
-					d.note("%s", untested)
-				}
-			}
-		}
-	}
-	failed := o.prove(ctx, d)
-	if err := d.offerApproval(ctx); err != nil {
-		return err
-	}
-	if failed == nil && fresh {
-		switch {
-		case settings["engine"] == "":
-			d.note("next: choose an engine: ollim config set engine native")
-		case o.schedule == "" || o.schedule == noAnswer:
-			d.note("next: write a routine, ollim routine add NAME --cron '0 9 * * *' PROMPT; then ollim schedule install %s", forCrontab)
-		default:
-			d.note("next: write a routine: ollim routine add NAME --cron '0 9 * * *' PROMPT")
-		}
-	}
-	return failed
+	s.finish(ctx)
+	return s.failed.err()
 }
 
-// settings are the lines of config.yaml that are not left at their default, each checked.
+// settings are the lines of a new config.yaml that are not left at their default, each checked.
 func (o *initOptions) settings(d *deps) (map[string]string, error) {
 	set := map[string]string{"timezone": cmp.Or(o.timezone, d.SystemZone())}
-	if o.engine != "" && o.engine != "auto" && o.engine != noAnswer {
-		set["engine"] = o.engine
+	name := o.engine
+	command := d.findClaude()
+	switch {
+	case name == "" && o.service != serviceOptions{}:
+		name = engine.Native
+	case (name == "" || name == "auto") && command != "":
+		name = engine.ClaudeCode
 	}
-	if command := d.findClaude(); command != "" && (o.engine == "" || o.engine == "auto" || o.engine == engine.ClaudeCode) {
-		set["engine"], set["claude-code.command"], set["env"] = engine.ClaudeCode, command, d.captured()
+	if name != "" && name != "auto" && name != noAnswer {
+		set["engine"] = name
 	}
-	if o.delivery != "" && o.delivery != noAnswer {
-		set["delivery.command"] = fmt.Sprintf("[sh, -c, '%s']", strings.ReplaceAll(o.delivery, "'", "''"))
+	if name == engine.ClaudeCode && command != "" {
+		set["claude-code.command"], set["env"] = command, quotedList(d.captured())
 	}
-	if err := checkSchedule(o.schedule); err != nil {
-		return nil, usage("--schedule: %v", err)
+	for key, value := range o.service.settings() {
+		if value != "" {
+			set[key] = value
+		}
 	}
 	for key, value := range set {
 		if err := config.Check(key, value); err != nil {
-			return nil, usage("--%s: %v", strings.TrimSuffix(key, ".command"), err)
+			return nil, usage("--%s: %v", strings.TrimPrefix(strings.TrimSuffix(key, ".command"), "native."), err)
 		}
 	}
 	return set, nil
@@ -149,21 +169,24 @@ func (d *deps) findClaude() string {
 	return ""
 }
 
-// captured is what the engine needs of the environment in which it works now, as a line of config.yaml.
-func (d *deps) captured() string {
-	entries := []string{}
+// captured is what the engine needs of the environment in which it works now.
+func (d *deps) captured() (entries []string) {
 	for _, name := range []string{"PATH", "HOME", "CLAUDE_CONFIG_DIR"} {
 		if value, ok := d.Lookup(name); ok && value != "" {
-			entries = append(entries, strconv.Quote(name+"="+value))
+			entries = append(entries, name+"="+value)
 		}
 	}
-	return "[" + strings.Join(entries, ", ") + "]"
+	return entries
 }
 
-const sample = `Check current market conditions and update your running analysis.
-
-When context gets large, compact and preserve: current positions,
-price levels, trend observations. Discard detailed per-fire analysis.`
+// quotedList is a list as it stands in config.yaml.
+func quotedList(items []string) string {
+	quoted := make([]string, len(items))
+	for i, item := range items {
+		quoted[i] = strconv.Quote(item)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
 
 // emptyPolicy gives no tools. It exists so that a program that downloads a file of that name cannot create it.
 const emptyPolicy = `# Additional tools for all runs, see tool-policy.yaml in ollim-routine(5).
@@ -181,40 +204,19 @@ func (d *deps) makeFiles(dir paths.Dir, settings map[string]string) (made []stri
 			return nil
 		}
 		if err == nil {
-			made = append(made, path)
+			made = append(made, filepath.Base(path))
 		}
 		return err
 	}
 	if err := create(d.ConfigFile(dir), []byte(config.Template(settings))); err != nil {
 		return made, err
 	}
-	fresh := len(made) > 0
-	if err := create(dir.ToolPolicy(), []byte(emptyPolicy)); err != nil {
-		return made, err
-	}
-	if jobs, err := (job.Library{Home: dir}).Load(); !fresh || err != nil || len(jobs.Jobs)+len(jobs.Faults) > 0 {
-		return made, err // a directory in use needs no sample
-	}
-	id, err := job.NewID(d.Random)
-	if err != nil {
-		return made, err
-	}
-	j := job.New(job.Routine)
-	j.ID, j.Cron, j.Description, j.Body = id, "0 9 * * 1-5", "Daily market analysis", sample
-	j.Background, j.Session, j.Enabled = true, "persistent", false
-	text, err := job.Format(j)
-	if err != nil {
-		return made, err
-	}
-	return made, create(dir.Path("routines", "daily-market.md"), text)
+	return made, create(dir.ToolPolicy(), []byte(emptyPolicy))
 }
 
 // offerApproval is for a directory that was there before: what in it waits for the owner is asked about on a terminal, job
-// after job, and named elsewhere. An answer, also a no, changes nothing of what init has made.
-func (d *deps) offerApproval(ctx context.Context) error {
-	if errors.Is(d.OwnerOnly(), app.ErrNotAllowed) {
-		return nil // whoever this is, it is not theirs to say
-	}
+// after job, and named elsewhere. silent reports that nothing is asked. An answer, also a no, changes nothing of what init has made.
+func (d *deps) offerApproval(ctx context.Context, silent bool) error {
 	s, h, err := d.jobSet()
 	if as[*app.ConfigFault](err) {
 		return nil // of settings that init left as they were
@@ -235,7 +237,7 @@ func (d *deps) offerApproval(ctx context.Context) error {
 		names = append(names, c.name)
 	}
 	waiting := "wait for your approval: " + strings.Join(names, ", ")
-	if !isTerminal(d.In) || !isTerminal(d.Stderr) {
+	if silent || !isTerminal(d.In) || !isTerminal(d.Stderr) {
 		d.warn(waiting + ": ollim approve --all")
 		return nil
 	}

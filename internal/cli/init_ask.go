@@ -6,152 +6,117 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/config"
-	"github.com/ollim/ollim/internal/state/outbox"
-	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/ui"
 )
 
-// interview asks for settings.
+// interview asks the questions of init. With yes it asks nothing, and each answer is the standard one.
 type interview struct {
 	d *deps
 	*asker
+	yes   bool
+	fresh bool // nothing has been made yet
 }
 
-// value asks for a value that no flag gives. An empty line is the standard answer; what check refuses is asked again. The error is of
-// an input that ends without an answer or with a wrong one, or is interrupted.
-func (a interview) value(ctx context.Context, value *string, text, standard string, check func(answer string) error) error {
-	for refused := error(nil); *value == ""; {
-		line, readErr := a.ask(ctx, a.d.Stderr, fmt.Sprintf("%s [%s]: ", text, standard))
-		if readErr != nil && !errors.Is(readErr, io.EOF) {
-			return readErr
+// say writes a paragraph, broken at words. A line that begins with a space is kept as it is.
+func (a *interview) say(format string, args ...any) {
+	if a.yes {
+		return
+	}
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		parts := []string{line}
+		if !strings.HasPrefix(line, " ") {
+			parts = ui.Wrap(line, ui.Columns(a.d.Stderr), 0)
 		}
-		if readErr != nil && line == "" {
+		for _, part := range parts {
+			_, _ = fmt.Fprintln(a.d.Stderr, printable(part))
+		}
+	}
+}
+
+// value asks for a value until check accepts it. An empty line is the standard answer, if there is one. The error is of an input that ends
+// without an answer or with a wrong one, or is interrupted.
+func (a *interview) value(ctx context.Context, text, standard string, check func(answer string) error) (string, error) {
+	if a.yes {
+		return standard, check(standard)
+	}
+	question := text + ": "
+	if standard != "" {
+		question = fmt.Sprintf("%s [%s]: ", text, standard)
+	}
+	if ui.Width(question) > ui.Columns(a.d.Stderr)-20 { // the answer needs a place, too
+		a.say("%s", text)
+		question = fmt.Sprintf("[%s]: ", standard)
+	}
+	var refused error
+	for {
+		line, err := a.ask(ctx, a.d.Stderr, question)
+		ended := errors.Is(err, io.EOF)
+		switch {
+		case err != nil && !ended:
+			return "", err
+		case ended && line == "":
 			_, _ = fmt.Fprintln(a.d.Stderr)
-			return usage("%s: the input has ended, and nothing was created", strings.ToLower(text))
+			return "", a.ended(text)
 		}
 		answer := cmp.Or(strings.TrimSpace(line), standard)
-		if refused == nil || readErr == nil {
-			refused = check(answer)
+		if refused = check(answer); refused == nil {
+			return answer, nil
 		}
-		switch {
-		case refused == nil:
-			*value = answer
-		case readErr != nil:
-			return usage("%s: %v", strings.ToLower(text), refused)
-		default:
-			_, _ = fmt.Fprintf(a.d.Stderr, "%s\n", printable(refused.Error()))
+		if ended {
+			return "", usage("%s: %v", strings.ToLower(text), refused)
 		}
+		a.say("%s", refused.Error())
 	}
-	return nil
 }
 
-// ask fills in what no flag says.
-func (o *initOptions) ask(ctx context.Context, d *deps) error {
-	a := interview{d, newAsker(d.In)}
-	zone := func(answer string) error { return config.Check("timezone", answer) }
-	if err := a.value(ctx, &o.timezone, "Timezone", d.SystemZone(), zone); err != nil {
-		return err
+// ended is the error of an input that ends at a question.
+func (a *interview) ended(text string) error {
+	made := "ollim init goes on from here"
+	if a.fresh {
+		made = "nothing was created"
 	}
-	if err := o.askEngine(ctx, a); err != nil {
-		return err
-	}
-	delivery := func(answer string) error {
-		err := (&initOptions{timezone: o.timezone, delivery: answer, testDelivery: true}).tryDelivery(ctx, d)
-		if err != nil {
-			return fmt.Errorf("the test message was not sent: %w", err)
-		}
-		return nil
-	}
-	if err := a.value(ctx, &o.delivery, "Shell command that sends you a message (text on its standard input; a test is sent)", noAnswer, delivery); err != nil {
-		return err
-	}
-	return a.value(ctx, &o.schedule, "Install the schedule: crontab, systemd or none", noAnswer, checkSchedule)
+	return usage("%s: the input has ended, and %s", strings.ToLower(text), made)
 }
 
-func (o *initOptions) askEngine(ctx context.Context, a interview) error {
-	if o.engine != "" {
-		return nil
-	}
-	standard, claude := noAnswer, "not found: npm install -g @anthropic-ai/claude-code"
-	if command := a.d.findClaude(); command != "" {
-		standard, claude = engine.ClaudeCode, command
-	}
-	_, _ = fmt.Fprintf(a.d.Stderr, "Engines:\n"+
-		"  claude-code  the claude command (%s); the account that it is logged in to pays, or that of a key\n"+
-		"  native       built in; the account of the key engine.ANTHROPIC_API_KEY=… in %s pays\n"+
-		"  script:FILE  plays a YAML file, for tests; costs nothing\n"+
-		"  none         decide later: ollim config set engine\n", claude, a.d.SecretsFile())
-	err := a.value(ctx, &o.engine, "Engine", standard, func(answer string) error {
-		switch {
-		case answer == noAnswer:
-			return nil
-		case answer == engine.ClaudeCode && a.d.findClaude() == "":
-			return errors.New("the claude command is not found")
-		}
-		return config.CheckEngine(answer)
-	})
-	if err != nil || o.engine == noAnswer || o.testEngine {
-		return err
-	}
-	var test string
-	err = a.value(ctx, &test, "Ask it a test question, which may cost a cent", "no", func(answer string) error {
-		if answer != "yes" && answer != "y" && answer != "no" && answer != "n" {
+// sure asks a question whose answer is yes or no.
+func (a *interview) sure(ctx context.Context, text string, standard bool) (bool, error) {
+	word := map[bool]string{true: "yes", false: "no"}
+	answer, err := a.value(ctx, text, word[standard], func(answer string) error {
+		if !slices.Contains([]string{"y", "yes", "n", "no"}, strings.ToLower(answer)) {
 			return errors.New("write yes or no")
 		}
 		return nil
 	})
-	o.testEngine = strings.HasPrefix(test, "y")
-	return err
+	return err == nil && strings.ToLower(answer)[0] == 'y', err
 }
 
-func checkSchedule(answer string) error {
-	switch answer {
-	case "", noAnswer, forCrontab, forSystemd:
-		return nil
+// hidden asks for a secret. "" is an empty line, and with yes the answer.
+func (a *interview) hidden(ctx context.Context, text string) (string, error) {
+	if a.yes {
+		return "", nil
 	}
-	return fmt.Errorf("%q: write %s, %s or %s", answer, forCrontab, forSystemd, noAnswer)
+	line, err := a.askHidden(ctx, a.d.Stderr, text+": ")
+	if errors.Is(err, io.EOF) && line == "" {
+		return "", a.ended(text)
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return strings.TrimSpace(line), err
 }
 
-// tryDelivery sends a test message by the command, once: a command that fails is not tried again later.
-func (o *initOptions) tryDelivery(ctx context.Context, d *deps) error {
-	if o.delivery == noAnswer {
-		return nil
+// completed asks for what is missing of an answer that is a keyword alone, such as file of file:PATH. Other answers it returns as they are.
+func (a *interview) completed(ctx context.Context, answer string, details map[string]detail, check func(answer string) error) (string, error) {
+	d, incomplete := details[answer]
+	if !incomplete {
+		return answer, nil
 	}
-	h, err := d.NewHome()
-	if err == nil {
-		err = store.MkdirAll(string(h.Dir)) // where the command runs
-	}
-	if err != nil {
-		return err
-	}
-	id, err := runlog.NewID(d.Now(), d.Random)
-	if err != nil {
-		return err
-	}
-	post := h.Post()
-	if o.delivery != "" {
-		post.Command = []string{"sh", "-c", o.delivery}
-	}
-	if len(post.Command) == 0 {
-		return usage("no command is configured")
-	}
-	return post.Try(ctx, outbox.Message{ID: session.MessageID(id, 1), Label: "ollim", Kind: outbox.Ping, Created: d.Now(), Text: "This is a test message of ollim init."})
+	rest, err := a.value(ctx, d.text, d.standard, func(rest string) error { return check(answer + ":" + rest) })
+	return answer + ":" + rest, err
 }
 
-// prove asks the engine a question and installs the schedule, if that is wanted. The settings exist.
-func (o *initOptions) prove(ctx context.Context, d *deps) (err error) {
-	f := failures{d: d, verb: "init"}
-	if o.testEngine {
-		question := askOptions{text: "This is a test. Answer with one short sentence.", noInput: true, noSession: true, format: "text", input: "text"}
-		f.add("the test question", runAsk(ctx, d, question))
-	}
-	if o.schedule != "" && o.schedule != noAnswer {
-		f.add("schedule install "+o.schedule, runScheduleInstall(ctx, d, unitOptions{target: o.schedule}))
-	}
-	return f.err()
-}
+// detail is the question for what follows a keyword.
+type detail struct{ text, standard string }

@@ -67,16 +67,19 @@ func TestInitAsks(t *testing.T) {
 	r := w.answers([]string{
 		"Europe/Atlantis", "Europe/Paris",
 		"gpt", "claude-code", "script:" + script, "perhaps", "yes",
-		"echo no such relay >&2; exit 3", `cat >"$HOME/mail"`,
-		"anacron", "crontab",
+		"echo no such relay >&2; exit 3", "yes", `cat >"$HOME/mail"`, "no", "", `cat >"$HOME/mail"`, "yes",
+		"disc", "disk", "anacron", "crontab", "no",
 	}, "init")
 	if r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
 	shows(t, r.errOut, "Timezone [UTC]: ", "Europe/Atlantis", "Timezone [UTC]: ",
-		"claude-code", "not found", "native", "secrets.env pays", "Engine [none]: ", `unknown engine "gpt"`, "Engine [none]: ", "the claude command is not found", "Engine [none]: ",
-		"test question", "write yes or no", "test question", "a test is sent) [none]: ", "no such relay", "a test is sent) [none]: ",
-		"Install the schedule", `"anacron": write crontab, systemd or none`, "Install the schedule", "created ", "next: write a routine")
+		"claude-code", "not found", "native", "Engine [native]: ", `unknown engine "gpt"`, "Engine [native]: ", "the claude command is not found", "Engine [native]: ",
+		"created config.yaml", "test question", "write yes or no", "test question", "Send messages by [none]: ", "no such relay", "Try another way [yes]: ",
+		"Send messages by [none]: ", "Did it arrive [yes]: ", "did not arrive", "Try another way [yes]: ", "Send messages by [none]: ", "Did it arrive [yes]: ",
+		"Routine [disk]: ", `"disc": write disk, `, "Routine [disk]: ", "Scheduler: ", `"anacron": write crontab, systemd or none`, "Scheduler: ",
+		"crontab: * * * * * ", "Fire disk now", "fires     disk, ", "costs     at most $1.00 a fire and $5.00 a day", "messages  cat >", "schedule  in crontab",
+		"ollim chat ", "ollim status ", "ollim routine edit disk ")
 	if r.out != "I am here\n" {
 		t.Errorf("%q", r.out)
 	}
@@ -90,27 +93,32 @@ func TestInitAsks(t *testing.T) {
 		t.Errorf("the outbox has %v", left)
 	}
 	before := w.read("config.yaml")
-	if r := w.answers(nil, "init"); r.status != 0 || strings.Contains(r.errOut, "[") || w.read("config.yaml") != before {
+	if r := w.answers(nil, "init"); r != (result{errOut: w.dir + ": nothing is missing\n"}) || w.read("config.yaml") != before {
 		t.Errorf("it asks again: %+v", r)
 	}
 }
 
-// TestInitStandardAnswers: empty lines take what is found, send nothing and install nothing; each flag replaces its question.
+// TestInitStandardAnswers: empty lines take what is found, and each flag replaces its question. What fails is said, and the next
+// step follows.
 func TestInitStandardAnswers(t *testing.T) {
 	t.Parallel()
-	w := newBareWorld(t, map[string]string{"claude": "exit 1", "crontab": "touch $HOME/called"})
-	r := w.answers([]string{"", "", "", "", ""}, "init")
-	shows(t, r.errOut, "Timezone [UTC]: ", "Engine [claude-code]: ", "[no]: ", "[none]: ", "[none]: ", "next: ", "ollim schedule install crontab")
-	shows(t, w.must("config", "list"), "timezone\tUTC", "engine\tclaude-code", "delivery.command\t\t")
-	if _, err := os.Stat(filepath.Join(w.home, "called")); err == nil {
-		t.Error("the crontab was touched")
+	w := newBareWorld(t, map[string]string{"claude": "exit 1", "crontab": homeCrontab})
+	r := w.answers(make([]string, 7), "init")
+	shows(t, r.errOut, "Timezone [UTC]: ", "Engine [claude-code]: ", "test question, for about a cent [yes]: ", "ollim: init: the test question: ", "Ask again [no]: ",
+		"Send messages by [none]: ", "Routine [disk]: ", "Scheduler: crontab, systemd or none [crontab]: ", "fires     disk, ", "messages  wait for your next ollim chat", "schedule  in crontab")
+	if r.status != 0 || strings.Contains(r.errOut, "Fire disk") {
+		t.Errorf("%+v", r)
 	}
-	w = newBareWorld(t, nil)
-	r = w.answers(nil, "init", "--timezone", "UTC", "--engine", "none", "--delivery", "none", "--schedule", "none")
+	shows(t, w.must("config", "list"), "timezone\tUTC", "engine\tclaude-code", "delivery.command\t\t")
+	w = newBareWorld(t, map[string]string{"crontab": homeCrontab})
+	r = w.answers(nil, "init", "--timezone", "UTC", "--engine", "none", "--delivery", "none", "--schedule", "none", "--routine", "none")
 	if strings.Contains(r.errOut, "]: ") || r.status != 0 {
 		t.Errorf("%+v", r)
 	}
-	shows(t, r.errOut, "created ", "next: choose an engine")
+	shows(t, r.errOut, "created ", "fires     nothing yet: ", "engine    none: ollim config set engine native", "schedule  not installed")
+	if _, err := os.Stat(filepath.Join(w.home, "table")); err == nil {
+		t.Error("the crontab was touched")
+	}
 }
 
 // TestInitEnds: an input that ends with a wrong answer, or without one, makes nothing.
@@ -139,11 +147,20 @@ func TestInitFlags(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--schedule: \"anacron\"": {"--schedule", "anacron"}, "no command is configured": {"--test-delivery"},
-		"--test-delivery: exit status 3": {"--delivery", "exit 3", "--test-delivery"},
+		"--schedule: \"anacron\"": {"--schedule", "anacron"}, "--delivery: file: write an absolute path": {"--delivery", "file:x"},
+		"--routine: \"disc\"": {"--routine", "disc"}, "--fire needs --routine": {"--fire"}, "are for --engine native": {"--engine", "none", "--model", "x"},
+		"if any flags in the group [key-stdin key-env key-command] are set none of the others can be": {"--key-stdin", "--key-env", "K"},
 	} {
 		w := newBareWorld(t, nil)
-		if r := w.run(append([]string{"init"}, args...)...); r.status == 0 || !strings.Contains(r.errOut, want) || w.read("config.yaml") != "" {
+		if r := w.run(append([]string{"init"}, args...)...); r.status != int(statusUsage) || !strings.Contains(r.errOut, want) || w.read("config.yaml") != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+	for want, args := range map[string][]string{
+		"no way to send messages is configured": {"--test-delivery"}, "the test message: exit status 3": {"--delivery", "exit 3", "--test-delivery"},
+		"the engine none needs no key": {"--key-env", "HOME"},
+	} {
+		if r := newBareWorld(t, nil).run(append([]string{"init"}, args...)...); r.status == 0 || !strings.Contains(r.errOut, want) {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}

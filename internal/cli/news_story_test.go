@@ -104,7 +104,7 @@ func TestKeyRevokedForADay(t *testing.T) {
 		}
 	}
 	fire()
-	p.gets("^The engine native has no key or login that works: .*invalid x-api-key.*\nTo do: put a valid key.*`ollim doctor --ask`")
+	p.gets("^The engine native has no key or login that works: .*invalid x-api-key.*\nTo do: `ollim secret set engine.*`ollim doctor --ask`")
 	if got := p.doctorSays("uses"); !strings.HasPrefix(got, "FAIL the engine native has failed since 2026-03-02T22:") {
 		t.Error(got)
 	}
@@ -137,7 +137,7 @@ func TestKeyMissing(t *testing.T) {
 	if last := p.last(); last["fault"] != "key" {
 		t.Errorf("%v %v", last["fault"], last["error"])
 	}
-	p.gets("^The engine native has no key or login that works: .*no key for .*To do: put a valid key into")
+	p.gets("^The engine native has no key or login that works: .*no key for .*To do: `ollim secret set engine")
 }
 
 // An overload that lasts as long as the run may is an overload and no timeout, in the record, in the message and for doctor.

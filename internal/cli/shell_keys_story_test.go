@@ -37,7 +37,7 @@ func TestShellKeys(t *testing.T) {
 		t.Helper()
 		r := w.run(line...)
 		for _, part := range []string{"no engine.ANTHROPIC_API_KEY in " + w.home, "no ANTHROPIC_API_KEY in env of config.yaml", want,
-			"hint: put the line engine.ANTHROPIC_API_KEY=", "export ANTHROPIC_API_KEY="} {
+			"hint: ollim secret set engine.ANTHROPIC_API_KEY", "export ANTHROPIC_API_KEY="} {
 			if r.status != 69 || !strings.Contains(r.errOut, part) {
 				t.Errorf("%q: status %d, want 69 and %q:\n%s", line, r.status, part, r.errOut)
 			}

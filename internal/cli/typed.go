@@ -126,3 +126,29 @@ func (a *asker) ask(ctx context.Context, out io.Writer, question string) (string
 		}
 	}
 }
+
+// askHidden is ask without showing what is typed. Standard functions for this cannot be interrupted, and take what was typed before.
+func (a *asker) askHidden(ctx context.Context, out io.Writer, question string) (string, error) {
+	if f, ok := a.in.file(); ok {
+		show, err := hideInput(int(f.Fd()))
+		if err != nil {
+			return "", err
+		}
+		defer func() {
+			show()
+			_, _ = fmt.Fprintln(out)
+		}()
+	}
+	return a.ask(ctx, out, question)
+}
+
+// hideInput makes a terminal not show what is typed, until show is called.
+func hideInput(fd int) (show func(), err error) {
+	before, err := unix.IoctlGetTermios(fd, getTermios)
+	if err != nil {
+		return nil, err
+	}
+	hidden := *before
+	hidden.Lflag &^= unix.ECHO
+	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }, unix.IoctlSetTermios(fd, setTermios, &hidden)
+}

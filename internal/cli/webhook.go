@@ -116,7 +116,7 @@ func (d *deps) hookSecret(ctx context.Context, h app.Home, hook job.Hook) (strin
 		return "", err
 	}
 	secret := hook.Signature.NewSecret(random)
-	isNew, err := h.AddHookSecret(ctx, hook.SecretName(), secret)
+	isNew, err := d.AddHookSecret(ctx, hook.SecretName(), secret)
 	if err != nil || isNew {
 		return secret, err
 	}

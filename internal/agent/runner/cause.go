@@ -114,9 +114,9 @@ func (r *Runner) CauseOf(record runlog.Record, what string) notify.Cause {
 
 func keyRemedy(name string) string {
 	if name == engine.ClaudeCode {
-		return "`claude auth login`, or a new line engine.ANTHROPIC_API_KEY=… in ~/.config/ollim/secrets.env"
+		return "`claude auth login`, or `ollim secret set engine.ANTHROPIC_API_KEY`"
 	}
-	return "put a valid key into ~/.config/ollim/secrets.env, as engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=…"
+	return "`ollim secret set engine.ANTHROPIC_API_KEY`, or `engine.OPENAI_API_KEY`, with a valid key"
 }
 
 var limitText = regexp.MustCompile(`\b(runs-per-day|per-day|per-month): .* of ([0-9.]+).*, until ([0-9TZ:+-]+)`)

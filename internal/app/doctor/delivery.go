@@ -26,7 +26,7 @@ import (
 func (e *examination) delivery(context.Context) string {
 	post := e.home.Post()
 	if !post.Configured() {
-		e.fail("ollim config set delivery.command COMMAND; or put the line discord.TOKEN=… into "+e.App.SecretsFile()+", mode 600",
+		e.fail("ollim config set delivery.command COMMAND; or: ollim secret set discord.TOKEN",
 			"no delivery is configured: pings wait for your next conversation")
 		return ""
 	}
@@ -138,7 +138,7 @@ func (e *examination) webhooks(ctx context.Context) string {
 		}
 		called++
 		if _, err := e.home.HookKeys(*j.Hook); err != nil {
-			e.fault(fmt.Errorf("no call of %s is accepted: %w", j.Name(), err), "put that line into "+e.App.SecretsFile()+", mode 600")
+			e.fault(fmt.Errorf("no call of %s is accepted: %w", j.Name(), err), "ollim secret set webhook."+j.Hook.SecretName())
 		}
 	}
 	if called > 0 && !e.served(ctx) {

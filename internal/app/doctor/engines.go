@@ -110,7 +110,7 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	method, err := c.Login(ctx)
 	switch {
 	case errors.Is(err, engine.ErrNoKey):
-		e.fault(fmt.Errorf("claude is not logged in: %s", c.Sought), "claude auth login; or put the line engine.ANTHROPIC_API_KEY=… into "+e.App.SecretsFile()+", mode 600")
+		e.fault(fmt.Errorf("claude is not logged in: %s", c.Sought), "claude auth login; or: ollim secret set engine.ANTHROPIC_API_KEY")
 	case err != nil:
 		e.warn("claude update", "cannot find out whether claude is logged in: %v", err)
 	}

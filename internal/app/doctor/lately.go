@@ -87,6 +87,14 @@ func (e *examination) open() map[string]notice.Entry {
 // askCost is the most that a question of Ask may cost, in USD.
 const askCost = 0.05
 
+// TestQuestion is a question whose answer shows that an engine can be reached.
+func TestQuestion(root string) runner.Question {
+	return runner.Question{
+		Text: "Answer with the word OK.", System: "You are asked whether you can be reached. Answer with one word.", Root: root,
+		MaxTurns: 1, MaxCost: askCost, Discard: true,
+	}
+}
+
 // Ask asks each engine one short question, whose cost counts, and reports whether it answers.
 func (d Doctor) Ask(ctx context.Context) []Finding {
 	e := &examination{Doctor: d, name: "question"}
@@ -100,10 +108,7 @@ func (d Doctor) Ask(ctx context.Context) []Finding {
 		if strings.HasPrefix(name, "script:") {
 			continue // it plays a file, and asks nobody
 		}
-		record, err := r.Ask(ctx, runner.Question{
-			Text: "Answer with the word OK.", System: "You are asked whether you can be reached. Answer with one word.", Root: string(e.home.Dir),
-			MaxTurns: 1, MaxCost: askCost, Discard: true,
-		}, runner.Options{Engine: name, Owner: true})
+		record, err := r.Ask(ctx, TestQuestion(string(e.home.Dir)), runner.Options{Engine: name, Owner: true})
 		switch {
 		case err == nil && record.Outcome == runlog.OK:
 			e.pass("question", fmt.Sprintf("%s answered, for %.4f USD", name, record.Cost))

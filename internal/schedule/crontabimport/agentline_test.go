@@ -202,9 +202,9 @@ func TestCrontab(t *testing.T) {
 		fmt.Fprintf(&got, "%d %q %q %s %q %v\n", f.Line, f.Job.Cron, f.Job.Timezone, f.Job.Body, f.Lost, f.Err)
 	}
 	const want = `2 "0 9 * * Mon-Fri" "" one [] <nil>
-6 "*/5 * * * *" "" two ["it sets TOKEN: use env in config.yaml, or secrets.env"] <nil>
-12 "@daily" "Europe/Paris" three ["it sets TOKEN: use env in config.yaml, or secrets.env"] <nil>
-14 "@hourly" "" four ["CRON_TZ=Mars/X is not a zone" "it sets TOKEN: use env in config.yaml, or secrets.env"] <nil>
+6 "*/5 * * * *" "" two ["it sets TOKEN: use env in config.yaml, or ollim secret set"] <nil>
+12 "@daily" "Europe/Paris" three ["it sets TOKEN: use env in config.yaml, or ollim secret set"] <nil>
+14 "@hourly" "" four ["CRON_TZ=Mars/X is not a zone" "it sets TOKEN: use env in config.yaml, or ollim secret set"] <nil>
 `
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", &got, want)

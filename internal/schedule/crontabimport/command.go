@@ -244,7 +244,7 @@ func (r *reading) leaveVariables() {
 	})
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 0 {
-		r.lose("it sets %s: use env in config.yaml, or secrets.env", strings.Join(names, ", "))
+		r.lose("it sets %s: use env in config.yaml, or ollim secret set", strings.Join(names, ", "))
 	}
 }
 

@@ -297,9 +297,9 @@ func TestFaults(t *testing.T) {
 		"webhook:\n  url: x.org\n":                                 `FILE:2: webhook.url: want the address of the server as senders see it, without a password and a query, such as https://hooks.example.org`,
 		"webhook:\n  url: https://me:hush@x.org\n":                 `FILE:2: webhook.url: want the address of the server as senders see it, without a password and a query, such as https://hooks.example.org`,
 		"native:\n  base-url: ''\n":                                `FILE:2: native.base-url: "" is not the address of a service: write one like http://localhost:11434/v1`,
-		"native:\n  base-url: https://me:secret@x/\n":              `FILE:2: native.base-url: the address of a service must have no password and no query; keys belong in secrets.env`,
+		"native:\n  base-url: https://me:secret@x/\n":              `FILE:2: native.base-url: the address of a service must have no password and no query; a key is stored by ollim secret set`,
 		"native:\n  base-url: http://:80/v1\n":                     `FILE:2: native.base-url: "http://:80/v1" is not the address of a service: write one like http://localhost:11434/v1`,
-		"native:\n  base-url: https://x/?key=1\n":                  `FILE:2: native.base-url: the address of a service must have no password and no query; keys belong in secrets.env`,
+		"native:\n  base-url: https://x/?key=1\n":                  `FILE:2: native.base-url: the address of a service must have no password and no query; a key is stored by ollim secret set`,
 		"native:\n  model: a b\n":                                  `FILE:2: native.model: "a b" is not the name of a model`,
 		"native:\n  max-tokens: 16k\n":                             `FILE:2: native.max-tokens: "16k" is not a number of tokens: write one like 16000`,
 		"native:\n  max-tokens: 010\n":                             `FILE:2: native.max-tokens: "010" is not a number of tokens: write one like 16000`,
@@ -472,39 +472,5 @@ func TestAddress(t *testing.T) {
 		if got := c.webhook.Address("a.b"); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.webhook, got, c.want)
 		}
-	}
-}
-
-func TestAddSecret(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new", "secrets.env")
-	for _, c := range []struct {
-		name, value string
-		added       bool
-	}{{"webhook.a", "one", true}, {"webhook.ab", "two", true}, {"webhook.a", "three", false}} {
-		if added, err := AddSecret(path, c.name, c.value); err != nil || added != c.added {
-			t.Errorf("%+v: %v, %v", c, added, err)
-		}
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%v, %v", info, err)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "webhook.a=one\nwebhook.ab=two\n" {
-		t.Errorf("%q, %v", text, err)
-	}
-	if err := os.WriteFile(path, []byte("# mine\nengine.K=v"), 0o600); err != nil { // without a line end
-		t.Fatal(err)
-	}
-	if _, err := AddSecret(path, "webhook.a", "one"); err != nil {
-		t.Error(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "# mine\nengine.K=v\nwebhook.a=one\n" {
-		t.Errorf("%q, %v", text, err)
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := AddSecret(path, "webhook.b", "one"); err == nil {
-		t.Error("a file that others can read was written")
 	}
 }

@@ -26,7 +26,7 @@ const (
 func CheckURL(s string) error {
 	u, err := url.Parse(s)
 	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
-		return errors.New("the address of a service must have no password and no query; keys belong in secrets.env")
+		return errors.New("the address of a service must have no password and no query; a key is stored by ollim secret set")
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return fmt.Errorf("%q is not the address of a service: write one like http://localhost:11434/v1", s)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -17,7 +18,10 @@ import (
 // the requests to Discord, webhook.NAME=… the check of the calls of webhooks.
 type Secrets struct{ lines []secret }
 
-type secret struct{ part, entry string }
+type secret struct {
+	part, entry string
+	since       time.Time // when `ollim secret set` wrote it; zero: not known
+}
 
 // LoadSecrets reads a file of PART.KEY=value lines; # begins a comment line. A missing file is empty. A file that
 // others can read is refused; a credential from a service manager may be readable by our group. The error is a
@@ -29,10 +33,12 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 		return s, err
 	}
 	number := 0
+	var since time.Time
 	for line := range strings.Lines(string(data)) {
 		number++
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
+			since, _ = time.Parse(sinceLayout, line)
 			continue
 		}
 		name, value, isPair := strings.Cut(line, "=")
@@ -40,30 +46,10 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 		if !isPair || !named || part == "" || key == "" || strings.ContainsAny(name, " \t") {
 			return s, yamldoc.Faults{{File: path, Line: number, Reason: "want PART.KEY=value, such as engine.ANTHROPIC_API_KEY=…"}}
 		}
-		s.lines = append(s.lines, secret{part, key + "=" + value})
+		s.lines = append(s.lines, secret{part, key + "=" + value, since})
+		since = time.Time{}
 	}
 	return s, nil
-}
-
-// AddSecret adds the line NAME=value to a file of secrets, which may not exist yet. It reports false when there is a line of
-// that name already. The caller holds a lock of the file.
-func AddSecret(path, name, value string) (added bool, err error) {
-	if _, err := LoadSecrets(path, false); err != nil {
-		return false, err
-	}
-	data, err := readSecret(path, false)
-	if err != nil {
-		return false, err
-	}
-	for line := range strings.Lines(string(data)) {
-		if strings.HasPrefix(strings.TrimSpace(line), name+"=") {
-			return false, nil
-		}
-	}
-	if len(data) > 0 && data[len(data)-1] != '\n' {
-		data = append(data, '\n')
-	}
-	return true, store.Replace(path, append(data, name+"="+value+"\n"...))
 }
 
 // LoadCredential reads a credential from a service manager that is one secret. A missing file is empty.
@@ -115,7 +101,7 @@ func (s Secrets) Expand(text string) (string, error) {
 				return value, nil
 			}
 		}
-		return "", fmt.Errorf("the secret %s.%s is missing: put the line %s.%s=… into the secrets file", serverPart, key, serverPart, key)
+		return "", fmt.Errorf("the secret %s.%s is missing: ollim secret set %s.%s", serverPart, key, serverPart, key)
 	})
 }
 

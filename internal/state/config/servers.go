@@ -204,7 +204,7 @@ func lookupServer(name string) (key, error) {
 const serverTemplate = `
 mcp-servers:
   # MCP servers, whose tools jobs may use as mcp__NAME__TOOL or mcp__NAME__* in allowed-tools; see ollim-mcp(7). A reference
-  # such as ${mcp.KEY} stands for the line mcp.KEY=… in ~/.config/ollim/secrets.env.
+  # such as ${mcp.KEY} stands for a secret: ollim secret set mcp.KEY
   # github: {command: [npx, -y, "@modelcontextprotocol/server-github"], env: ["GITHUB_PERSONAL_ACCESS_TOKEN=${mcp.GITHUB_TOKEN}"]}
   # docs: {url: https://example.com/mcp, headers: ["Authorization: Bearer ${mcp.DOCS_TOKEN}"], timeout: 60s}
 `

@@ -95,7 +95,7 @@ func (c *Config) messengers() []key {
 			"How much the model of claude thinks and works: low, medium, high, xhigh or max. The default of the command itself\n" +
 				"changes with its version.", "", "high", oneOf("low", "medium", "high", "xhigh", "max")},
 		{"discord.api", &c.Discord.API,
-			"Address of Discord's API. The bot's token is the line discord.TOKEN=… in ~/.config/ollim/secrets.env. With a token,\n" +
+			"Address of Discord's API. The bot's token is stored by ollim secret set discord.TOKEN. With a token,\n" +
 				"messages also go to your direct messages; no delivery command is needed.", "api: https://discord.com", "", checkAPI},
 		{"discord.owner", &c.Discord.Owner,
 			"Your user id on Discord (default: the owner of the bot's application).", "owner: \"123456789012345678\"", "", checkSnowflake},
@@ -124,8 +124,8 @@ func (c *Config) servers() []key {
 		number("webhook.inbox", &c.Webhook.Inbox, "Maximum number of events that wait for their runs.", 10000, 1000000),
 		number("webhook.jobs", &c.Webhook.Jobs, "Maximum number of runs of webhooks at once.", 4, 1000),
 		{"native.provider", &c.Native.Provider,
-			"API of the service: anthropic, or openai, which many other services and local servers support. The key is the line\n" +
-				"engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.", "", Anthropic, func(s string) error {
+			"API of the service: anthropic, or openai, which many other services and local servers support. The key is stored\n" +
+				"by ollim secret set engine.ANTHROPIC_API_KEY, or engine.OPENAI_API_KEY.", "", Anthropic, func(s string) error {
 				if s != Anthropic && s != OpenAI {
 					return fmt.Errorf("unknown provider %q: write %s or %s", s, Anthropic, OpenAI)
 				}

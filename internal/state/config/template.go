@@ -15,7 +15,7 @@ command: [sh, -c, 'notify-send "$OLLIM_LABEL" "$(cat)"']
 command: [sh, -c, 'mail -s "$OLLIM_LABEL" you@example.org']
 command: [sh, -c, 'curl -fsS -H "Title: $OLLIM_LABEL" --data-binary @- https://ntfy.sh/your-topic']
 command: [sh, -c, 'curl -fsS "https://api.telegram.org/bot$TOKEN/sendMessage" -d chat_id=ID --data-urlencode text@-']
-(TOKEN is the line delivery.TOKEN=… in ~/.config/ollim/secrets.env.)`
+(TOKEN is a secret: ollim secret set delivery.TOKEN)`
 
 // Template returns the text of a new config.yaml: every key with its default, commented out, except those of set, whose
 // values are in the form of Check.

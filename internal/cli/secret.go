@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+func newSecret(d *deps) *cobra.Command {
+	set := command(agentNever(refused), "set NAME", "Store a secret, which is typed hidden on a terminal, else the first line of standard input",
+		func(cmd *cobra.Command, args []string) error { return runSecretSet(cmd.Context(), d, args[0]) })
+	set.Args = func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return usage("want: ollim secret set NAME")
+		case len(args) > 1 || strings.Contains(args[0], "="):
+			return hint(usage("a value is no argument: other processes can see it, and the shell keeps it in its history"),
+				"ollim secret set NAME asks for it, and a pipe passes it: pass show KEY | ollim secret set NAME")
+		}
+		return nil
+	}
+	return group("secret", "Manage the keys and tokens in secrets.env", set,
+		newList(d, agentNever(refused), "list", "List the names of secrets, who gets each, and since when; never a value", "NAME USER SINCE",
+			func(context.Context) ([]config.SecretName, error) { return d.Secrets() },
+			func(s config.SecretName) []any { return []any{s.Name, s.User, past(s.Since)} }),
+		command(agentNever(refused), "rm NAME...", "Delete secrets", func(cmd *cobra.Command, args []string) error {
+			return d.each("secret rm", args, func(name string) error {
+				removed, err := d.RemoveSecret(cmd.Context(), name)
+				if err == nil && !removed {
+					err = hint(&withStatus{errors.New("no such secret"), statusNoJob}, "ollim secret list")
+				}
+				return err
+			})
+		}))
+}
+
+func runSecretSet(ctx context.Context, d *deps, name string) error {
+	if err := config.CheckSecretName(name); err != nil {
+		return usage("%v", err)
+	}
+	var value string
+	var err error
+	if isTerminal(d.In) {
+		value, err = newAsker(d.In).askHidden(ctx, d.Stderr, name+" (it is not shown): ")
+	} else {
+		value, err = firstLine(d.In)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := d.SetSecret(ctx, name, value); err != nil {
+		return err
+	}
+	d.note("%s is in %s", name, d.SecretsFile())
+	return nil
+}
+
+// firstLine reads the first line of an input.
+func firstLine(in io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(in, maxInput)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", &withStatus{fmt.Errorf("standard input: %w", err), statusData}
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// secretNames completes the names that are in the secrets file.
+func secretNames(d *deps) (names []string) {
+	list, _ := d.Secrets()
+	for _, s := range list {
+		names = append(names, s.Name)
+	}
+	return names
+}
