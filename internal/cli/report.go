@@ -22,7 +22,7 @@ func newReport(d *deps) *cobra.Command {
 }
 
 func runReport(ctx context.Context, d *deps, since, file string) error {
-	from, err := d.since(since)
+	from, err := d.past(since)
 	if err != nil {
 		return err
 	}

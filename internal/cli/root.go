@@ -108,6 +108,14 @@ func (d *deps) since(text string) (time.Time, error) {
 	return d.Now().Add(-back), nil
 }
 
+// past is since for a command that shows only what has been.
+func (d *deps) past(text string) (time.Time, error) {
+	if back, err := job.ParseDuration(text); err != nil || back == 0 {
+		return time.Time{}, usage("--since %q: want a duration like 7d", text)
+	}
+	return d.since(text)
+}
+
 // hidden leaves a command out of lists of commands.
 func hidden(cmd *cobra.Command) *cobra.Command {
 	cmd.Hidden = true

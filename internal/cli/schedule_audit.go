@@ -26,7 +26,7 @@ func newScheduleAudit(d *deps) *cobra.Command {
 }
 
 func runScheduleAudit(d *deps, name, since string, problems bool) error {
-	from, err := d.since(since)
+	from, err := d.past(since)
 	if err != nil {
 		return err
 	}
