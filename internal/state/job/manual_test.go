@@ -43,7 +43,7 @@ func compareManual(t *testing.T, kind Kind, described map[string]string) {
 		if got := strings.Contains(hint, "needs approval"); got != slices.Contains(widens, f.key) {
 			t.Errorf("%s: %s (%s): needs approval: %v", kind, f.key, hint, got)
 		}
-		if required := slices.Contains([]string{"id", "cron", "run-at", "fields"}, f.key); strings.Contains(hint, "required") != required {
+		if required := slices.Contains([]string{"cron", "run-at", "fields"}, f.key); strings.Contains(hint, "required") != required {
 			t.Errorf("%s: %s (%s): required: want %v", kind, f.key, hint, required)
 		}
 	}
