@@ -166,4 +166,3 @@ func (s *setup) retry(ctx context.Context, what string, work func() error, again
 
 // errNotSeen is the error of a test message that was sent and did not arrive.
 var errNotSeen = errors.New("the test message did not arrive")
-
