@@ -1,0 +1,4 @@
+//go:build !linux
+
+// Package screen is for Linux.
+package screen
