@@ -1,0 +1,11 @@
+package ui
+
+import "golang.org/x/sys/unix"
+
+// flushInput drops what was typed at a terminal and not read. It has no effect on anything else.
+func flushInput(fd int) { _ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }
+
+const (
+	getTermios = unix.TCGETS
+	setTermios = unix.TCSETS
+)
