@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // deps is what commands work with: the streams, the flags that all commands have, and the process's App. Nothing is opened before
@@ -43,10 +44,12 @@ type deps struct {
 
 	logFormat      string
 	quiet, verbose bool
-	version, json  bool      // are asked for by --version and --json
-	layout         layout    // of lists
-	pager          *pager    // nil: standard output is not paged
-	progress       *progress // of the run that a terminal waits for; nil: none is shown
+	version, json  bool         // are asked for by --version and --json
+	layout         layout       // of lists
+	pager          *pager       // nil: standard output is not paged
+	screen         *ui.Screen   // with a status line or a prompt, which both streams write to; nil: there is none
+	progress       *ui.Progress // of the run that a terminal waits for; nil: none is shown
+	atPrompt       bool         // the command was typed at the prompt of chat
 }
 
 var errTooLong = errors.New("too long")

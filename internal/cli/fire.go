@@ -138,7 +138,7 @@ func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name s
 		return o.preview(ctx, d, f, name, options)
 	}
 	stop := d.watch(strings.TrimSuffix(name, ".md"))
-	options.Observe.Event = d.progress.hear
+	options.Observe.Event = d.follow
 	r, err := f.Fire(ctx, name, options)
 	stop()
 	if o.needless(err) {

@@ -56,13 +56,13 @@ func (d *deps) dumb() bool {
 	return kind == "" || kind == "dumb"
 }
 
-// talk is standard error. A progress line makes way for what is written to it, and while a pager runs it goes there.
+// talk is standard error. What is written to it stands above the status line, and while a pager runs it goes there.
 func (d *deps) talk() io.Writer {
 	switch {
 	case d.pager.running() && isTerminal(d.Stderr):
 		return d.pager
-	case d.progress != nil:
-		return d.progress
+	case d.screen != nil:
+		return notes{d.screen}
 	}
 	return d.Stderr
 }
@@ -71,14 +71,13 @@ func (d *deps) talk() io.Writer {
 type sink struct{ d *deps }
 
 func (s sink) Write(p []byte) (int, error) {
-	w := s.d.Stdout
-	if s.d.pager.pages() {
-		w = s.d.pager
+	switch {
+	case s.d.pager.pages():
+		return s.d.pager.Write(p)
+	case s.d.screen != nil && sameTerminal(s.d.Stdout, s.d.Stderr):
+		return s.d.screen.Write(p)
 	}
-	if isTerminal(s.d.Stdout) {
-		return s.d.progress.giveWay(w, p)
-	}
-	return w.Write(p)
+	return s.d.Stdout.Write(p)
 }
 
 // clean writes to a terminal, without what could take it over.
@@ -87,6 +86,14 @@ type clean struct{ w io.Writer }
 func (c clean) Write(p []byte) (int, error) {
 	_, err := io.WriteString(c.w, plaintext.Lines(string(p)))
 	return len(p), err
+}
+
+// styled is standard output for text that is clean but for its own colour and attributes.
+func (d *deps) styled() io.Writer {
+	if c, ok := d.Out.(clean); ok {
+		return c.w
+	}
+	return d.Out
 }
 
 func (c clean) Flush() error { return flush(c.w) }
@@ -292,11 +299,7 @@ func (t *table) fold(line, colour []string) {
 
 // write writes a line. Its cells are printable, and colour must pass.
 func (t *table) write(line string) {
-	w := t.d.Out
-	if c, ok := w.(clean); ok {
-		w = c.w
-	}
-	_, _ = io.WriteString(w, line+"\n") // a failed write shows when the output is flushed
+	_, _ = io.WriteString(t.d.styled(), line+"\n") // a failed write shows when the output is flushed
 }
 
 // records writes a list under these columns, or with --json an object per line.

@@ -1,6 +1,0 @@
-package cli
-
-import "golang.org/x/sys/unix"
-
-// flushInput drops what was typed at a terminal and not read. It has no effect on anything else.
-func flushInput(fd int) { _ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }
