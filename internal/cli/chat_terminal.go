@@ -25,7 +25,7 @@ func (d *deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 		}
 	}
 	size := func() (int, int) { return sizeOf(in) }
-	l := newChatLoop(d, h, o, in, ui.NewScreen(out, ui.ScreenOptions{Size: size, Simple: d.dumb(), Colour: d.colour(d.Stdout)}))
+	l := newChatLoop(d, h, o, in, ui.NewScreen(out, ui.ScreenOptions{Size: size, Simple: d.dumb(), Raw: true, Colour: d.colour(d.Stdout)}))
 	if !d.dumb() {
 		raw, err := ui.MakeRaw(in, out)
 		if err != nil {

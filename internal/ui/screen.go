@@ -10,11 +10,9 @@ import (
 // Screen is a terminal with a text that grows, and below it a status line and a prompt, which are drawn again in place. What is written
 // to it may end within a line: what follows goes on there. Every change is one write, so that nothing flickers.
 type Screen struct {
-	mu     sync.Mutex
-	w      io.Writer
-	size   func() (columns, rows int)
-	simple bool // the terminal has no control sequences: there is no status line, and the prompt is only its mark
-	colour bool
+	mu sync.Mutex
+	w  io.Writer
+	o  ScreenOptions
 
 	editor  *Editor
 	status  string
@@ -40,17 +38,17 @@ const (
 // ScreenOptions say what kind of a terminal a Screen has.
 type ScreenOptions struct {
 	Size   func() (columns, rows int) // nil, or 0 for an unknown number: the usual one
-	Simple bool                       // the terminal has no control sequences
+	Simple bool                       // the terminal has no control sequences: there is no status line, and the prompt is only its mark
+	Raw    bool                       // the terminal is in raw mode
 	Colour bool
 }
 
 // NewScreen returns a screen without a status line and without a prompt.
 func NewScreen(w io.Writer, o ScreenOptions) *Screen {
-	size := o.Size
-	if size == nil {
-		size = func() (int, int) { return 0, 0 }
+	if o.Size == nil {
+		o.Size = func() (int, int) { return 0, 0 }
 	}
-	return &Screen{w: w, size: size, simple: o.Simple, colour: o.Colour}
+	return &Screen{w: w, o: o}
 }
 
 // Columns returns the width of the terminal.
@@ -60,7 +58,7 @@ func (s *Screen) Columns() int {
 }
 
 func (s *Screen) bounds() (columns, rows int) {
-	columns, rows = s.size()
+	columns, rows = s.o.Size()
 	if columns < 1 {
 		columns = usualColumns
 	}
@@ -97,7 +95,7 @@ func (s *Screen) Note(text string) error {
 func (s *Screen) Status(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.simple || line == s.status {
+	if s.o.Simple || line == s.status {
 		return
 	}
 	s.status = line
@@ -141,7 +139,7 @@ func (s *Screen) Type(p []byte) (events []Event) {
 
 // echo returns what stays of a text that was entered: as it was shown, in bold. Of a text longer than the screen a part stays.
 func (s *Screen) echo(text string) string {
-	if s.simple { // the terminal itself shows what is typed
+	if s.o.Simple { // the terminal itself shows what is typed
 		s.below = drawn{}
 		return ""
 	}
@@ -154,7 +152,7 @@ func (s *Screen) echo(text string) string {
 	}
 	var echo strings.Builder
 	for _, row := range rows {
-		if s.colour {
+		if s.o.Colour {
 			row = bold + row + plainStyle
 		}
 		echo.WriteString(row + "\n")
@@ -217,7 +215,7 @@ func (s *Screen) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = ""
-	if s.simple && s.below.column > 0 {
+	if s.o.Simple && s.below.column > 0 {
 		_, _ = io.WriteString(s.w, "\n")
 		s.below = drawn{}
 	}
@@ -238,122 +236,6 @@ func (s *Screen) erase() {
 		_, _ = io.WriteString(s.w, b+"\x1b[J")
 	}
 	s.below = drawn{}
-}
-
-// home returns what moves the cursor to the first row below the text; "" if nothing is drawn there.
-func (s *Screen) home() string {
-	if len(s.below.widths) == 0 || s.simple {
-		return ""
-	}
-	return up(s.below.row) + "\r"
-}
-
-// draw writes text and the rows below it. The caller holds the lock.
-func (s *Screen) draw(text string) error {
-	if s.lent {
-		s.held = append(s.held, text...)
-		return nil
-	}
-	if s.simple {
-		return s.drawSimply(text)
-	}
-	columns, rows := s.bounds()
-	s.fit(columns)
-	below, place := s.bottom(columns, rows)
-	was := len(s.below.widths)
-	if text == "" && was+len(below) == 0 {
-		return nil
-	}
-	var b strings.Builder
-	b.WriteString(s.home())
-	if was > 0 && s.column > 0 && (text != "" || len(below) == 0) {
-		if len(below) == 0 {
-			b.WriteString("\x1b[J")
-		}
-		b.WriteString(up(1) + right(s.column))
-	}
-	s.grow(&b, text, columns)
-	if len(below) > 0 && s.column > 0 && (was == 0 || text != "") {
-		b.WriteString("\r\n")
-	}
-	for i, row := range below {
-		if i > 0 {
-			b.WriteString("\r\n")
-		}
-		if b.WriteString(row); was > 0 {
-			b.WriteString("\x1b[K")
-		}
-	}
-	if len(below) < was && (len(below) > 0 || s.column == 0) {
-		b.WriteString("\x1b[J")
-	}
-	if len(below) > 0 {
-		b.WriteString(up(len(below)-1-place.row) + "\r" + right(place.column))
-	}
-	s.below = place
-	_, err := io.WriteString(s.w, b.String())
-	return err
-}
-
-// grow writes text over the rows below it.
-func (s *Screen) grow(b *strings.Builder, text string, columns int) {
-	if text == "" {
-		return
-	}
-	newline, was := "\r\n", len(s.below.widths) > 0
-	if was {
-		newline += "\x1b[K"
-	}
-	last, long := s.column, false
-	for i, line := range strings.Split(text, "\n") {
-		if i > 0 {
-			last = 0
-		}
-		last += Width(unstyled(line))
-		long = long || last > columns
-	}
-	switch {
-	case was && long: // the terminal continues it where the other rows are
-		b.WriteString("\x1b[J")
-	case was && s.column == 0:
-		b.WriteString("\x1b[K")
-	}
-	b.WriteString(strings.ReplaceAll(text, "\n", newline))
-	if s.column = last; last >= columns {
-		b.WriteString(newline)
-		s.column = 0
-	}
-}
-
-// bottom returns the rows below the text, and the cursor's place in them. Those of a text that is longer than the screen are the ones
-// around the cursor.
-func (s *Screen) bottom(columns, most int) (rows []string, place drawn) {
-	if s.status != "" {
-		rows = append(rows, Shorten(s.status, columns-1))
-		place.column = Width(rows[0])
-	}
-	if s.editor != nil {
-		typed, row, column := s.editor.view(columns)
-		most = max(most-len(rows)-1, 1)
-		if first := max(row-most+1, 0); len(typed) > most {
-			typed = typed[first:min(first+most, len(typed))]
-			row -= first
-		}
-		place.row, place.column = row+len(rows), column
-		rows = append(rows, typed...)
-	}
-	for i, row := range rows {
-		place.widths = append(place.widths, Width(row))
-		if !s.colour {
-			continue
-		}
-		if i == 0 && s.status != "" {
-			rows[i] = dim + row + plainStyle
-		} else if rest, ok := strings.CutPrefix(row, Mark); ok {
-			rows[i] = bold + Mark + plainStyle + rest
-		}
-	}
-	return rows, place
 }
 
 // drawSimply writes text on a terminal without control sequences, and the mark of the prompt where it has gone.
@@ -377,48 +259,8 @@ func (s *Screen) drawSimply(text string) error {
 func (s *Screen) Ready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.simple && s.below.column == 0 {
+	if s.o.Simple && s.below.column == 0 {
 		_, _ = io.WriteString(s.w, s.ending()+Mark)
 		s.column, s.below.column = 0, len(Mark)
 	}
-}
-
-// The styles of a terminal.
-const (
-	bold       = "\x1b[1m"
-	dim        = "\x1b[2m"
-	italic     = "\x1b[3m"
-	underline  = "\x1b[4m"
-	struck     = "\x1b[9m"
-	cyan       = "\x1b[36m"
-	plainStyle = "\x1b[0m"
-)
-
-// unstyled returns a line without the sequences for colour and attributes.
-func unstyled(text string) string {
-	for {
-		begin := strings.Index(text, "\x1b[")
-		if begin < 0 {
-			return text
-		}
-		end := strings.IndexByte(text[begin:], 'm')
-		if end < 0 {
-			return text[:begin]
-		}
-		text = text[:begin] + text[begin+end+1:]
-	}
-}
-
-func up(rows int) string {
-	if rows <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("\x1b[%dA", rows)
-}
-
-func right(columns int) string {
-	if columns <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("\x1b[%dC", columns)
 }

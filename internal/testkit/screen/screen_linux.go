@@ -1,5 +1,3 @@
-// Package screen runs a program on a pseudo-terminal and keeps what a person would see of it: a terminal emulator interprets what the
-// program writes. Tests ask for the lines of the screen, for the cursor, and wait for a text to appear.
 package screen
 
 import (
@@ -24,9 +22,6 @@ import (
 
 // patience is how long a test waits for the screen to change as it wants. No test depends on how long it takes.
 const patience = 2 * time.Minute
-
-// Size is that of a terminal, in characters.
-type Size struct{ Columns, Rows int }
 
 // Screen is a terminal that a test looks at and types on.
 type Screen struct {
@@ -204,36 +199,7 @@ func (s *Screen) setSize(size Size) {
 func (s *Screen) Lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lines()
-}
-
-func (s *Screen) lines() (lines []string) {
-	for y := range s.size.Rows {
-		lines = append(lines, lineOf(s.size.Columns, func(x int) string { return content(s.vt, x, y) }))
-	}
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
-}
-
-func content(e *vt.Emulator, x, y int) string {
-	c := e.CellAt(x, y)
-	switch {
-	case c == nil:
-		return " "
-	case c.Width == 0: // the second half of a wide character
-		return ""
-	}
-	return c.Content
-}
-
-func lineOf(columns int, cell func(x int) string) string {
-	var line strings.Builder
-	for x := range columns {
-		line.WriteString(cell(x))
-	}
-	return strings.TrimRight(line.String(), " ")
+	return linesOf(s.vt, s.size)
 }
 
 // Text returns the lines of the screen, each with a newline.
@@ -245,17 +211,10 @@ func (s *Screen) Scrolled() (lines []string) {
 	defer s.mu.Unlock()
 	for y := range s.vt.ScrollbackLen() {
 		lines = append(lines, lineOf(s.size.Columns, func(x int) string {
-			switch c := s.vt.ScrollbackCellAt(x, y); {
-			case c == nil:
-				return " "
-			case c.Width == 0:
-				return ""
-			default:
-				return c.Content
-			}
+			return content(s.vt.ScrollbackCellAt(x, y))
 		}))
 	}
-	return append(lines, s.lines()...)
+	return append(lines, linesOf(s.vt, s.size)...)
 }
 
 // Cursor returns where the cursor is, from 0.
@@ -288,10 +247,10 @@ func (s *Screen) Picture() string {
 	edge := "+" + strings.Repeat("-", s.size.Columns) + "+\n"
 	var picture strings.Builder
 	picture.WriteString(edge)
-	for y := range max(len(s.lines()), at.Y+1) {
+	for y := range max(len(linesOf(s.vt, s.size)), at.Y+1) {
 		line := "|" + strings.Join(slices.Collect(func(yield func(string) bool) {
 			for x := range s.size.Columns {
-				if !yield(content(s.vt, x, y)) {
+				if !yield(content(s.vt.CellAt(x, y))) {
 					return
 				}
 			}

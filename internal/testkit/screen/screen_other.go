@@ -1,4 +1,0 @@
-//go:build !linux
-
-// Package screen is for Linux.
-package screen
