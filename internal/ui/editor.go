@@ -281,7 +281,7 @@ func (e *Editor) view(columns int) (rows []string, row, column int) {
 		if s.hit < 0 && s.part != "" {
 			found = "(search, not found) " + s.part + ": "
 		}
-		found = Shorten(shown(found), columns)
+		found = Shorten(shown(found), max(columns-wide-1, 1))
 		first, _ := Cut(strings.ReplaceAll(shown(e.text), "\n", " "), max(columns-Width(found)-1, 1))
 		return []string{found + first}, 0, Width(found)
 	}

@@ -103,7 +103,7 @@ func (l *line) up() bool {
 	if begin == 0 {
 		return false
 	}
-	column := Width(l.text[begin:l.at])
+	column := Width(shown(l.text[begin:l.at]))
 	above := strings.LastIndexByte(l.text[:begin-1], '\n') + 1
 	l.at = above + l.place(l.text[above:begin-1], column)
 	return true
@@ -115,7 +115,7 @@ func (l *line) down() bool {
 	if end == len(l.text) {
 		return false
 	}
-	column := Width(l.text[l.begin():l.at])
+	column := Width(shown(l.text[l.begin():l.at]))
 	below := end + 1
 	rest, _, _ := strings.Cut(l.text[below:], "\n")
 	l.at = below + l.place(rest, column)
@@ -125,7 +125,7 @@ func (l *line) down() bool {
 // place returns the place of a column in a line, in bytes.
 func (*line) place(text string, column int) int {
 	at, taken := 0, 0
-	for g := displaywidth.StringGraphemes(text); g.Next(); at += len(g.Value()) {
+	for g := displaywidth.StringGraphemes(shown(text)); g.Next(); at += len(g.Value()) {
 		if taken += g.Width(); taken > column {
 			break
 		}
@@ -135,14 +135,14 @@ func (*line) place(text string, column int) int {
 
 // rows divides the text into rows of at most so many columns, and returns the row and the column of the cursor.
 func (l *line) rows(columns int) (rows []string, row, column int) {
-	offset := 0
-	for part := range strings.SplitSeq(l.text, "\n") {
+	text, offset := shown(l.text), 0
+	for part := range strings.SplitSeq(text, "\n") {
 		for first := true; first || part != ""; first = false {
 			piece, rest := Cut(part, columns)
 			if l.at >= offset && l.at <= offset+len(piece) {
-				row, column = len(rows), Width(shown(l.text[offset:l.at]))
+				row, column = len(rows), Width(text[offset:l.at])
 			}
-			rows, part, offset = append(rows, shown(piece)), rest, offset+len(piece)
+			rows, part, offset = append(rows, piece), rest, offset+len(piece)
 		}
 		offset++ // the newline
 	}
