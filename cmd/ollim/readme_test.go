@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/screen"
 )
 
 // TestREADMETerminal compares the terminal in the README with what the program writes on one now; UPDATE=1 rewrites it. Ids, digits and
@@ -59,15 +60,9 @@ func showTerminal(t *testing.T, script string) string {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, out)
 		}
-		text.WriteString("$ " + line + "\n" + screen(string(out)))
+		text.WriteString("$ " + line + "\n" + screen.Of(string(out)))
 	}
 	return text.String()
-}
-
-// screen is what is left on a terminal of a text that removes lines.
-func screen(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	return regexp.MustCompile(`(?m)^.*\r\x1b\[K`).ReplaceAllString(text, "")
 }
 
 // normal replaces what differs from one run of the program to the next.

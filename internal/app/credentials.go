@@ -164,6 +164,9 @@ func keyNames() []string {
 	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
 }
 
+// HoldsSecret reports whether a text has the value of a secret in it.
+func (h Home) HoldsSecret(text string) bool { return h.hidden().Hide(text) != text }
+
 // hidden returns the values of all secrets, and those of the keys that an engine may get from elsewhere. A file that is wrong is
 // reported by the commands that need it.
 func (h Home) hidden() plaintext.Secrets {

@@ -98,7 +98,7 @@ func runAsk(ctx context.Context, d *deps, o askOptions) error {
 	defer cancel(nil)
 	v := &voice{
 		d: d, format: o.format, partial: o.partial, stop: cancel, began: d.Now(), root: q.Root,
-		tools: tools.BuiltIns(q.Tools), schema: q.Schema,
+		tools: tools.BuiltIns(q.Tools), schema: q.Schema, shown: d.answerText(h.Config.Chat),
 	}
 	options.Observe = runner.Observer{Event: v.hear, Text: v.delta()}
 	stop := d.watch("ask")

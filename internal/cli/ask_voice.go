@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // voice writes an answer in the format that was asked for.
@@ -27,9 +28,9 @@ type voice struct {
 	tally    tally
 	begun    bool // stream-json has named the session
 	deltas   deltas
-	streamed bool // text of the block that is coming in
-	midLine  bool
-	err      error // of the first write that failed
+	shown    *ui.Text // the text that a terminal shows as it arrives
+	streamed bool     // text of the block that is coming in
+	err      error    // of the first write that failed
 }
 
 // live reports whether text is shown as it arrives: a terminal shows all of it, a pipe or a file receives the final text alone.
@@ -46,7 +47,7 @@ func (v *voice) delta() func(string) error {
 	case v.live():
 		return func(text string) error {
 			v.streamed = true
-			v.say(text)
+			v.show(text)
 			return nil
 		}
 	}
@@ -55,33 +56,48 @@ func (v *voice) delta() func(string) error {
 
 func (v *voice) hear(e runlog.Event) {
 	v.tally.hear(e)
-	v.d.progress.hear(e)
+	v.d.follow(e)
 	switch {
 	case v.format == "stream-json":
 		v.stream(e)
 	case e.Type == runlog.Fork && e.Tool == runlog.ForkContinued && !v.live(): // the turn before it has ended well
-		v.final(v.tally.text)
+		v.say(v.tally.text)
 		v.tally.text = ""
 	case e.Type == runlog.Retry:
 		v.d.warn("retried: " + e.Text)
 	case e.Type == runlog.Text && v.live():
 		if !v.streamed {
-			v.say(e.Text)
+			v.show(e.Text)
 		}
-		if v.midLine {
-			v.say("\n")
-		}
+		v.endShown()
 		v.streamed = false
 	}
 }
 
+// show shows a part of the text on the terminal, endShown the rest of what has waited.
+func (v *voice) show(text string) {
+	if v.err == nil {
+		_, err := io.WriteString(v.shown, text)
+		v.note(errors.Join(err, v.d.flush()))
+	}
+}
+
+func (v *voice) endShown() {
+	if v.err == nil {
+		v.note(errors.Join(v.shown.End(), v.d.flush()))
+	}
+}
+
+// say writes a text, and ends its line.
 func (v *voice) say(text string) {
 	if text == "" || v.err != nil {
 		return
 	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
 	_, err := io.WriteString(v.d.Out, text)
 	v.note(errors.Join(err, v.d.flush()))
-	v.midLine = !strings.HasSuffix(text, "\n")
 }
 
 func (v *voice) object(o any) {
@@ -110,18 +126,11 @@ func (v *voice) end(h app.Home, r runlog.Record, err error) {
 		v.object(v.result(h, r, err))
 		return
 	}
-	text := "" // what a failed run has said is no answer
-	if !v.live() && r.Outcome == runlog.OK {
-		text = cmp.Or(string(v.structured()), v.tally.text)
-	}
-	v.final(text)
-}
-
-// final writes a text, and ends its line.
-func (v *voice) final(text string) {
-	v.say(text)
-	if v.midLine {
-		v.say("\n")
+	switch {
+	case v.live():
+		v.endShown()
+	case r.Outcome == runlog.OK: // what a failed run has said is no answer
+		v.say(cmp.Or(string(v.structured()), v.tally.text))
 	}
 }
 

@@ -172,8 +172,8 @@ func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions
 	if err != nil {
 		return err
 	}
-	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	files, err := attachments("", given.files, nil)         // the text may be from other people
+	v := &voice{d: d, format: "text", stop: func(error) {}, shown: d.answerText(h.Config.Chat)} // the turn goes on without a listener
+	files, err := attachments("", given.files, nil)                                             // the text may be from other people
 	if err != nil {
 		return err
 	}

@@ -67,8 +67,9 @@ func parse(line string) (c *chatCommand, args string, err error) {
 	return &commands[i], strings.TrimSpace(rest), nil
 }
 
-func complete(line string, pos int, key rune) (string, int, bool) {
-	if key != '\t' || !strings.HasPrefix(line, "/") || strings.Contains(line[:pos], " ") {
+// complete completes the name of a command.
+func complete(line string, pos int) (string, int, bool) {
+	if !strings.HasPrefix(line, "/") || strings.Contains(line[:pos], " ") {
 		return "", 0, false
 	}
 	var fitting []string

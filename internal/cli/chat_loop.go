@@ -1,20 +1,19 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/term"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // chatLoop is a prompt at which the owner talks to the agent. Lines typed during a turn are queued as one group.
@@ -23,28 +22,25 @@ type chatLoop struct {
 	h        app.Home    // which a turn in progress uses
 	o        chatOptions // of the next turn
 	group    string
-	editor   editor
+	tty      promptTerminal
 	asked    chan permission
 	question *permission // that the next line answers; nil: none
 
-	pasted  []string // lines before the one that is typed
 	waiting []*queue.Ticket
 	stop    context.CancelCauseFunc // of the turn in progress; nil: none
 	ended   chan ending
 	leaving bool // when no turn is in progress
 }
 
-type editor struct {
-	keys  *keys
-	term  *term.Terminal
-	lines chan typed
-}
-
-type typed struct {
-	line   string
-	pasted bool // more of the message follows
-	end    bool // of the input
-	era    int  // in which it was typed
+// promptTerminal is a terminal on which the owner types.
+type promptTerminal struct {
+	in      *ui.Input
+	screen  *ui.Screen
+	editor  *ui.Editor
+	history *ui.History
+	stderr  io.Writer            // of another program that gets the terminal
+	lend    func() (back func()) // makes the terminal ready for that program
+	over    bool                 // the input has ended
 }
 
 type ending struct {
@@ -54,24 +50,21 @@ type ending struct {
 
 func (l *chatLoop) run(ctx context.Context) error {
 	l.showUpdates(ctx)
-	go l.editor.read()
+	l.tty.screen.Edit(l.tty.editor)
+	chunks, more := l.tty.in.Chunks()
 	for !l.leaving || l.stop != nil {
+		if l.stop == nil {
+			l.tty.screen.Ready()
+		}
 		select {
 		case <-ctx.Done():
 			if l.stop != nil {
 				l.waiting = append((<-l.ended).left, l.waiting...)
 			}
 			return l.abandon(ctx)
-		case <-l.editor.keys.interrupts:
-			l.interrupt()
-		case e := <-l.editor.lines:
-			select {
-			case <-l.editor.keys.interrupts: // it was typed before
-				l.interrupt()
-			default:
-			}
-			l.refresh()
-			l.report(l.hear(ctx, e))
+		case c := <-chunks:
+			l.typed(ctx, c)
+			more()
 		case q := <-l.asked:
 			l.question = &q
 			l.ask()
@@ -89,11 +82,61 @@ func (l *chatLoop) run(ctx context.Context) error {
 	return nil
 }
 
+// typed acts on what was typed at once. Of what was typed before a question only Ctrl-C counts.
+func (l *chatLoop) typed(ctx context.Context, c ui.Chunk) {
+	if c.Era < l.tty.in.Era() || l.leaving && l.question == nil {
+		if bytes.Contains(c.Text, []byte(ui.CtrlC)) {
+			l.interrupt()
+		}
+	} else {
+		for _, e := range l.tty.screen.Type(c.Text) {
+			l.act(ctx, e)
+		}
+	}
+	if c.Err != nil {
+		l.tty.over = true
+		l.leave()
+	}
+}
+
+func (l *chatLoop) act(ctx context.Context, e ui.Event) {
+	switch e.Kind {
+	case ui.Interrupted:
+		l.interrupt()
+	case ui.Ended:
+		l.leave()
+	case ui.Entered:
+		l.refresh()
+		l.report(l.hear(ctx, e.Text))
+	case ui.TooLong:
+		l.report(fmt.Errorf("the text is longer than %d KiB, and was not sent: use -f FILE", ui.MostTyped>>10))
+	case ui.Compose:
+		l.report(l.compose(ctx))
+	case ui.Redraw:
+	}
+}
+
+// leave ends the loop when no turn is in progress. Until then the prompt comes back for questions only.
+func (l *chatLoop) leave() {
+	l.leaving = true
+	switch {
+	case l.question == nil:
+		l.tty.screen.Edit(nil)
+	case l.tty.over:
+		l.question.answer <- no
+		l.question = nil
+	}
+}
+
 // ask shows the question. The next line that is typed answers it.
 func (l *chatLoop) ask() {
-	l.editor.keys.discard()
-	l.pasted = nil
+	l.tty.in.Discard()
+	l.tty.screen.Edit(l.tty.editor)
+	l.tty.screen.Change((*ui.Editor).Discard)
 	l.note(l.question.String())
+	if l.tty.over {
+		l.leave()
+	}
 }
 
 // refresh reads the settings again, if their file has changed; a turn in progress goes on with those before.
@@ -112,7 +155,6 @@ func (l *chatLoop) interrupt() {
 	if l.stop != nil {
 		l.stop(interrupted())
 	}
-	l.pasted = nil
 }
 
 // abandon leaves the messages that wait in the queue, unless the owner withdraws them.
@@ -138,49 +180,22 @@ func (l *chatLoop) showUpdates(ctx context.Context) {
 	}
 }
 
-func (e *editor) read() {
-	for {
-		line, err := e.term.ReadLine()
-		pasted := errors.Is(err, term.ErrPasteIndicator)
-		if err != nil && !pasted {
-			e.lines <- typed{end: true}
-			_, _ = io.Copy(io.Discard, e.keys) // for Ctrl-C
-			return
-		}
-		e.lines <- typed{line: line, pasted: pasted, era: e.keys.era}
-	}
-}
-
-// mostTyped is the number of characters at which the editor drops what is typed. It does not drop what is pasted.
-const mostTyped = 4096
-
-// hear acts on a line. The lines of a pasted text are one message, which Enter sends.
-func (l *chatLoop) hear(ctx context.Context, e typed) error {
-	switch {
-	case e.end:
-		l.leaving = true
-		return nil
-	case e.era < l.editor.keys.in.now(): // before a question
-		return nil
-	case utf8.RuneCountInString(e.line) == mostTyped && !e.pasted:
-		l.pasted = nil
-		return fmt.Errorf("the line has %d characters or more, and was not sent: paste a longer one, or use -f FILE", mostTyped)
-	case e.pasted:
-		l.pasted = append(l.pasted, e.line)
-		return nil
-	}
-	text := strings.TrimSpace(strings.Join(append(l.pasted, e.line), "\n"))
-	pasted := l.pasted != nil
-	l.pasted = nil
+// hear acts on a text that was entered. One of several lines is a message.
+func (l *chatLoop) hear(ctx context.Context, text string) error {
+	several := strings.Contains(text, "\n")
+	text = strings.TrimSpace(text)
 	if l.question != nil {
-		if l.question.reply(text) {
-			l.question = nil
-		} else {
+		if !l.question.reply(text) {
 			l.ask()
+			return nil
+		}
+		if l.question = nil; l.leaving {
+			l.tty.screen.Edit(nil)
 		}
 		return nil
 	}
-	if pasted {
+	l.report(l.tty.history.Add(text))
+	if several {
 		return l.send(ctx, text)
 	}
 	c, text, err := parse(text)

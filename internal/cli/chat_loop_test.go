@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // promptLoop is a prompt loop whose keys the test presses.
@@ -81,10 +82,10 @@ func (w *world) promptLoopOn(in io.Reader, keys io.WriteCloser, o chatOptions) *
 	d := w.deps(nil, p, p)
 	d.Warn, d.Sleep = d.warn, process.Sleep
 	h := homeOf(w.t, d)
-	l, s := newChatLoop(d, h, o, in, p)
+	l := newChatLoop(d, h, o, in, ui.NewScreen(p, ui.ScreenOptions{Raw: true}))
 	go func() {
 		err := l.run(ctx)
-		s.end()
+		l.tty.screen.Close()
 		p.ended <- err
 	}()
 	p.await("> ", 1)
@@ -104,21 +105,27 @@ func (p *promptLoop) leave() {
 	}
 }
 
-// TestALineThatTheEditorCutIsNotSent: a typed line of many characters would reach the agent without its end; a pasted one is whole.
-func TestALineThatTheEditorCutIsNotSent(t *testing.T) {
+// TestALongLineIsSentWhole: a typed line and a pasted one reach the agent with their ends; one that is too long is not sent.
+func TestALongLineIsSentWhole(t *testing.T) {
 	t.Parallel()
 	w, api := newNativeWorld(t)
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "Well."} })
 	p := w.promptLoop()
 	long := strings.Repeat("x", 4200)
-	p.typeIn(long + "\r")
-	p.await("was not sent", 1)
-	p.typeIn("\x1b[200~" + long + "\x1b[201~\r")
-	p.await("ok", 1)
-	if q := api.Requests(); len(q) != 1 || !q[0].Has(long) {
+	p.typeIn(long + "end\r")
+	p.await("Well.", 1)
+	p.typeIn("\x1b[200~" + long + "\x1b[201~ pasted\r")
+	p.await("Well.", 2)
+	if q := api.Requests(); len(q) != 2 || !q[0].Has(long+"end") || !q[1].Has(long+" pasted") {
 		t.Errorf("%d requests", len(q))
 	}
+	p.typeIn("\x1b[200~" + strings.Repeat(long+"\r", 1+ui.MostTyped/len(long)) + "\x1b[201~\r")
+	p.await("was not sent", 1)
 	p.typeIn("exit\r")
 	p.leave()
+	if n := len(api.Requests()); n != 2 {
+		t.Errorf("%d requests", n)
+	}
 }
 
 // TestPromptLoop: a line is a turn, which shows the pending updates; commands and empty lines are none; exit leaves.
@@ -305,13 +312,10 @@ func TestLoopEndsInATurn(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{"/he": "/help ", "/c": "/c", "/co": "/co", "/com": "/compact ", "/x": "/x", "he": "", "/model x": ""} {
-		got, pos, ok := complete(line, len(line), '\t')
+		got, pos, ok := complete(line, len(line))
 		if got != want || ok != (want != "") || ok && pos != len(want) {
 			t.Errorf("%q: %q, %d, %v", line, got, pos, ok)
 		}
-	}
-	if _, _, ok := complete("/he", 3, 'l'); ok {
-		t.Error("a letter completes")
 	}
 }
 

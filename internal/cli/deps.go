@@ -44,10 +44,12 @@ type deps struct {
 
 	logFormat      string
 	quiet, verbose bool
-	version, json  bool      // are asked for by --version and --json
-	layout         layout    // of lists
-	pager          *ui.Pager // nil: standard output is not paged
-	progress       *progress // of the run that a terminal waits for; nil: none is shown
+	version, json  bool         // are asked for by --version and --json
+	layout         layout       // of lists
+	pager          *ui.Pager    // nil: standard output is not paged
+	screen         *ui.Screen   // with a status line or a prompt, which both streams write to; nil: there is none
+	progress       *ui.Progress // of the run that a terminal waits for; nil: none is shown
+	atPrompt       bool         // the command was typed at the prompt of chat
 }
 
 var errTooLong = errors.New("too long")

@@ -142,7 +142,7 @@ func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name s
 		if e.Type == runlog.CarriedOver && options.Owner {
 			d.sayCarried(e)
 		}
-		d.progress.hear(e)
+		d.follow(e)
 	}
 	r, err := f.Fire(ctx, name, options)
 	stop()

@@ -72,7 +72,7 @@ func runForkStart(ctx context.Context, d *deps, h app.Home, topic, model string)
 // turn lets a turn of the owner's conversation write its answer as chat does. A record without an id belongs to no run.
 func (d *deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Options) (runlog.Record, error)) error {
 	outlivePipe()
-	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
+	v := &voice{d: d, format: "text", stop: func(error) {}, shown: d.answerText(h.Config.Chat)} // the turn goes on without a listener
 	stop := d.watch("chat")
 	r, err := run(h.Runner(d.atShell()), runner.Options{
 		Model: model, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},

@@ -261,7 +261,7 @@ func (s *setup) question(ctx context.Context) (runlog.Record, error) {
 	answer := ""
 	stop := s.d.watch("test question")
 	r, err := s.h.Runner(false).Ask(ctx, doctor.TestQuestion(string(s.dir)), runner.Options{Owner: true, Observe: runner.Observer{Event: func(e runlog.Event) {
-		s.d.progress.hear(e)
+		s.d.follow(e)
 		if e.Type == runlog.Result {
 			answer = e.Text
 		}

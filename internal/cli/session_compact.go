@@ -90,10 +90,10 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 		if err != nil {
 			return runlog.Record{}, err
 		}
-		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell(), Observe: runner.Observer{Event: d.progress.hear}}
+		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell(), Observe: runner.Observer{Event: d.follow}}
 		return h.Runner(d.atShell()).CompactTranscript(ctx, known, instructions, o)
 	}
-	o := runner.Options{Engine: name, Owner: d.atShell(), Observe: runner.Observer{Event: d.progress.hear}}
+	o := runner.Options{Engine: name, Owner: d.atShell(), Observe: runner.Observer{Event: d.follow}}
 	if c.Name.Routine != "" {
 		files, err := h.Jobs.Load()
 		if err != nil {

@@ -27,13 +27,13 @@ func (d *deps) dumb() bool { return ui.Dumb(d.Lookup) }
 // page lets a pager show the output of this command if it is long. Commands that a person waits for or talks with do not call it.
 func (d *deps) page() { d.pager.Page() }
 
-// talk is standard error. A progress line makes way for what is written to it, and while a pager runs it goes there.
+// talk is standard error. What is written to it stands above the status line, and while a pager runs it goes there.
 func (d *deps) talk() io.Writer {
 	switch {
 	case d.pager.Running() && isTerminal(d.Stderr):
 		return d.pager
-	case d.progress != nil:
-		return d.progress
+	case d.screen != nil:
+		return notes{d.screen}
 	}
 	return d.Stderr
 }
@@ -42,14 +42,13 @@ func (d *deps) talk() io.Writer {
 type sink struct{ d *deps }
 
 func (s sink) Write(p []byte) (int, error) {
-	w := s.d.Stdout
-	if s.d.pager.Pages() {
-		w = s.d.pager
+	switch {
+	case s.d.pager.Pages():
+		return s.d.pager.Write(p)
+	case s.d.screen != nil && sameTerminal(s.d.Stdout, s.d.Stderr):
+		return s.d.screen.Write(p)
 	}
-	if isTerminal(s.d.Stdout) {
-		return s.d.progress.giveWay(w, p)
-	}
-	return w.Write(p)
+	return s.d.Stdout.Write(p)
 }
 
 // clean writes to a terminal, without what could take it over.
@@ -58,6 +57,14 @@ type clean struct{ w io.Writer }
 func (c clean) Write(p []byte) (int, error) {
 	_, err := io.WriteString(c.w, plaintext.Lines(string(p)))
 	return len(p), err
+}
+
+// styled is standard output for text that is clean but for its own colour and attributes.
+func (d *deps) styled() io.Writer {
+	if c, ok := d.Out.(clean); ok {
+		return c.w
+	}
+	return d.Out
 }
 
 func (c clean) Flush() error { return flush(c.w) }
@@ -243,11 +250,7 @@ func (t *table) end() {
 
 // write writes a line. Its cells are printable, and colour must pass.
 func (t *table) write(line string) {
-	w := t.d.Out
-	if c, ok := w.(clean); ok {
-		w = c.w
-	}
-	_, _ = io.WriteString(w, line+"\n") // a failed write shows when the output is flushed
+	_, _ = io.WriteString(t.d.styled(), line+"\n") // a failed write shows when the output is flushed
 }
 
 // records writes a list under these columns, or with --json an object per line.

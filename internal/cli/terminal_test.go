@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit/screen"
 )
 
 // screenBuffer is a terminal. It scrolls: how many rows it has is not known.
@@ -163,62 +166,46 @@ func TestTableIsPrintable(t *testing.T) {
 	}
 }
 
-// duringWrite calls a function in each write.
-type duringWrite struct {
-	io.Writer
-	do func()
-}
-
-func (w duringWrite) Write(p []byte) (int, error) {
-	w.do()
-	return w.Writer.Write(p)
-}
-
-// The line makes way for output and comes back when that has ended its line.
+// TestProgress: the status line stays below the output, also below a line that has not ended, and leaves nothing behind.
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	var out screenBuffer
-	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
-	d := &deps{Stdout: &out, Stderr: &out, App: &app.App{Machine: app.Machine{
-		Now:    func() time.Time { return now },
+	s, tty := screen.New(t, screen.Size{Columns: 40, Rows: 8})
+	var seconds atomic.Int64
+	d := &deps{Stdout: tty, Stderr: tty, App: &app.App{Machine: app.Machine{
+		Now:    func() time.Time { return time.Unix(seconds.Load(), 0) },
 		Lookup: func(string) (string, bool) { return "xterm", true },
 	}}}
-	stop := d.watch("disk")
-	p := d.progress
-	now = now.Add(65 * time.Second)
 	step := func(want string, do func()) {
 		t.Helper()
-		out.Reset()
 		do()
-		if got := out.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		s.Wait("the screen is "+strconv.Quote(want), func() bool { return strings.Join(s.Lines(), "|") == want })
 	}
-	const gone = "\r\x1b[K"
-	step(gone+"disk  1m5s  Bash", func() { p.hear(runlog.Event{Type: runlog.ToolUse, Tool: "Bash"}) })
-	step("", func() { p.hear(runlog.Event{Type: runlog.ToolResult, Tool: "Bash"}) })
-	step(gone+"disk  1m5s  $0.25", func() { p.hear(runlog.Event{Type: runlog.UsageEvent, Cost: 0.25}) })
-	step(gone+"Half a line", func() { _, _ = sink{d}.Write([]byte("Half a line")) })
-	step("", p.draw)
-	step(" ends.\n", func() { _, _ = sink{d}.Write([]byte(" ends.\n")) })
-	step(gone+"disk  1m5s  $0.25", p.draw)
-	step(gone+"ollim: warning: late\n", func() { d.warn("late") })
-	step(gone+"disk  1m5s  $0.25", p.draw)
-	step(gone+"whole\n", func() {
-		_, _ = p.giveWay(duringWrite{&out, func() {
-			if p.mu.TryLock() {
-				t.Error("the line may be drawn after it was removed and before the text is written")
-			}
-		}}, []byte("whole\n"))
+	print := func(text string) func() { return func() { _, _ = sink{d}.Write([]byte(text)) } }
+	stop := d.watch("disk")
+	seconds.Store(65)
+	step("disk  1m5s  Bash", func() { d.follow(runlog.Event{Type: runlog.ToolUse, Tool: "Bash"}) })
+	step("disk  1m5s", func() { d.follow(runlog.Event{Type: runlog.ToolResult, Tool: "Bash"}) })
+	step("disk  1m5s  4.2k tokens  $0.25", func() {
+		d.follow(runlog.Event{Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{In: 4000, Out: 200}})
 	})
-	step(gone+"disk  1m5s  $0.25", p.draw)
-	step(gone, stop)
-	step("", p.draw)
-	d.quiet = true
-	step("", func() {
-		d.watch("disk")()
-		d.account("fire", "disk", runlog.Record{Outcome: runlog.OK, Finished: &now})
-	})
+	step("Half a line|disk  1m5s  4.2k tokens  $0.25", print("Half a line"))
+	step("Half a line ends.|disk  1m5s  4.2k tokens  $0.25", print(" ends.\n"))
+	step("Half a line ends.|ollim: warning: late|disk  1m5s  4.2k tokens  $0.25", func() { d.warn("late") })
+	step("Half a line ends.|ollim: warning: late|w|disk  1m5s  4.2k tokens  $0.25", print("w"))
+	step("Half a line ends.|ollim: warning: late|w", stop)
+	step("Half a line ends.|ollim: warning: late|whole", print("hole\n"))
+	step("Half a line ends.|ollim: warning: late|whole", func() { d.follow(runlog.Event{Type: runlog.ToolUse, Tool: "Bash"}) })
+	before := s.Raw()
+	for _, silent := range []deps{{quiet: true}, {logFormat: "json"}} {
+		silent.App, silent.Stdout, silent.Stderr = d.App, tty, tty
+		silent.watch("disk")()
+		silent.follow(runlog.Event{Type: runlog.ToolUse, Tool: "Bash"})
+	}
+	_, _ = io.WriteString(tty, "END")
+	s.WaitFor("END")
+	if got := strings.TrimPrefix(s.Raw(), before); got != "END" {
+		t.Errorf("-q and --log-format json write %q", got)
+	}
 }
 
 // A run on a terminal ends with one line; one that fails has the line of its error.

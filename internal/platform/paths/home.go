@@ -35,6 +35,9 @@ func (d Dir) Routines() string { return d.Path("routines") }
 // Webhooks is the directory of webhook files.
 func (d Dir) Webhooks() string { return d.Path("webhooks") }
 
+// ChatHistory is the file of what was typed at the prompt of chat.
+func (d Dir) ChatHistory() string { return d.State("chat_history.jsonl") }
+
 // Sessions is the directory of transcripts.
 func (d Dir) Sessions() string { return d.Path("sessions") }
 

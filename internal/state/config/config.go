@@ -62,6 +62,7 @@ type Chat struct {
 	Thinking    string // as in job files
 	Permissions string // a policy.Mode
 	Busy        string // what a message does to a turn in progress
+	Markdown    string // whether a terminal shows it styled
 }
 
 // Channels configures the turns of channels.
@@ -73,6 +74,12 @@ type Channels struct {
 const (
 	busyQueue     = "queue"
 	BusyInterrupt = "interrupt"
+)
+
+// The values of Chat.Markdown.
+const (
+	markdownOn  = "on"
+	MarkdownOff = "off"
 )
 
 // The values of Config.Seal.

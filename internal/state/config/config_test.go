@@ -79,6 +79,7 @@ chat.model  default
 chat.thinking off default
 chat.permissions dontAsk default
 chat.busy queue default
+chat.markdown on default
 channels.allowed-tools  default
 delivery.command  default
 delivery.timeout 30s default
@@ -175,6 +176,7 @@ chat.model  default
 chat.thinking off default
 chat.permissions dontAsk default
 chat.busy queue default
+chat.markdown on default
 channels.allowed-tools  default
 delivery.command sh -c echo "$X", y FILE:7
 delivery.timeout 1m30s FILE:11

@@ -73,6 +73,9 @@ func (c *Config) chat() []key {
 			"", string(policy.DontAsk), policy.CheckMode},
 		{"chat.busy", &c.Chat.Busy,
 			"A message that arrives during a turn: queue lets it wait; interrupt stops the turn.", "", busyQueue, oneOf(busyQueue, BusyInterrupt)},
+		{"chat.markdown", &c.Chat.Markdown,
+			"Answers on a terminal: on shows the Markdown in them with attributes and colour, off as it was written. A pipe and a\n" +
+				"terminal with NO_COLOR always get it as it was written.", "", markdownOn, oneOf(markdownOn, MarkdownOff)},
 		{"channels.allowed-tools", &c.Channels.AllowedTools,
 			"Tools of channel turns (`ollim chat --channel`), as in the allowed-tools of jobs. Anyone who writes in a\n" +
 				"channel can have them used.", "allowed-tools: [WebSearch]", "", func(s string) error { return policy.Judge(s) }},

@@ -1,9 +1,11 @@
-package cli
+package ui
 
 import "golang.org/x/sys/unix"
 
 // flushInput drops what was typed at a terminal and not read. It has no effect on anything else.
 func flushInput(fd int) { _ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }
 
-// The requests that read and change how a terminal works.
-const getTermios, setTermios = unix.TCGETS, unix.TCSETS
+const (
+	getTermios = unix.TCGETS
+	setTermios = unix.TCSETS
+)

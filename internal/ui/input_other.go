@@ -1,11 +1,13 @@
 //go:build !linux
 
-package cli
+package ui
 
 import "golang.org/x/sys/unix"
 
 // flushInput drops what was typed at a terminal and not read. It has no effect on anything else.
 func flushInput(fd int) { _ = unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, unix.TCIFLUSH) }
 
-// The requests that read and change how a terminal works.
-const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
+const (
+	getTermios = unix.TIOCGETA
+	setTermios = unix.TIOCSETA
+)
