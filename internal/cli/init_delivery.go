@@ -154,7 +154,7 @@ func (s *setup) tryDelivery(ctx context.Context) error {
 		return err
 	}
 	if s.asks != nil && !s.asks.yes {
-		s.asks.say("A test message was sent by %s.", s.deliveryName())
+		s.asks.say("A test message was sent: %s.", s.deliveryName())
 		if seen, err := s.asks.sure(ctx, "Did it arrive", true); err != nil || !seen {
 			return cmp.Or(err, errNotSeen)
 		}
