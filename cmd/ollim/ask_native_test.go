@@ -72,7 +72,7 @@ func TestAskLimits(t *testing.T) {
 		{"none", "", nil},
 		{"none", "cost limit reached: 2.00 of 0.0500 USD", []string{"--max-cost", "0.05"}},
 		{"0", "", nil}, // it stops automatic runs
-		{"none", "turn limit reached: 1 answers", []string{"--max-turns", "1"}},
+		{"none", "turn limit reached: 1 answer", []string{"--max-turns", "1"}},
 	} {
 		c.ok("config", "set", "spend.per-run", tc.perRun)
 		api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {

@@ -37,11 +37,12 @@ func (c *command) useClaude(path string) {
 	c.t.Helper()
 	c.ok("config", "set", "claude-code.command", path)
 	examined.Do(func() {
-		real := anthropicapi.Claude(c.t)
-		examined.err = c.cmd("config", "set", "claude-code.command", real).Run()
-		_ = c.cmd("doctor").Run() // which may find other things wrong
-		text, err := os.ReadFile(filepath.Join(c.data, "state/cache/claude.json"))
-		examined.err = errors.Join(examined.err, err, json.Unmarshal(text, &examined.known), c.cmd("config", "set", "claude-code.command", path).Run())
+		real := newCommand(c.t)
+		real.ok("config", "set", "claude-code.command", anthropicapi.Claude(c.t))
+		real.ok("config", "set", "engine", "claude-code")
+		_ = real.cmd("doctor").Run() // which may find other things wrong
+		text, err := os.ReadFile(filepath.Join(real.data, "state/cache/claude.json"))
+		examined.err = errors.Join(err, json.Unmarshal(text, &examined.known))
 	})
 	if examined.err != nil {
 		c.t.Fatal(examined.err)

@@ -35,9 +35,9 @@ func (c *command) forkFile() (session string, found bool) {
 func TestForkKilled(t *testing.T) {
 	t.Parallel()
 	c := newCommand(t)
-	c.ok("config", "set", "engine", "script:script.yaml")
 	const talk, report = "turns:\n  - - delay: 3ms\n    - text: one\n    - delay: 3ms\n", "turns:\n  - - tool: report_updates\n      input: {message: REPORTED}\n    - delay: 3ms\n    - text: bye\n"
 	c.write("script.yaml", talk)
+	c.ok("config", "set", "engine", "script:script.yaml")
 	c.ok("chat", "hello")
 	dice := rand.New(rand.NewSource(1))
 	killed := 0

@@ -88,9 +88,9 @@ func TestKillQuestion(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 5)
 	c := newCommand(t)
-	c.ok("config", "set", "engine", "script:question.yaml")
 	c.ok("config", "set", "delivery.command", "true")
 	c.write("question.yaml", questionScript)
+	c.ok("config", "set", "engine", "script:question.yaml")
 	random := rand.New(rand.NewSource(2))
 	killed := map[string]int{}
 	ends := map[string]int{}

@@ -80,8 +80,8 @@ func TestKillReminder(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 12)
 	c := newCommand(t)
-	c.ok("config", "set", "engine", "script:crash.yaml")
 	c.write("crash.yaml", crashScript)
+	c.ok("config", "set", "engine", "script:crash.yaml")
 	random := rand.New(rand.NewSource(1))
 	killed, delivered := 0, 0
 	for round := range rounds {
@@ -184,8 +184,8 @@ func TestKillPlainReminder(t *testing.T) {
 func TestTickAllTheTime(t *testing.T) {
 	t.Parallel()
 	c := newCommand(t)
-	c.ok("config", "set", "engine", "script:slow.yaml")
 	c.write("slow.yaml", "turns:\n  - - text: one\n    - delay: 100ms\n")
+	c.ok("config", "set", "engine", "script:slow.yaml")
 	const count = 8
 	for i := range count {
 		c.reminder(fmt.Sprintf("r%d", i), time.Minute, "isolated: true\n")

@@ -37,6 +37,7 @@ func (m *multitude) routineCommands() map[string]func(out string) bool {
 func newMultitude(t testing.TB, n int) *multitude {
 	t.Helper()
 	m := &multitude{c: newCommand(t)}
+	m.c.write("none.yaml", "turns:\n  - - text: hello\n")
 	m.c.ok("config", "set", "engine", "script:none.yaml")
 	m.invent(n)
 	m.write()

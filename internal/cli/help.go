@@ -80,7 +80,7 @@ func (d *deps) helper(root *cobra.Command) func(*cobra.Command, []string) {
 		d.page()
 		text := helpText(cmd, ui.Columns(d.Stdout))
 		if pages := manualOf(cmd); pages != "" {
-			text += "\nManual: " + pages + "\n"
+			text += "\n" + strings.Join(ui.Wrap("Manual: "+pages, ui.Columns(d.Stdout), 8), "\n") + "\n"
 		}
 		_, _ = io.WriteString(root.OutOrStdout(), text) // a failed write shows when the output is flushed
 	}
