@@ -137,7 +137,7 @@ type CarryOver struct {
 }
 
 func (c CarryOver) String() string {
-	return fmt.Sprintf("%s goes on in a new session with the last messages of %s, which the %s engine keeps", c.Name, c.ID, c.Holder)
+	return fmt.Sprintf("%s will continue in a new session that begins with the last messages of %s; that session, of the %s engine, is kept", c.Name, c.ID, c.Holder)
 }
 
 // CarriedOver returns the sessions that their next turn carries over if the configured engine becomes another one. A routine whose file

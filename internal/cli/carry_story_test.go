@@ -30,7 +30,7 @@ func TestMainIsCarriedOver(t *testing.T) {
 	w.must("config", "set", "engine", "native")
 	api.Reply(anthropicapi.Reply{Text: "Tom is a cat."})
 	r := w.run("chat", "Who is Tom?")
-	if r.status != 0 || !strings.Contains(r.errOut, "the conversation goes on from the session "+old+" of the script engine") {
+	if r.status != 0 || !strings.Contains(r.errOut, "repeats the last messages of the session "+old+" of the script engine") {
 		t.Fatalf("exit status %d: %s", r.status, r.errOut)
 	}
 	native := w.read("state/sessions.json")

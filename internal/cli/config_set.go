@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -26,7 +25,7 @@ func newConfigSet(d *deps) *cobra.Command {
 			return runConfigSet(ctx, d, h, args[0], values, yes)
 		}))
 	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "change the engine without a question about the sessions of the old one")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "change the engine without asking about the sessions of the old one")
 	return cmd
 }
 
@@ -59,11 +58,12 @@ func (d *deps) announceCarry(ctx context.Context, h app.Home, engine string, yes
 	if err != nil || len(list) == 0 {
 		return err
 	}
+	say := (&interview{d: d}).say
 	for _, c := range list {
-		_, _ = fmt.Fprintln(d.Stderr, printable(c.String()))
+		say("%s", c)
 	}
-	_, _ = fmt.Fprintln(d.Stderr, "This costs nothing now. With the old engine set again, the old sessions go on. For a summary in place of the\n"+
-		"last messages, answer no and run first: ollim session compact main")
+	say("No model is asked for this, and it costs nothing. If you set the old engine again, the old sessions continue. To begin with a summary " +
+		"instead of the last messages, answer no and run first: ollim session compact main")
 	if yes || !isTerminal(d.In) {
 		return nil
 	}

@@ -62,7 +62,7 @@ func statusTable() []meaning {
 		{statusFailed, "the run failed, or ended without a required report; several arguments failed differently"},
 		{statusUsage, "usage error"},
 		{statusData, "invalid file or input"},
-		{statusNoJob, "no such job, run, skill, session or task"},
+		{statusNoJob, "no such job, run, message, skill, session, task or secret; no fork is open"},
 		{statusUnavailable, "engine or service unavailable"},
 		{statusUnwritten, "state or output could not be written"},
 		{statusTempFail, "skipped, paused or busy; try again later"},

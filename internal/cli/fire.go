@@ -202,7 +202,7 @@ func (o *fireOptions) verdict(d *deps, r runlog.Record, err error) error {
 	switch r.Outcome {
 	case runlog.Paused:
 		if strings.HasPrefix(r.Error, "enabled: false") {
-			return hint(failure, "to switch it on: ollim routine enable %s; to see its prompt: ollim fire --dry-run %s", r.Name, r.Name)
+			return hint(failure, "to enable it: ollim routine enable %s; to see its prompt: ollim fire --dry-run %s", r.Name, r.Name)
 		}
 	case runlog.Refused:
 		if limit := (*spend.Limit)(nil); errors.As(err, &limit) {

@@ -59,9 +59,9 @@ func (o *initOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")
 	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native, script:FILE or none (default: claude-code if the claude "+
 		"command is found)")
-	f.StringVar(&o.service.provider, "provider", "", "native: the API of the service, anthropic or openai (default anthropic)")
+	f.StringVar(&o.service.provider, "provider", "", "native: API of the service, anthropic or openai (default anthropic)")
 	f.StringVar(&o.service.url, "base-url", "", "native: the address of the service (default: the provider's own)")
-	f.StringVar(&o.service.model, "model", "", "native: the model (default sonnet; with openai there is none)")
+	f.StringVar(&o.service.model, "model", "", "native: the model (default sonnet; openai has no default)")
 	f.BoolVar(&o.key.stdin, "key-stdin", false, "store the first line of standard input as the key of the engine")
 	f.StringVar(&o.key.variable, "key-env", "", "store the value of this environment variable as the key of the engine")
 	f.StringVar(&o.key.script, "key-command", "", "store the first line that this shell command prints as the key of the engine")

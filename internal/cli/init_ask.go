@@ -74,7 +74,7 @@ func (a *interview) value(ctx context.Context, text, standard string, check func
 
 // ended is the error of an input that ends at a question.
 func (a *interview) ended(text string) error {
-	made := "ollim init goes on from here"
+	made := "the next ollim init continues here"
 	if a.fresh {
 		made = "nothing was created"
 	}

@@ -42,11 +42,11 @@ func deliveryOf(answer string) (command string, discord bool, err error) {
 	}
 	switch {
 	case rest == "":
-		return "", false, errors.New(kind + ": write what it needs after the colon, such as file:/home/you/messages, mail:you@example.org or ntfy:TOPIC")
+		return "", false, errors.New(kind + ": write the rest after a colon: file:/home/you/messages, mail:you@example.org or ntfy:TOPIC")
 	case kind == "file" && !filepath.IsAbs(rest):
 		return "", false, errors.New("file: write an absolute path")
 	case kind == "mail" && strings.HasPrefix(rest, "-") || kind == "ntfy" && strings.ContainsAny(rest, "/?# "):
-		return "", false, errors.New(kind + ": this is no address of it")
+		return "", false, errors.New(kind + ": not a valid address or topic")
 	}
 	return command, false, nil
 }
@@ -62,7 +62,7 @@ func (s *setup) deliveryMissing(context.Context) (bool, error) {
 
 func (s *setup) askDelivery(ctx context.Context, a *interview) error {
 	if post := s.h.Post(); post.Configured() {
-		a.say("Messages reach you by %s. That has not been tested since it was set.", s.deliveryName())
+		a.say("Messages are sent by %s. This was not tested since it was set.", s.deliveryName())
 		var err error
 		s.o.testDelivery, err = a.sure(ctx, "Send a test message", !a.yes)
 		return err
@@ -90,7 +90,7 @@ func (s *setup) askDelivery(ctx context.Context, a *interview) error {
 	}
 	details := map[string]detail{
 		"file": {"File", filepath.Join(base, "ollim-messages.txt")}, "mail": {"Address", cmp.Or(user, "root")},
-		"ntfy": {"Topic, which everybody who knows it can read", "ollim-" + hex.EncodeToString(topic)},
+		"ntfy": {"Topic; anyone who knows it can read your messages", "ollim-" + hex.EncodeToString(topic)},
 	}
 	s.o.delivery, err = a.value(ctx, "Send messages by", noAnswer, func(answer string) error {
 		if _, asked := details[answer]; asked {

@@ -41,10 +41,9 @@ func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
 	} else if value, _ := s.d.Lookup("ANTHROPIC_API_KEY"); value != "" {
 		standard = engine.Native
 	}
-	a.say("Engines:\n  claude-code  the claude command; the account that it is logged in to pays, or\n"+
-		"               that of a key\n               (%s)\n"+
-		"  native       built in; asks a service that speaks Anthropic's or OpenAI's API,\n"+
-		"               whose account pays, or a server of yours, which needs no key\n"+
+	a.say("Engines:\n  claude-code  runs the claude command; its login or a key pays\n               (%s)\n"+
+		"  native       built in; calls a service that has Anthropic's or OpenAI's API:\n"+
+		"               a key pays, or it is a server of your own that needs no key\n"+
 		"  script:FILE  plays a YAML file, for tests; costs nothing\n"+
 		"  none         decide later", claude)
 	s.o.engine, err = a.value(ctx, "Engine", standard, func(answer string) error {
@@ -52,7 +51,7 @@ func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
 		case answer == noAnswer:
 			return nil
 		case answer == engine.ClaudeCode && s.d.findClaude() == "":
-			return errors.New("the claude command is not found")
+			return errors.New("the claude command was not found: npm install -g @anthropic-ai/claude-code")
 		}
 		return config.CheckEngine(answer)
 	})
@@ -126,10 +125,10 @@ func (s *setup) askKey(ctx context.Context, a *interview) error {
 		return err
 	}
 	if s.h.Config.Engine == engine.ClaudeCode {
-		a.say("The claude command is not logged in. Log in by `claude auth login` in another terminal and leave the key empty, or give a key.")
+		a.say("The claude command is not logged in. Run `claude auth login` in another terminal and leave the key empty, or give a key.")
 	}
 	if value, _ := s.d.Lookup(name); value != "" && s.secret == "" {
-		a.say("%s is set in this environment, which automatic runs do not see.", name)
+		a.say("%s is set in this environment, but automatic runs do not get this environment.", name)
 		if yes, err := a.sure(ctx, "Copy it into secrets.env", true); err != nil || yes {
 			s.secret = value
 			return err
@@ -139,18 +138,18 @@ func (s *setup) askKey(ctx context.Context, a *interview) error {
 	if err != nil || s.secret != "" {
 		return err
 	}
-	_, err = a.value(ctx, "Command that prints it, such as op read op://Private/KEY, or pass show KEY", noAnswer, func(answer string) error {
+	_, err = a.value(ctx, "Command that prints the key, such as op read op://Private/KEY or pass show KEY", noAnswer, func(answer string) error {
 		if answer == noAnswer {
 			return nil
 		}
 		if !strings.ContainsAny(answer, " /") && len(answer) > 20 {
-			return errors.New("this looks like a key, which is visible now: it is not used")
+			return errors.New("this looks like a key and not like a command: it was not stored, but it is on your screen")
 		}
 		s.secret, err = s.d.printed(ctx, answer)
 		return err
 	})
 	if err == nil && s.secret != "" {
-		a.say("Its output is stored: automatic runs cannot unlock a vault, so the command is not run again.")
+		a.say("The output is stored: automatic runs cannot unlock a vault, so the command is not run again.")
 	}
 	return err
 }
@@ -164,11 +163,11 @@ func (d *deps) printed(ctx context.Context, script string) (string, error) {
 		cmd.Stdin = f
 	}
 	if err := cmd.Run(); err != nil {
-		return "", &withStatus{fmt.Errorf("the command of the key: %w", err), statusUnavailable}
+		return "", &withStatus{fmt.Errorf("the command that prints the key: %w", err), statusUnavailable}
 	}
 	line, err := firstLine(&out)
 	if err == nil && line == "" {
-		err = &withStatus{errors.New("the command of the key has printed nothing"), statusUnavailable}
+		err = &withStatus{errors.New("the command that prints the key printed nothing"), statusUnavailable}
 	}
 	return line, err
 }
@@ -184,7 +183,7 @@ func (s *setup) readKey(ctx context.Context) (err error) {
 		s.secret, err = s.d.printed(ctx, k.script)
 	}
 	if err == nil && s.secret == "" && s.keyGiven() {
-		err = usage("--key-env, --key-stdin or --key-command: there is no key")
+		err = usage("--key-env, --key-stdin or --key-command: the key is empty")
 	}
 	return err
 }
@@ -206,13 +205,13 @@ func (s *setup) setKey(ctx context.Context) error {
 		name = given // such as CLAUDE_CODE_OAUTH_TOKEN
 	}
 	if s.secret == "" {
-		s.d.note("for later: ollim secret set %s", name)
+		s.d.note("no key was stored; to store it later: ollim secret set %s", name)
 		return nil
 	}
 	if err := s.d.SetSecret(ctx, name, s.secret); err != nil {
 		return err
 	}
-	s.d.note("%s is in %s", name, s.d.SecretsFile())
+	s.d.note("stored %s in %s", name, s.d.SecretsFile())
 	return s.refresh()
 }
 

@@ -53,7 +53,7 @@ func TestInitAsksForTheKey(t *testing.T) {
 	w, api := keyed(t, nil)
 	r := w.answers([]string{"", "native", "", "a-wrong-key", "", "", token, "none", "none", "none"}, "init")
 	shows(t, r.errOut, "Engine [native]: ", "Service: ", "ANTHROPIC_API_KEY, not shown; ", "test question", "invalid x-api-key", "does not accept the key",
-		"Give a key [yes]: ", "ANTHROPIC_API_KEY, not shown; ", "engine.ANTHROPIC_API_KEY is in", "test question: ok, ", "Send messages by", "engine    native")
+		"Give a key [yes]: ", "ANTHROPIC_API_KEY, not shown; ", "stored engine.ANTHROPIC_API_KEY in", "test question: ok, ", "Send messages by", "engine    native")
 	if r.status != 0 || r.out != "OK.\n" || strings.Contains(w.secretsFile(), "a-wrong-key") {
 		t.Errorf("%+v", r)
 	}
@@ -80,8 +80,8 @@ func TestInitKeySources(t *testing.T) {
 		"--key-env":        {token, nil, []string{"--key-env", "ANTHROPIC_API_KEY"}, "", 0, ""},
 		"--key-stdin":      {"", nil, []string{"--key-stdin"}, token + "\nrest\n", 0, ""},
 		"--key-command":    {"", nil, []string{"--key-command", "vault"}, "", 0, ""},
-		"no such variable": {"", nil, []string{"--key-env", "NOTHING"}, "", int(statusUsage), "there is no key"},
-		"failing command":  {"", nil, []string{"--key-command", "exit 3"}, "", int(statusUnavailable), "the command of the key: exit status 3"},
+		"no such variable": {"", nil, []string{"--key-env", "NOTHING"}, "", int(statusUsage), "the key is empty"},
+		"failing command":  {"", nil, []string{"--key-command", "exit 3"}, "", int(statusUnavailable), "the command that prints the key: exit status 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := keyed(t, nil)
@@ -150,7 +150,7 @@ func TestInitClaudeLogin(t *testing.T) {
 	w := newBareWorld(t, map[string]string{"claude": `case "$*" in *auth*) echo '{"loggedIn": false}'; exit 1 ;; esac; exit 1`})
 	w.env["CLAUDE_CODE_OAUTH_TOKEN"] = token
 	r := w.answers([]string{"", "", token, "no", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "Engine [claude-code]: ", "not logged in", "ANTHROPIC_API_KEY, not shown", "engine.ANTHROPIC_API_KEY is in")
+	shows(t, r.errOut, "Engine [claude-code]: ", "not logged in", "ANTHROPIC_API_KEY, not shown", "stored engine.ANTHROPIC_API_KEY in")
 	r = w.run("init", "--key-env", "CLAUDE_CODE_OAUTH_TOKEN")
 	if text := w.secretsFile(); r.status != 0 || !strings.Contains(text, "\nengine.CLAUDE_CODE_OAUTH_TOKEN="+token) {
 		t.Errorf("%+v, %q", r, text)
@@ -162,7 +162,7 @@ func TestInitGoesOn(t *testing.T) {
 	t.Parallel()
 	w, _ := keyed(t, map[string]string{"crontab": homeCrontab})
 	r := w.answers([]string{"Europe/Paris", "native", ""}, "init") // and the input ends
-	if r.status != int(statusUsage) || !strings.Contains(r.errOut, "ollim init goes on from here") {
+	if r.status != int(statusUsage) || !strings.Contains(r.errOut, "the next ollim init continues here") {
 		t.Errorf("%+v", r)
 	}
 	r = w.answers([]string{token, ""}, "init")
@@ -178,7 +178,7 @@ func TestInitGoesOn(t *testing.T) {
 	}
 	w.must("config", "set", "delivery.command", "sh", "-c", `cat >>"$HOME/other"`)
 	r = w.answers([]string{"yes", "yes"}, "init")
-	if shows(t, r.errOut, "has not been tested", "Did it arrive"); strings.Contains(r.errOut, "Scheduler") {
+	if shows(t, r.errOut, "was not tested since", "Did it arrive"); strings.Contains(r.errOut, "Scheduler") {
 		t.Errorf("%+v", r)
 	}
 	if err := os.Remove(filepath.Join(w.home, "table")); err != nil {
@@ -188,7 +188,7 @@ func TestInitGoesOn(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.home, ".config/ollim/secrets.env")); err != nil {
 		t.Fatal(err)
 	}
-	shows(t, w.answers([]string{"", "none"}, "init").errOut, "ANTHROPIC_API_KEY, not shown", "for later: ollim secret set engine.ANTHROPIC_API_KEY")
+	shows(t, w.answers([]string{"", "none"}, "init").errOut, "ANTHROPIC_API_KEY, not shown", "to store it later: ollim secret set engine.ANTHROPIC_API_KEY")
 	w.keptNothing()
 }
 

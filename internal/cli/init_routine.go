@@ -117,7 +117,7 @@ func repositoryAt(d *deps, path string) (string, error) {
 	case !exists(filepath.Join(resolved, ".git")):
 		return "", fmt.Errorf("%s: not a git repository", path)
 	case strings.ContainsAny(resolved, " \t'\"*\\(){}[]$@,;&|<>"):
-		return "", fmt.Errorf("%s: a pattern of a tool cannot hold this path: make a link without such characters, and a routine by hand", path)
+		return "", fmt.Errorf("%s: a tool pattern cannot contain the blanks and signs of this path: rename the directory", path)
 	}
 	return resolved, nil
 }
@@ -172,7 +172,7 @@ func (s *setup) addRoutine(ctx context.Context) error {
 	}
 	s.sample = chosen.name
 	if exists(path) {
-		s.d.note("%s exists already, and stays as it is", path)
+		s.d.note("%s already exists and was not changed", path)
 		return nil
 	}
 	if chosen.gate != "" {

@@ -96,7 +96,7 @@ func (s *setup) installSchedule(ctx context.Context) error {
 			}
 		}
 		if runs, known := process.Runs("/proc", "cron", "crond", "fcron", "dcron"); o.target == forCrontab && known && !runs {
-			s.d.note("no cron daemon is running: start it, such as by sudo service cron start")
+			s.d.note("no cron daemon is running; to start it: sudo service cron start")
 		}
 		return nil
 	}, func(error) (bool, error) {

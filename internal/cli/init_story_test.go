@@ -74,7 +74,7 @@ func TestInitAsks(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	shows(t, r.errOut, "Timezone [UTC]: ", "Europe/Atlantis", "Timezone [UTC]: ",
-		"claude-code", "not found", "native", "Engine [native]: ", `unknown engine "gpt"`, "Engine [native]: ", "the claude command is not found", "Engine [native]: ",
+		"claude-code", "not found", "native", "Engine [native]: ", `unknown engine "gpt"`, "Engine [native]: ", "the claude command was not found", "Engine [native]: ",
 		"created config.yaml", "test question", "write yes or no", "test question", "Send messages by [none]: ", "no such relay", "Try another way [yes]: ",
 		"Send messages by [none]: ", "Did it arrive [yes]: ", "did not arrive", "Try another way [yes]: ", "Send messages by [none]: ", "Did it arrive [yes]: ",
 		"Routine [disk]: ", `"disc": write disk, `, "Routine [disk]: ", "Scheduler: ", `"anacron": write crontab, systemd or none`, "Scheduler: ",

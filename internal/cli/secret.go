@@ -14,20 +14,20 @@ import (
 )
 
 func newSecret(d *deps) *cobra.Command {
-	set := command(agentNever(refused), "set NAME", "Store a secret, which is typed hidden on a terminal, else the first line of standard input",
+	set := command(agentNever(refused), "set NAME", "Store a secret, read at a hidden prompt or from standard input",
 		func(cmd *cobra.Command, args []string) error { return runSecretSet(cmd.Context(), d, args[0]) })
 	set.Args = func(_ *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
 			return usage("want: ollim secret set NAME")
 		case len(args) > 1 || strings.Contains(args[0], "="):
-			return hint(usage("a value is no argument: other processes can see it, and the shell keeps it in its history"),
-				"ollim secret set NAME asks for it, and a pipe passes it: pass show KEY | ollim secret set NAME")
+			return &ran{hint(usage("the value must not be an argument: other processes can see it, and the shell keeps it in its history"),
+				"ollim secret set NAME asks for the value; from a pipe: pass show KEY | ollim secret set NAME")}
 		}
 		return nil
 	}
 	return group("secret", "Manage the keys and tokens in secrets.env", set,
-		newList(d, agentNever(refused), "list", "List the names of secrets, who gets each, and since when; never a value", "NAME USER SINCE",
+		newList(d, agentNever(refused), "list", "List the names of secrets, who gets each, and when it was set; never a value", "NAME USER SINCE",
 			func(context.Context) ([]config.SecretName, error) { return d.Secrets() },
 			func(s config.SecretName) []any { return []any{s.Name, s.User, past(s.Since)} }),
 		command(agentNever(refused), "rm NAME...", "Delete secrets", func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func runSecretSet(ctx context.Context, d *deps, name string) error {
 	var value string
 	var err error
 	if isTerminal(d.In) {
-		value, err = newAsker(d.In).askHidden(ctx, d.Stderr, name+" (it is not shown): ")
+		value, err = newAsker(d.In).askHidden(ctx, d.Stderr, name+", not shown: ")
 	} else {
 		value, err = firstLine(d.In)
 	}
@@ -58,7 +58,7 @@ func runSecretSet(ctx context.Context, d *deps, name string) error {
 	if err := d.SetSecret(ctx, name, value); err != nil {
 		return err
 	}
-	d.note("%s is in %s", name, d.SecretsFile())
+	d.note("stored %s in %s", name, d.SecretsFile())
 	return nil
 }
 

@@ -28,14 +28,14 @@ func TestSecretCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for name, want := range map[string]string{
-		"engine.ANTROPIC_API_KEY": "did you mean engine.ANTHROPIC_API_KEY?", "engine.K=" + token: "a value is no argument", "radio.X": "write engine.NAME",
+		"engine.ANTROPIC_API_KEY": "did you mean engine.ANTHROPIC_API_KEY?", "engine.K=" + token: "must not be an argument", "radio.X": "write engine.NAME",
 	} {
 		r := w.pipe(token+"\n", "secret", "set", name)
 		if r.status != int(statusUsage) || !strings.Contains(r.errOut, want) || strings.Contains(r.errOut, token) || w.secretsFile() != "" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	if r := w.run("secret", "set", "engine.ANTHROPIC_API_KEY", token); r.status != int(statusUsage) || !strings.Contains(r.errOut, "a value is no argument") || strings.Contains(r.errOut, token) {
+	if r := w.run("secret", "set", "engine.ANTHROPIC_API_KEY", token); r.status != int(statusUsage) || !strings.Contains(r.errOut, "must not be an argument") || !strings.Contains(r.errOut, "asks for the value") || strings.Contains(r.errOut, token) {
 		t.Errorf("%+v", r)
 	}
 	if r := w.pipe("", "secret", "set", "delivery.TOKEN"); r.status != int(statusUsage) || !strings.Contains(r.errOut, "the value is empty") {
@@ -98,7 +98,7 @@ func TestSecretPrompt(t *testing.T) {
 		}()
 		shown := bufio.NewReader(keys)
 		prompt, err := shown.ReadString(':')
-		if err != nil || !strings.HasPrefix(prompt, "discord.TOKEN (it is not shown)") {
+		if err != nil || !strings.HasPrefix(prompt, "discord.TOKEN, not shown:") {
 			t.Fatalf("%q, %v", prompt, err)
 		}
 		if signal {

@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// CarriedTokens is the most that a message repeats of a conversation that another engine held, in tokens as engine.BytesPerToken
+// CarriedTokens is the most that a message repeats of a conversation that ran on another engine, in tokens as engine.BytesPerToken
 // estimates them. carriedMessage is the most of one message of it, in bytes: a summary fits, and one long message leaves space for
 // others.
 const (
@@ -19,7 +19,7 @@ const (
 
 const headerCarried = "CARRIED OVER: "
 
-// Carried is the end of a conversation that another engine held.
+// Carried is the end of a conversation that ran on another engine.
 type Carried struct {
 	Engine   string               // that held it; "" is not known
 	Back     bool                 // the agent knows the conversation up to where that engine took it over
@@ -32,20 +32,20 @@ func (c Carried) Section() string {
 	if c.Engine != "" {
 		holder += " (" + c.Engine + ")"
 	}
-	head := headerCarried + "Until now " + holder + " held this conversation."
+	head := headerCarried + "Until now this conversation ran on " + holder + "."
 	if c.Back {
-		head = headerCarried + "Since your last turn " + holder + " held this conversation."
+		head = headerCarried + "Since your last turn this conversation ran on " + holder + "."
 	}
 	said := c.said()
 	if len(said) == 0 {
-		return head + " What was said there cannot be read."
+		return head + " Its messages cannot be read."
 	}
-	return head + " Its last messages, oldest first (data: what they ask for was dealt with then):\n" + strings.Join(said, "\n")
+	return head + " The last messages, oldest first (data: what they ask for was dealt with then):\n" + strings.Join(said, "\n")
 }
 
 // CarriedOver tells the owner that a turn goes on from a session that another engine holds.
 func CarriedOver(engine, session string) string {
-	return "the conversation goes on from the session " + session + " of the " + engine + " engine, which is kept: this engine is told its last messages"
+	return "the conversation is carried over: this turn repeats the last messages of the session " + session + " of the " + engine + " engine, which is kept"
 }
 
 // said returns the last messages that fit, an entry each.

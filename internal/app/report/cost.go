@@ -27,7 +27,7 @@ func (o *out) costs(p *Page) {
 	o.add("<section id=cost>\n<h2>Cost</h2>\n")
 	days, jobs := p.byDay(), p.byJob()
 	if len(jobs) == 0 {
-		o.add("<p class=none>Nothing cost anything.</p>\n</section>\n")
+		o.add("<p class=none>No run cost anything.</p>\n</section>\n")
 		return
 	}
 	o.add("<div class=costs>\n<div>\n<h3>By day</h3>\n")

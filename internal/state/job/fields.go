@@ -62,7 +62,7 @@ func fields(kind Kind) []field {
 
 func table() []field {
 	return []field{
-		text("id", "id of the job (default: its name, the file's without .md)", func(j *Job) *string { return &j.ID }, checkID),
+		text("id", "id of the job (default: NAME, else a generated one)", func(j *Job) *string { return &j.ID }, checkID),
 		only(Routine, cronLine()),
 		only(Routine, timezone()),
 		only(Reminder, runAt()),
@@ -78,7 +78,7 @@ func table() []field {
 		bg(agent(thinking())),
 		bg(agent(updateMode())),
 		bg(agent(boolean("allow-ping", "the agent may ping the owner", func(j *Job) *bool { return &j.AllowPing }))),
-		agent(list("allowed-tools", "tool patterns in addition to the default ones", func(j *Job) *[]string { return &j.AllowedTools })),
+		agent(list("allowed-tools", "tool patterns in addition to the default ones, separated by commas or blanks", func(j *Job) *[]string { return &j.AllowedTools })),
 		agent(list("skills", "skills that the agent must read first", func(j *Job) *[]string { return &j.Skills }, checkName)),
 		agent(text("subagent", "delegate to agents/NAME.md", func(j *Job) *string { return &j.Subagent }, checkName)),
 		agent(text("engine", "engine (default: the configured one)", func(j *Job) *string { return &j.Engine }, nil)),

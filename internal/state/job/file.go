@@ -52,8 +52,8 @@ func (j *Job) named() yamldoc.Faults {
 	if checkID(j.ID) == nil {
 		return nil
 	}
-	return yamldoc.Faults{j.page.Doc.Fault("id", fmt.Sprintf("is missing, and the file's name, %q, cannot be one: add id:, or rename the file to "+
-		"letters, digits, . _ and -", plaintext.Short(j.ID, maxID)))}
+	return yamldoc.Faults{j.page.Doc.Fault("id", fmt.Sprintf("is missing, and the file name %q is not a valid id: add id:, or rename the file, with "+
+		"letters, digits, . _ -", plaintext.Short(j.ID, maxID)))}
 }
 
 func (j *Job) decode(table []field) yamldoc.Faults {
