@@ -123,7 +123,7 @@ func (f figure) short() string {
 	if f < 10_000 {
 		return ""
 	}
-	return strconv.Itoa(int(f)/1000) + "k"
+	return plaintext.Thousands(int(f))
 }
 
 // brief is a name in a list, which a narrow terminal shows shortened.
