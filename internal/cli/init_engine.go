@@ -108,8 +108,10 @@ func (s *setup) setEngine(ctx context.Context) error {
 			return err
 		}
 	}
-	settings["engine"] = name
-	return s.change(ctx, settings)
+	if err := s.change(ctx, settings); err != nil {
+		return err
+	}
+	return s.change(ctx, map[string]string{"engine": name}) // last: its service is set by then
 }
 
 func (s *setup) keyGiven() bool { return s.o.key != keySource{} }
