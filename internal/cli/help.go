@@ -78,9 +78,10 @@ func (d *deps) helper(root *cobra.Command) func(*cobra.Command, []string) {
 		}
 		describe(cmd)
 		d.page()
-		text := helpText(cmd, ui.Columns(d.Stdout))
+		columns := ui.Columns(d.Stdout)
+		text := helpText(cmd, columns)
 		if pages := manualOf(cmd); pages != "" {
-			text += "\nManual: " + pages + "\n"
+			text += "\n" + ui.Fold("Manual: "+pages+"\n", columns)
 		}
 		_, _ = io.WriteString(root.OutOrStdout(), text) // a failed write shows when the output is flushed
 	}

@@ -26,7 +26,6 @@ func newRichWorld(t *testing.T) *world {
 	s := discordapi.New(t, discordapi.Options{})
 	w := newWorld(t)
 	w.random = rand.NewChaCha8([32]byte{}) // so that ids are always the same
-	w.must("routine", "rm", "daily-market")
 	w.must("config", "set", "discord.api", s.URL())
 	w.secrets("discord.TOKEN=" + discordapi.Token + "\n")
 	w.script("turns:\n  - - tool: report_updates\n      input: {message: \"" + longText + "\"}\n    - cost: 1234.5\n    - text: " + longText + "\n")
