@@ -23,9 +23,9 @@ type Archive interface {
 	Messages(id string) ([]transcript.Message, error)
 }
 
-// Open returns the history that a turn of a conversation begins with. name is that of the turn's engine. A session of another engine is carried over:
-// the turn begins a new session, or goes on with the latest one of its engine that the conversation came from, and its message
-// repeats the last turns of the other engine.
+// Open returns the history that a turn of a conversation begins with. name is that of the turn's engine. A session of another engine is
+// carried over: the turn begins a new session, or goes on with the latest one of its engine that the conversation came from, and its
+// message repeats the last turns of the other engine.
 func (b Book) Open(ctx context.Context, c Conversation, name string) (History, error) {
 	h, err := c.Open(ctx)
 	if err != nil || b.Archive == nil || c.Event() == "" {
