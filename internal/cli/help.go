@@ -34,7 +34,7 @@ func runHelp(d *deps, root *cobra.Command, args []string) error {
 	if file, found := pageOf(args); found {
 		return d.showPage(file)
 	}
-	d.page()
+	d.pager.Page()
 	out := root.OutOrStdout()
 	switch {
 	case len(args) == 0:
@@ -77,7 +77,7 @@ func (d *deps) helper(root *cobra.Command) func(*cobra.Command, []string) {
 			hideRest(root)
 		}
 		describe(cmd)
-		d.page()
+		d.pager.Page()
 		columns := ui.Columns(d.Stdout)
 		text := helpText(cmd, columns)
 		if pages := manualOf(cmd); pages != "" {
@@ -148,7 +148,7 @@ func (d *deps) showPage(file string) error {
 	if isTerminal(d.Stdout) && isTerminal(d.In) && d.manShows(file) {
 		return nil
 	}
-	d.page()
+	d.pager.Page()
 	width, _ := ui.Size(d.Stdout)
 	_, err := io.WriteString(d.Out, man.Plain(file, width))
 	return err

@@ -24,9 +24,6 @@ func (d *deps) colour(stream any) bool { return ui.Coloured(stream, d.Lookup) }
 // dumb reports whether the terminal may have no control sequences.
 func (d *deps) dumb() bool { return ui.Dumb(d.Lookup) }
 
-// page lets a pager show the output of this command if it is long. Commands that a person waits for or talks with do not call it.
-func (d *deps) page() { d.pager.Page() }
-
 // talk is standard error. What is written to it stands above the status line, and while a pager runs it goes there.
 func (d *deps) talk() io.Writer {
 	switch {
@@ -184,7 +181,7 @@ func (d *deps) table(columns string) *table {
 	t.layout, t.shown.Width = onTerminal, ui.Columns(d.Stdout)
 	if columns != "" {
 		t.shown.Header = strings.Fields(columns)
-		d.page()
+		d.pager.Page()
 	}
 	return t
 }
