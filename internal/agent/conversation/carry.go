@@ -33,7 +33,7 @@ func (b Book) Open(ctx context.Context, c Conversation, name string) (History, e
 	}
 	kind, _, _ := strings.Cut(name, ":")
 	return b.carryOver(c.Key(), h, func(id string) bool {
-		if engine.Holder(id) == kind { // no transcript need be sought
+		if id == "" || engine.Holder(id) == kind { // no transcript need be sought
 			return true
 		}
 		holder := b.Archive.Holder(id)
@@ -79,11 +79,11 @@ func (b Book) carryOver(key string, h History, own func(id string) bool) (Histor
 
 // pendingCarry returns the record of a carry into a session, unless its message was answered.
 func (b Book) pendingCarry(key, id string) (session.Carry, error) {
-	if key == "" {
+	if key == "" || id == "" {
 		return session.Carry{}, nil
 	}
 	c, err := b.Sessions.Carry(key)
-	if err != nil || c.To == "" || c.To != id || b.Updates.Started(c.Run) {
+	if err != nil || c.To != id || b.Updates.Started(c.Run) {
 		return session.Carry{}, err
 	}
 	return c, nil
