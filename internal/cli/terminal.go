@@ -56,7 +56,7 @@ func (c clean) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// styled is standard output for text that is clean but for its own colour and attributes.
+// styled is standard output for text that is clean except for its own colour and attributes.
 func (d *deps) styled() io.Writer {
 	if c, ok := d.Out.(clean); ok {
 		return c.w

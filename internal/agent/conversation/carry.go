@@ -37,7 +37,7 @@ func (b Book) Open(ctx context.Context, c Conversation, name string) (History, e
 			return true
 		}
 		holder := b.Archive.Holder(id)
-		return holder == kind || holder == "" // the engine refuses an id that nobody gives
+		return holder == kind || holder == "" // the engine refuses an unknown id
 	})
 }
 

@@ -92,7 +92,7 @@ func thousands(n int) string {
 	return text
 }
 
-// usd returns an amount as a person reads it. A small one has four digits after the point.
+// usd returns an amount for people. A small one has four digits after the point.
 func usd(amount float64) string {
 	if amount > 0 && amount < 0.01 {
 		return fmt.Sprintf("$%.4f", amount)
