@@ -1,6 +1,6 @@
 // Command runs measures what grows with the number of runs and with the length of a transcript: the first tick of a day, the
-// list of all runs, the page of a report beside it, and a fire that continues a large session of the script engine. Each command is a process of its own, so
-// the peak of its memory is the command's. Run it from the repository: go run ./bench/runs
+// list of all runs, the page of a report beside it, and a fire that continues a large session of the script engine. Each command is a
+// process of its own, so the peak of its memory is the command's. Run it from the repository: go run ./bench/runs
 package main
 
 import (

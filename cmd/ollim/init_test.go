@@ -14,7 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit"
 )
 
-// TestInitReleases: the routine that init offers asks its engine about a new release, and on a day without one nobody.
+// TestInitReleases: the routine that init offers asks its engine about a new release, and does not on a day without one.
 func TestInitReleases(t *testing.T) {
 	testkit.Program(t, "git", "git")
 	repository := t.TempDir()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -231,7 +230,7 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 	if err := a.d.flush(); err != nil {
 		return err
 	}
-	yes, err := tty.yes(ctx, printable(fmt.Sprintf("approve %s (%s)? [y/N] ", c.name, c.subject.Kind)))
+	yes, err := tty.agrees(ctx, tty.file, printable(fmt.Sprintf("approve %s (%s)?", c.name, c.subject.Kind)), false)
 	if err != nil {
 		return err
 	}
@@ -258,16 +257,6 @@ func openTerminal() (*terminalOf, error) {
 		return nil, hint(fmt.Errorf("%w: no terminal to ask on", app.ErrNotAllowed), "run it in a terminal")
 	}
 	return &terminalOf{f, newAsker(f)}, nil
-}
-
-// yes asks a question whose answer is no unless somebody says otherwise.
-func (t *terminalOf) yes(ctx context.Context, question string) (bool, error) {
-	line, err := t.ask(ctx, t.file, question)
-	if err != nil && !errors.Is(err, io.EOF) { // which is no
-		return false, err
-	}
-	line = strings.ToLower(strings.TrimSpace(line))
-	return line == "y" || line == "yes", nil
 }
 
 // approveOwn approves a job that the owner has just written through us. It waits instead, and a warning says so, when this

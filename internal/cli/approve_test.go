@@ -132,7 +132,7 @@ func TestAskIsInterrupted(t *testing.T) {
 	waits := make(chan struct{})
 	defer close(waits)
 	tty := &terminalOf{screen, newAsker(&answers{say: func() string { cancel(); <-waits; return "y\n" }})}
-	if yes, err := tty.yes(ctx, "?"); yes || !errors.Is(err, context.Canceled) {
+	if yes, err := tty.agrees(ctx, screen, "?", true); yes || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", yes, err)
 	}
 }

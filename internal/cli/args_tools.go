@@ -7,7 +7,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// spreadTools gives each pattern behind --allowed-tools of a job's add a flag of its own, because the claude command takes several. A
+// spreadTools gives each pattern after --allowed-tools of a job's add a flag of its own, because the claude command takes several. A
 // word is a pattern if it can be nothing else, or if the text of the job may still follow.
 func spreadTools(args []string) []string {
 	const flag = "--allowed-tools"

@@ -194,7 +194,7 @@ func (l *chatLoop) hear(ctx context.Context, text string) error {
 		}
 		return nil
 	}
-	l.report(l.tty.history.Add(text))
+	l.report(l.tty.history.Add(ctx, text))
 	if several {
 		return l.send(ctx, text)
 	}

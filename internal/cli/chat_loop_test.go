@@ -82,7 +82,7 @@ func (w *world) promptLoopOn(in io.Reader, keys io.WriteCloser, o chatOptions) *
 	d := w.deps(nil, p, p)
 	d.Warn, d.Sleep = d.warn, process.Sleep
 	h := homeOf(w.t, d)
-	l := newChatLoop(d, h, o, in, ui.NewScreen(p, ui.ScreenOptions{Raw: true}))
+	l := newChatLoop(ctx, d, h, o, in, ui.NewScreen(p, ui.ScreenOptions{Raw: true}))
 	go func() {
 		err := l.run(ctx)
 		l.tty.screen.Close()

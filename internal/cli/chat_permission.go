@@ -8,7 +8,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// permission is a question to the owner: may the agent use a tool? Its context ends when nobody waits for the answer any more.
+// permission is a question to the owner: may the agent use a tool? Its context ends when the answer is no longer needed.
 type permission struct {
 	ctx    context.Context //nolint:containedctx // it belongs to the question
 	use    runlog.Event
@@ -22,7 +22,7 @@ const (
 	no     = "no"
 )
 
-// over is closed when nobody waits for the answer any more; nil for no question.
+// over is closed when the answer is no longer needed; nil for no question.
 func (q *permission) over() <-chan struct{} {
 	if q == nil {
 		return nil

@@ -25,7 +25,7 @@ func (d *deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 		}
 	}
 	size := func() (int, int) { return ui.Size(in) }
-	l := newChatLoop(d, h, o, in, ui.NewScreen(out, ui.ScreenOptions{Size: size, Simple: d.dumb(), Raw: true, Colour: d.colour(d.Stdout)}))
+	l := newChatLoop(ctx, d, h, o, in, ui.NewScreen(out, ui.ScreenOptions{Size: size, Simple: d.dumb(), Raw: true, Colour: d.colour(d.Stdout)}))
 	if !d.dumb() {
 		raw, err := ui.MakeRaw(in, out)
 		if err != nil {
@@ -48,13 +48,13 @@ func (d *deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 }
 
 // newChatLoop returns a loop on a screen. What d writes to a terminal goes to the screen.
-func newChatLoop(d *deps, h app.Home, o chatOptions, in io.Reader, s *ui.Screen) *chatLoop {
+func newChatLoop(ctx context.Context, d *deps, h app.Home, o chatOptions, in io.Reader, s *ui.Screen) *chatLoop {
 	l := &chatLoop{
 		h: h, o: o, group: "prompt-" + rand.Text(), asked: make(chan permission), ended: make(chan ending, 1),
 		tty: promptTerminal{in: ui.NewInput(in), screen: s, stderr: d.Stderr, lend: func() func() { return func() {} }},
 	}
 	var err error
-	l.tty.history, err = ui.OpenHistory(h.Dir.ChatHistory(), h.HoldsSecret)
+	l.tty.history, err = ui.OpenHistory(ctx, h.Disk, h.Dir.ChatHistory(), h.Dir.Lock("chat_history"), h.HoldsSecret)
 	l.tty.editor = ui.NewEditor(l.tty.history)
 	l.tty.editor.Complete = complete
 	l.o.permits = newPermits(func(q permission) {

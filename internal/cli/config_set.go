@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,15 +65,9 @@ func (d *deps) announceCarry(ctx context.Context, h app.Home, engine string, yes
 	if yes || !isTerminal(d.In) {
 		return nil
 	}
-	line, err := newAsker(d.In).ask(ctx, d.Stderr, "Change the engine to "+printable(engine)+"? [Y/n] ")
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
+	change, err := newAsker(d.In).agrees(ctx, d.Stderr, "Change the engine to "+printable(engine)+"?", true)
+	if err == nil && !change {
+		err = &withStatus{errors.New("the engine was not changed"), statusFailed}
 	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "", "y", "yes":
-		if err == nil {
-			return nil
-		}
-	}
-	return &withStatus{errors.New("the engine was not changed"), statusFailed}
+	return err
 }

@@ -34,7 +34,7 @@ func runHelp(d *deps, root *cobra.Command, args []string) error {
 	if file, found := pageOf(args); found {
 		return d.showPage(file)
 	}
-	d.page()
+	d.pager.Page()
 	out := root.OutOrStdout()
 	switch {
 	case len(args) == 0:
@@ -77,10 +77,11 @@ func (d *deps) helper(root *cobra.Command) func(*cobra.Command, []string) {
 			hideRest(root)
 		}
 		describe(cmd)
-		d.page()
-		text := helpText(cmd, ui.Columns(d.Stdout))
+		d.pager.Page()
+		columns := ui.Columns(d.Stdout)
+		text := helpText(cmd, columns)
 		if pages := manualOf(cmd); pages != "" {
-			text += "\n" + strings.Join(ui.Wrap("Manual: "+pages, ui.Columns(d.Stdout), 8), "\n") + "\n"
+			text += "\n" + ui.Fold("Manual: "+pages+"\n", columns)
 		}
 		_, _ = io.WriteString(root.OutOrStdout(), text) // a failed write shows when the output is flushed
 	}
@@ -147,7 +148,7 @@ func (d *deps) showPage(file string) error {
 	if isTerminal(d.Stdout) && isTerminal(d.In) && d.manShows(file) {
 		return nil
 	}
-	d.page()
+	d.pager.Page()
 	width, _ := ui.Size(d.Stdout)
 	_, err := io.WriteString(d.Out, man.Plain(file, width))
 	return err

@@ -43,7 +43,7 @@ type keySource struct {
 	variable, script string
 }
 
-// noAnswer is the answer of somebody who wants none of what is offered.
+// noAnswer is the answer that takes nothing of what is offered.
 const noAnswer = "none"
 
 func newInit(d *deps) *cobra.Command {
@@ -107,7 +107,7 @@ func runInit(ctx context.Context, d *deps, o initOptions) error {
 		return err
 	}
 	s := &setup{d: d, o: &o, dir: dir, fresh: !exists(d.ConfigFile(dir)), failed: failures{d: d, verb: "init"}}
-	owner := !errors.Is(d.OwnerOnly(), app.ErrNotAllowed) // else, whoever this is, it is not theirs to say
+	owner := !errors.Is(d.OwnerOnly(), app.ErrNotAllowed) // an agent does not answer for the owner
 	if owner && (isTerminal(d.In) && isTerminal(d.Stderr) || o.yes) {
 		s.asks = &interview{d: d, asker: newAsker(d.In), yes: o.yes, fresh: s.fresh}
 	}

@@ -34,7 +34,7 @@ func (s *setup) engineMissing(context.Context) (bool, error) {
 func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
 	standard, claude := engine.Native, "not found: npm install -g @anthropic-ai/claude-code"
 	if a.yes {
-		standard = noAnswer // there may be no key, and nobody to ask for it
+		standard = noAnswer // there may be no key, and no question asks for one
 	}
 	if command := s.d.findClaude(); command != "" {
 		standard, claude = engine.ClaudeCode, command
@@ -107,8 +107,10 @@ func (s *setup) setEngine(ctx context.Context) error {
 			return err
 		}
 	}
-	settings["engine"] = name
-	return s.change(ctx, settings)
+	if err := s.change(ctx, settings); err != nil {
+		return err
+	}
+	return s.change(ctx, map[string]string{"engine": name}) // last: its service is set by then
 }
 
 func (s *setup) keyGiven() bool { return s.o.key != keySource{} }

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/app"
@@ -121,9 +123,9 @@ func (s *setup) change(ctx context.Context, settings map[string]string) error {
 		return nil
 	}
 	h, err := s.d.Home()
-	for key, value := range settings {
-		if err == nil && value != "" {
-			err = h.Set(ctx, key, value)
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		if err == nil && settings[key] != "" {
+			err = h.Set(ctx, key, settings[key])
 		}
 	}
 	return err

@@ -65,7 +65,7 @@ func newJobShow(d *deps, kind job.Kind) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d.page()
+			d.pager.Page()
 			return d.each(string(kind)+" show", args, func(name string) error {
 				path, err := jobPath(s, h, kind, name)
 				if err != nil {

@@ -105,7 +105,7 @@ func newRunShow(d *deps) *cobra.Command {
 }
 
 func runRunShow(d *deps, h app.Home, runs []string) error {
-	d.page()
+	d.pager.Page()
 	e := json.NewEncoder(d.Out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
@@ -171,7 +171,7 @@ func runRunLog(ctx context.Context, d *deps, h app.Home, name string, follow boo
 		return err
 	}
 	if !follow {
-		d.page()
+		d.pager.Page()
 	}
 	if !d.json {
 		if err := d.printPrompt(h, r); err != nil {

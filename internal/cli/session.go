@@ -137,7 +137,7 @@ func (f sessionFacts) rows() [][]string {
 }
 
 func runSessionShow(d *deps, h app.Home, names []string) error {
-	d.page()
+	d.pager.Page()
 	gap := ""
 	return d.each("session show", names, func(name string) error {
 		facts, err := d.sessionFacts(h, name)

@@ -55,7 +55,7 @@ func runSessionExport(d *deps, name string, o exportOptions) error {
 			return err
 		}
 	}
-	d.page()
+	d.pager.Page()
 	for i, t := range slices.Backward(line) {
 		entries, err := d.load(h, t)
 		if err != nil {

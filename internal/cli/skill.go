@@ -35,7 +35,7 @@ func newSkill(d *deps) *cobra.Command {
 			}, func(r skillRow) []any { return []any{r.Name, strconv.Itoa(len(r.Commands)), prose(r.Description)} }),
 		command(agentAll(), "show NAME...", "Print SKILL.md files as they are",
 			inHome(d, func(_ context.Context, h app.Home, args []string) error {
-				d.page()
+				d.pager.Page()
 				return d.each("skill show", args, func(name string) error {
 					text, err := h.Skills.Text(name)
 					if err == nil {
@@ -69,7 +69,7 @@ func newSkillRender(d *deps) *cobra.Command {
 				return explainSkill(err)
 			}
 			rendered := skill.Renderer{Dir: h.Dir.Path(), Env: h.ProgramEnv()}.Render(ctx, s)
-			d.page()
+			d.pager.Page()
 			return d.answer(skill.WithArguments(rendered, strings.Join(args[1:], " ")), ctx.Err())
 		}))
 	cmd.Flags().SetInterspersed(false) // what follows NAME is the skill's

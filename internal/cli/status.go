@@ -222,7 +222,7 @@ func trendCells(t overview.Trend) []any {
 		cells[1] = growth + "/day"
 	}
 	if t.Context > 0 {
-		cells[2] = overview.Tokens(t.Context)
+		cells[2] = plaintext.Thousands(t.Context)
 	}
 	return cells
 }

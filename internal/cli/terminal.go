@@ -24,9 +24,6 @@ func (d *deps) colour(stream any) bool { return ui.Coloured(stream, d.Lookup) }
 // dumb reports whether the terminal may have no control sequences.
 func (d *deps) dumb() bool { return ui.Dumb(d.Lookup) }
 
-// page lets a pager show the output of this command if it is long. Commands that a person waits for or talks with do not call it.
-func (d *deps) page() { d.pager.Page() }
-
 // talk is standard error. What is written to it stands above the status line, and while a pager runs it goes there.
 func (d *deps) talk() io.Writer {
 	switch {
@@ -59,7 +56,7 @@ func (c clean) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// styled is standard output for text that is clean but for its own colour and attributes.
+// styled is standard output for text that is clean except for its own colour and attributes.
 func (d *deps) styled() io.Writer {
 	if c, ok := d.Out.(clean); ok {
 		return c.w
@@ -123,7 +120,7 @@ func (f figure) short() string {
 	if f < 10_000 {
 		return ""
 	}
-	return strconv.Itoa(int(f)/1000) + "k"
+	return plaintext.Thousands(int(f))
 }
 
 // brief is a name in a list, which a narrow terminal shows shortened.
@@ -184,7 +181,7 @@ func (d *deps) table(columns string) *table {
 	t.layout, t.shown.Width = onTerminal, ui.Columns(d.Stdout)
 	if columns != "" {
 		t.shown.Header = strings.Fields(columns)
-		d.page()
+		d.pager.Page()
 	}
 	return t
 }

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -66,6 +67,22 @@ func (a *asker) ask(ctx context.Context, out io.Writer, question string) (string
 			return "", context.Cause(ctx)
 		}
 	}
+}
+
+// agrees asks a question whose answer is yes or no. An empty line is the standard answer; any other, and the end of the input, is no.
+func (a *asker) agrees(ctx context.Context, out io.Writer, question string, standard bool) (bool, error) {
+	choice := map[bool]string{true: " [Y/n] ", false: " [y/N] "}[standard]
+	line, err := a.ask(ctx, out, question+choice)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true, nil
+	case "":
+		return standard && err == nil, nil
+	}
+	return false, nil
 }
 
 // askHidden is ask without showing what is typed. Standard functions for this cannot be interrupted, and take what was typed before.

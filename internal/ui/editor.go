@@ -285,7 +285,7 @@ func (e *Editor) view(columns int) (rows []string, row, column int) {
 		first, _ := Cut(strings.ReplaceAll(shown(e.text), "\n", " "), max(columns-Width(found)-1, 1))
 		return []string{found + first}, 0, Width(found)
 	}
-	rows, row, column = e.rows(max(columns-len(Mark)-1, 1)) // the cursor may be behind the last character
+	rows, row, column = e.rows(max(columns-len(Mark)-1, 1)) // the cursor may be after the last character
 	for i := range rows {
 		rows[i] = strings.Repeat(" ", len(Mark)) + rows[i]
 	}

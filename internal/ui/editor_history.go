@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -13,36 +14,50 @@ const mostRemembered = 1000
 // longestRemembered is the length in bytes from which a text is not kept: a pasted file.
 const longestRemembered = 8 << 10
 
-// History is what was typed at a prompt, in a file that only the owner can read, one text in a line as JSON.
+// History is what was typed at a prompt, in a file that only the owner can read, one text in a line as JSON. It is changed under a lock:
+// several prompts may share it.
 type History struct {
-	path  string
-	hides func(text string) bool // reports whether a text must not be kept
-	texts []string               // oldest first
+	path, lock string
+	disk       store.Disk
+	hides      func(text string) bool // reports whether a text must not be kept
+	texts      []string               // oldest first
 }
 
-// OpenHistory reads a history. A missing file is an empty history; a line of the file that is broken is left out.
-func OpenHistory(path string, hides func(text string) bool) (*History, error) {
-	h := &History{path: path, hides: hides}
-	lines := 0
-	for text, err := range store.Lines[string](path, nil) {
+// OpenHistory reads a history, and shortens a file that has become long. A missing file is an empty history; a broken line is left out.
+func OpenHistory(ctx context.Context, disk store.Disk, path, lock string, hides func(text string) bool) (*History, error) {
+	h := &History{path: path, lock: lock, disk: disk, hides: hides}
+	lines, err := h.read()
+	if err != nil || lines < 2*mostRemembered {
+		return h, err
+	}
+	return h, disk.Locked(ctx, lock, func() error {
+		h.texts = nil
+		lines, err := h.read() // another process may have shortened it
+		surplus := lines - mostRemembered
+		if err != nil || surplus <= 0 {
+			return err
+		}
+		return store.FilterLines(path, func(string) bool {
+			surplus--
+			return surplus < 0
+		})
+	})
+}
+
+// read reads the file, and returns how many texts it has.
+func (h *History) read() (lines int, err error) {
+	for text, err := range store.Lines[string](h.path, nil) {
 		if err != nil {
-			return h, err
+			return lines, err
 		}
 		lines++
 		h.remember(cleared(text))
 	}
-	if lines < 2*mostRemembered {
-		return h, nil
-	}
-	surplus := lines - mostRemembered
-	return h, store.FilterLines(path, func(string) bool {
-		surplus--
-		return surplus < 0
-	})
+	return lines, nil
 }
 
 // Add keeps a text, unless it is the last one again, is very long or must not be kept. Its error is that of the file.
-func (h *History) Add(text string) error {
+func (h *History) Add(ctx context.Context, text string) error {
 	if text == "" || len(text) > longestRemembered || h.hides(text) || len(h.texts) > 0 && h.texts[len(h.texts)-1] == text {
 		return nil
 	}
@@ -50,7 +65,7 @@ func (h *History) Add(text string) error {
 	if h.path == "" {
 		return nil
 	}
-	return store.AppendJSON(h.path, store.Buffered, text)
+	return h.disk.Locked(ctx, h.lock, func() error { return store.AppendJSON(h.path, store.Buffered, text) })
 }
 
 func (h *History) remember(text string) {

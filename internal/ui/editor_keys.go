@@ -90,15 +90,7 @@ func begun(p []byte) int {
 	if p[len(p)-1] == enter[0] {
 		return 1
 	}
-	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
-		if b := p[len(p)-n:]; utf8.RuneStart(b[0]) {
-			if !utf8.FullRune(b) {
-				return n
-			}
-			break
-		}
-	}
-	return 0
+	return len(p) - len(plaintext.WholeRunes(p))
 }
 
 func pasted(p []byte) token {
@@ -148,5 +140,3 @@ func sequence(p []byte) int {
 	}
 	return 0
 }
-
-func printableRune(r rune) rune { return plaintext.Rune(r) }

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/clipperhouse/displaywidth"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // line is a text that is being edited and the place of the cursor, in bytes. The cursor is always between two characters as a person
@@ -161,6 +163,6 @@ func cleared(text string) string {
 		if r == utf8.RuneError {
 			return -1
 		}
-		return printableRune(r)
+		return plaintext.Rune(r)
 	}, text)
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // TestKeysArriveInPieces: a key or a character that arrives byte by byte is the same key; a pasted text is never an answer by itself.
@@ -66,23 +69,53 @@ func TestHistoryIsBounded(t *testing.T) {
 	if err := os.WriteFile(path, []byte(lines.String()+"{broken\n\"new\\u001b[2J\""), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keep := func(string) bool { return false }
-	h, err := OpenHistory(path, keep)
+	h, err := open(t, path)
 	if err != nil || len(h.texts) != mostRemembered || h.texts[mostRemembered-1] != "new[2J" {
 		t.Fatalf("%d texts, %v", len(h.texts), err)
 	}
 	for _, text := range []string{"one", "one", "", strings.Repeat("x", longestRemembered+1), "two\nthree"} {
-		if err := h.Add(text); err != nil {
+		if err := h.Add(t.Context(), text); err != nil {
 			t.Error(err)
 		}
 	}
-	again, err := OpenHistory(path, keep)
+	again, err := open(t, path)
 	if err != nil || !slices.Equal(again.texts, h.texts) || !slices.Equal(again.texts[mostRemembered-3:], []string{"new[2J", "one", "two\nthree"}) {
 		t.Errorf("%q, %v", again.texts[mostRemembered-3:], err)
 	}
 	data, err := os.ReadFile(path)
 	if n := strings.Count(string(data), "\n"); err != nil || n > mostRemembered+4 {
 		t.Errorf("the file has %d lines, %v", n, err)
+	}
+}
+
+func open(t *testing.T, path string) (*History, error) {
+	t.Helper()
+	return OpenHistory(t.Context(), store.Disk{Warn: func(string) {}}, path, path+".lock", func(string) bool { return false })
+}
+
+// TestHistoryOfTwoPrompts: a text is kept that one prompt adds while another shortens the file.
+func TestHistoryOfTwoPrompts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "history")
+	for range 20 {
+		if err := os.WriteFile(path, []byte(strings.Repeat("\"old\"\n", 2*mostRemembered-1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		first, err := open(t, path)
+		if err == nil {
+			err = first.Add(t.Context(), "long enough now")
+		}
+		opened := make(chan error)
+		go func() {
+			_, err := open(t, path)
+			opened <- err
+		}()
+		if err := errors.Join(err, first.Add(t.Context(), "new"), <-opened); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(data), "\"new\"\n") || len(data) > 8*(mostRemembered+9) {
+			t.Fatalf("%d bytes, which end with %q, %v", len(data), data[max(len(data)-20, 0):], err)
+		}
 	}
 }
 

@@ -40,17 +40,10 @@ func NewText(w io.Writer, o TextOptions) *Text { return &Text{w: w, o: o} }
 
 // Write shows the next piece of the text.
 func (t *Text) Write(p []byte) (int, error) {
-	text := t.cut + string(p)
-	t.cut = ""
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) {
-			if !utf8.FullRuneInString(end) {
-				text, t.cut = text[:len(text)-n], end
-			}
-			break
-		}
-	}
-	t.pending += plaintext.Lines(text)
+	text := append([]byte(t.cut), p...)
+	whole := plaintext.WholeRunes(text)
+	t.cut = string(text[len(whole):])
+	t.pending += plaintext.Lines(string(whole))
 	t.show(false)
 	if err := t.pass(); err != nil {
 		return 0, err

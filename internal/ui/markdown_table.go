@@ -76,9 +76,6 @@ func split(row string) (cells []string) {
 	return append(cells, strings.TrimSpace(cell.String()))
 }
 
-// columnGap is the columns between two columns of a table.
-const columnGap = 2
-
 // widths returns the widths of the columns. Where the terminal is too narrow, the widest give way.
 func (t *Text) widths(cells [][][]span) (widths []int) {
 	for _, line := range cells {
@@ -92,7 +89,7 @@ func (t *Text) widths(cells [][][]span) (widths []int) {
 	if t.wrap.columns == 0 {
 		return widths
 	}
-	total := columnGap * (len(widths) - 1)
+	total := gap * (len(widths) - 1)
 	for _, width := range widths {
 		total += width
 	}
@@ -128,7 +125,7 @@ func (t *Text) grid(cells [][][]span, widths []int) {
 			for _, width := range widths {
 				rule = append(rule, strings.Repeat("─", width))
 			}
-			t.gridLine(dim + strings.Join(rule, strings.Repeat(" ", columnGap)) + plainStyle)
+			t.gridLine(dim + strings.Join(rule, strings.Repeat(" ", gap)) + plainStyle)
 		}
 	}
 }
@@ -145,7 +142,7 @@ func (t *Text) gridRow(cells [][]string, widths []int, y int) {
 			row.WriteString(strings.Repeat(" ", space) + text)
 			space = 0
 		}
-		space += widths[i] - Width(unstyled(text)) + columnGap
+		space += widths[i] - Width(unstyled(text)) + gap
 	}
 	t.gridLine(row.String())
 }

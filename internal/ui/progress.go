@@ -86,7 +86,7 @@ func (p *Progress) draw() {
 	}
 	parts := []string{p.name, p.now().Sub(p.began).Round(time.Second).String()}
 	if p.tokens > 0 {
-		parts = append(parts, Tokens(p.tokens)+" tokens")
+		parts = append(parts, plaintext.Thousands(p.tokens)+" tokens")
 	}
 	if p.cost > 0 {
 		parts = append(parts, fmt.Sprintf("$%.2f", p.cost))
@@ -95,16 +95,4 @@ func (p *Progress) draw() {
 		parts = append(parts, p.tool)
 	}
 	p.screen.Status(strings.Join(parts, "  "))
-}
-
-// Tokens returns a number of tokens as people say it, such as 950, 3.1k or 120k.
-func Tokens(n int) string {
-	const thousand, ten = 1000, 10
-	switch {
-	case n < thousand:
-		return fmt.Sprint(n)
-	case n < ten*thousand:
-		return fmt.Sprintf("%.1fk", float64(n/(thousand/ten))/ten)
-	}
-	return fmt.Sprintf("%dk", n/thousand)
 }

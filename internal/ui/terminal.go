@@ -30,10 +30,10 @@ func Size(stream any) (columns, rows int) {
 	return columns, rows
 }
 
-// Columns returns how wide a text for a stream may be: 80 columns where the size of its terminal is not known, or where it is none.
+// Columns returns how wide a text for a stream may be: 80 columns if the stream is no terminal, or one of unknown size.
 func Columns(stream any) int {
 	columns, _ := Size(stream)
-	return cmp.Or(columns, 80)
+	return cmp.Or(columns, usualColumns)
 }
 
 // Environment returns the value of an environment variable.
@@ -64,7 +64,6 @@ func Coloured(stream any, lookup Environment) bool {
 const (
 	Red    = "\x1b[31m"
 	Yellow = "\x1b[33m"
-	plain  = "\x1b[0m"
 )
 
 // Paint returns a text in a colour; "" is none.
@@ -72,5 +71,5 @@ func Paint(text, colour string) string {
 	if colour == "" || text == "" {
 		return text
 	}
-	return colour + text + plain
+	return colour + text + plainStyle
 }

@@ -23,9 +23,9 @@ type Archive interface {
 	Messages(id string) ([]transcript.Message, error)
 }
 
-// Open returns the history that a turn of a conversation begins with. name is that of the turn's engine. A session of another engine is carried over:
-// the turn begins a new session, or goes on with the latest one of its engine that the conversation came from, and its message
-// repeats the last turns of the other engine.
+// Open returns the history that a turn of a conversation begins with. name is that of the turn's engine. A session of another engine is
+// carried over: the turn begins a new session, or goes on with the latest one of its engine that the conversation came from, and its
+// message repeats the last turns of the other engine.
 func (b Book) Open(ctx context.Context, c Conversation, name string) (History, error) {
 	h, err := c.Open(ctx)
 	if err != nil || b.Archive == nil || c.Event() == "" {
@@ -33,11 +33,11 @@ func (b Book) Open(ctx context.Context, c Conversation, name string) (History, e
 	}
 	kind, _, _ := strings.Cut(name, ":")
 	return b.carryOver(c.Key(), h, func(id string) bool {
-		if engine.Holder(id) == kind { // no transcript need be sought
+		if id == "" || engine.Holder(id) == kind { // no transcript need be sought
 			return true
 		}
 		holder := b.Archive.Holder(id)
-		return holder == kind || holder == "" // the engine refuses an id that nobody gives
+		return holder == kind || holder == "" // the engine refuses an unknown id
 	})
 }
 
@@ -79,11 +79,11 @@ func (b Book) carryOver(key string, h History, own func(id string) bool) (Histor
 
 // pendingCarry returns the record of a carry into a session, unless its message was answered.
 func (b Book) pendingCarry(key, id string) (session.Carry, error) {
-	if key == "" {
+	if key == "" || id == "" {
 		return session.Carry{}, nil
 	}
 	c, err := b.Sessions.Carry(key)
-	if err != nil || c.To == "" || c.To != id || b.Updates.Started(c.Run) {
+	if err != nil || c.To != id || b.Updates.Started(c.Run) {
 		return session.Carry{}, err
 	}
 	return c, nil

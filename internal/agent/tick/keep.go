@@ -17,7 +17,7 @@ import (
 type Retain struct {
 	Idle        int // records of fires that did nothing; 0: as other records
 	Transcripts int // after a compaction has replaced them
-	History     int // events of sessions, and the archive of updates
+	History     int // events of sessions, and the archives of updates and notices
 }
 
 // before is the instant so many days earlier; zero if there are none.

@@ -255,15 +255,7 @@ func (g growing) text() string {
 		parts = append(parts, fmt.Sprintf("+%.0f %% a day", 100*g.PerDay))
 	}
 	if g.After > 0 {
-		parts = append(parts, fmt.Sprintf("session %s to %s tokens", Tokens(g.Before), Tokens(g.After)))
+		parts = append(parts, fmt.Sprintf("session %s to %s tokens", plaintext.Thousands(g.Before), plaintext.Thousands(g.After)))
 	}
 	return g.Name + " " + strings.Join(parts, ", ")
-}
-
-// Tokens returns a number of tokens as a person reads it, such as 130k.
-func Tokens(n int) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%.0fk", float64(n)/1000)
 }

@@ -67,16 +67,20 @@ func (o *out) clean(text string) string {
 // percent is a length in a picture.
 type percent float64
 
-// text writes a text with its line breaks, at most so many characters of it. What is cut off of a run's text is printed by a
-// command, which the page then names.
+// text writes a text with its line breaks, at most so many characters of it. If it is of a run, the page names the command that prints
+// what is cut off.
 func (o *out) text(text string, most int, run string) {
 	text = strings.TrimRight(o.clean(text), "\n")
 	first, more := plaintext.First(text, most)
 	o.add("<pre>{}</pre>\n", first)
-	if more {
-		o.add("<p class=cut>Cut after {} of {} characters. <code>ollim run log {}</code> prints all of it.</p>\n",
-			thousands(most), thousands(utf8.RuneCountInString(text)), run)
+	if !more {
+		return
 	}
+	o.add("<p class=cut>Cut after {} of {} characters.", thousands(most), thousands(utf8.RuneCountInString(text)))
+	if run != "" {
+		o.add(" <code>ollim run log {}</code> prints all of it.", run)
+	}
+	o.add("</p>\n")
 }
 
 // thousands returns a number with commas.
@@ -88,7 +92,7 @@ func thousands(n int) string {
 	return text
 }
 
-// usd returns an amount as a person reads it. A small one has four digits after the point.
+// usd returns an amount for people. A small one has four digits after the point.
 func usd(amount float64) string {
 	if amount > 0 && amount < 0.01 {
 		return fmt.Sprintf("$%.4f", amount)

@@ -89,8 +89,9 @@ func (p *Page) readRuns(ctx context.Context, h app.Home) error {
 
 func (p *Page) runOf(r runlog.Record) run {
 	one := run{
-		id: r.ID, job: r.Job, name: plaintext.Short(r.Name, nameText), kind: r.Kind, outcome: plaintext.Short(string(r.Outcome), nameText), note: cmp.Or(r.Error, r.Question), started: r.Started.In(p.to.Location()),
-		cost: r.Cost, problem: r.Problem(),
+		id: r.ID, job: r.Job, name: plaintext.Short(r.Name, nameText), kind: r.Kind,
+		outcome: plaintext.Short(string(r.Outcome), nameText), note: cmp.Or(r.Error, r.Question),
+		started: r.Started.In(p.to.Location()), cost: r.Cost, problem: r.Problem(),
 		reached: r.Pings > 0 || r.Turns == 0 && r.Outcome == runlog.OK, // a plain reminder has no turn
 	}
 	if one.outcome == "" {

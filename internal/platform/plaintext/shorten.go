@@ -71,6 +71,17 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
+// Thousands returns a number such as that of tokens as people say it: 950, 3.1k or 120k.
+func Thousands(n int) string {
+	switch {
+	case n < 1000:
+		return strconv.Itoa(n)
+	case n < 10_000:
+		return strconv.FormatFloat(float64(n/100)/10, 'f', 1, 64) + "k"
+	}
+	return strconv.Itoa(n/1000) + "k"
+}
+
 // Tally returns numbers with what they count, the largest first: "3 ok, 1 failed".
 func Tally[T ~string](counts map[T]int) string {
 	var words []string

@@ -162,7 +162,7 @@ func (c *Config) limits() []key {
 		parsed("keep.runs", &c.Keep.Runs, "How long run records and the outcomes of slots are kept.", "90d", days),
 		parsed("keep.idle", &c.Keep.Idle, "How long the records of fires that did nothing are kept: gated, skipped, paused. Their slots keep the outcome.", "14d", days),
 		parsed("keep.transcripts", &c.Keep.Transcripts, "How long a transcript is kept after a compaction has replaced it.", "90d", days),
-		parsed("keep.history", &c.Keep.History, "How long the events of sessions and the archive of updates are kept.", "365d", days),
+		parsed("keep.history", &c.Keep.History, "How long the events of sessions and the archives of updates and notices are kept.", "365d", days),
 		number("keep.backups", &c.Keep.Backups, "How many crontabs from before a change are kept.", 20, 1000),
 		{"names.user", &c.Names.User, "Name of the owner.", "user: Ada", "", CheckName},
 		{"names.bot", &c.Names.Bot, "Name of the agent.", "bot: Ollim", "", CheckName},

@@ -8,8 +8,10 @@
 //	  "unsent": [{"id": "notice-20260224T143000.000Z-ab12cd", "text": "…"}]
 //	}
 //
-// changed under the lock "notices". state/notices.jsonl, under the same lock, has a line for each message that was said. Earlier versions counted the failures of each job in "failures"; such a job is read as a cause
-// that the owner knows about. What they noted in "seen" is dropped, so that what is still wrong is said once more. A file that cannot
+// changed under the lock "notices". state/notices.jsonl, under the same lock, has a line for each message that was said. A kill after the
+// line and before the change of the page leaves the message on the page, and its line may be there twice.
+//
+// Earlier versions counted the failures of each job in "failures"; such a job is read as a cause that the owner knows about. What they noted in "seen" is dropped, so that what is still wrong is said once more. A file that cannot
 // be parsed is set aside, and everything is said once more. The file was called told.json; one of that name is renamed.
 package notice
 

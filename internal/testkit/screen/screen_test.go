@@ -27,7 +27,7 @@ func TestScreen(t *testing.T) {
 	if status := s.Leave(); status != 3 {
 		t.Errorf("exit status %d", status)
 	}
-	if want := []string{"one", "two", "got it"}; !slices.Equal(s.Lines()[:1], want[:1]) || !strings.Contains(s.Text(), "got it") {
+	if lines := s.Lines(); lines[0] != "one" || !strings.Contains(s.Text(), "got it") {
 		t.Errorf("the screen has %q", s.Lines())
 	}
 	if picture := s.Picture(); !strings.Contains(picture, "|one                 |\n") {
@@ -51,5 +51,4 @@ func TestScrolledAndResized(t *testing.T) {
 	if status := s.Leave(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
-	s.WaitGone("never shown")
 }

@@ -34,7 +34,7 @@ type Screen struct {
 	raw     bytes.Buffer
 	size    Size
 	changed chan struct{} // closed at the next change
-	over    bool          // nobody has the terminal open any more
+	over    bool          // no program has the terminal open
 	ended   chan struct{} // closed when the program has ended; nil: there is none
 	status  int
 }
