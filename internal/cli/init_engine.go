@@ -41,10 +41,9 @@ func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
 	} else if value, _ := s.d.Lookup("ANTHROPIC_API_KEY"); value != "" {
 		standard = engine.Native
 	}
-	a.say("Engines:\n  claude-code  the claude command; the account that it is logged in to pays, or\n"+
-		"               that of a key\n               (%s)\n"+
-		"  native       built in; asks a service that speaks Anthropic's or OpenAI's API,\n"+
-		"               whose account pays, or a server of yours, which needs no key\n"+
+	a.say("Engines:\n"+
+		"  claude-code  the claude command; the account that it is logged in to pays, or that of a key (%s)\n"+
+		"  native       built in; asks a service that speaks Anthropic's or OpenAI's API, whose account pays, or a server of yours, which needs no key\n"+
 		"  script:FILE  plays a YAML file, for tests; costs nothing\n"+
 		"  none         decide later", claude)
 	s.o.engine, err = a.value(ctx, "Engine", standard, func(answer string) error {
@@ -54,7 +53,10 @@ func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
 		case answer == engine.ClaudeCode && s.d.findClaude() == "":
 			return errors.New("the claude command is not found")
 		}
-		return config.CheckEngine(answer)
+		if err := config.CheckEngine(answer); err != nil {
+			return fmt.Errorf("%w, or %s", err, noAnswer)
+		}
+		return nil
 	})
 	if err == nil && s.o.engine == engine.Native {
 		err = s.askService(ctx, a)
