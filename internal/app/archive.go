@@ -21,19 +21,14 @@ func (a archive) Holder(id string) string {
 	return holder
 }
 
-// Messages returns what was said in a session, oldest first. The error wraps transcript.ErrUnknown if there is no such session.
-func (a archive) Messages(id string) ([]transcript.Message, error) {
+// Entries returns what was said in a session, oldest first. The error wraps transcript.ErrUnknown if there is no such session.
+func (a archive) Entries(id string) ([]transcript.Entry, error) {
 	if engine.Holder(id) == engine.Script {
-		return script.Messages(a.Dir, id)
+		return script.Entries(a.Dir, id)
 	}
 	t, err := a.findTranscript(id)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := a.Load(t, nil)
-	messages := make([]transcript.Message, 0, len(entries))
-	for _, e := range entries {
-		messages = append(messages, e.Message)
-	}
-	return messages, err
+	return a.Load(t, nil)
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,10 @@ func (h Home) ReadSetting(key string, words []string, atShell bool) (Setting, er
 		if err = config.CheckEngine(words[0]); err == nil {
 			return s, h.TryEngine(words[0], atShell)
 		}
+	case yamldoc.Kebab(key) == "claude-code.command" && len(words) == 1 && words[0] != "":
+		if err = config.Check(key, words[0]); err == nil {
+			err = h.findProgram(words[0])
+		}
 	}
 	if err != nil {
 		err = &config.Wrong{Origin: key, Reason: err.Error()}
@@ -89,6 +94,9 @@ func yamlList(text string) (list []string, ok bool) {
 func (h Home) findCommand(words []string) error {
 	if len(words) == 0 {
 		return nil // none
+	}
+	if words[0] == "" {
+		return errors.New("it has no program: write [] for no command")
 	}
 	if err := h.findProgram(words[0]); err != nil || len(words) < 3 || filepath.Base(words[0]) != "sh" || words[1] != "-c" {
 		return err

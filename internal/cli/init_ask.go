@@ -20,20 +20,28 @@ type interview struct {
 	fresh bool // nothing has been made yet
 }
 
-// say writes a paragraph, broken at words. A line that begins with a space is kept as it is.
+// say writes a paragraph, broken at words, and the items of a list below their own text.
 func (a *interview) say(format string, args ...any) {
 	if a.yes {
 		return
 	}
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
-		parts := []string{line}
-		if !strings.HasPrefix(line, " ") {
-			parts = ui.Wrap(line, ui.Columns(a.d.Stderr), 0)
-		}
-		for _, part := range parts {
+		for _, part := range ui.Wrap(line, ui.Columns(a.d.Stderr), hanging(line)) {
 			_, _ = fmt.Fprintln(a.d.Stderr, printable(part))
 		}
 	}
+}
+
+// hanging returns the column at which the text of an item such as "  file     appends to a file" begins, 0 for other lines.
+func hanging(line string) int {
+	if !strings.HasPrefix(line, "  ") {
+		return 0
+	}
+	body := strings.TrimLeft(line, " ")
+	if _, text, found := strings.Cut(body, "  "); found {
+		body = strings.TrimLeft(text, " ")
+	}
+	return ui.Width(line) - ui.Width(body)
 }
 
 // value asks for a value until check accepts it. An empty line is the standard answer, if there is one. The error is of an input that ends

@@ -41,9 +41,9 @@ func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
 	} else if value, _ := s.d.Lookup("ANTHROPIC_API_KEY"); value != "" {
 		standard = engine.Native
 	}
-	a.say("Engines:\n  claude-code  runs the claude command; its login or a key pays\n               (%s)\n"+
-		"  native       built in; calls a service that has Anthropic's or OpenAI's API:\n"+
-		"               a key pays, or it is a server of your own that needs no key\n"+
+	a.say("Engines:\n"+
+		"  claude-code  runs the claude command; its login or a key pays (%s)\n"+
+		"  native       built in; calls a service that has Anthropic's or OpenAI's API: a key pays, or it is a server of your own that needs no key\n"+
 		"  script:FILE  plays a YAML file, for tests; costs nothing\n"+
 		"  none         decide later", claude)
 	s.o.engine, err = a.value(ctx, "Engine", standard, func(answer string) error {
@@ -53,7 +53,10 @@ func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
 		case answer == engine.ClaudeCode && s.d.findClaude() == "":
 			return errors.New("the claude command was not found: npm install -g @anthropic-ai/claude-code")
 		}
-		return config.CheckEngine(answer)
+		if err := config.CheckEngine(answer); err != nil {
+			return fmt.Errorf("%w, or %s", err, noAnswer)
+		}
+		return nil
 	})
 	if err == nil && s.o.engine == engine.Native {
 		err = s.askService(ctx, a)

@@ -62,9 +62,12 @@ func runSecretSet(ctx context.Context, d *deps, name string) error {
 	return nil
 }
 
-// firstLine reads the first line of an input.
+// firstLine reads the first line of an input. A line that is longer than maxInput is an error: a part of a key is none.
 func firstLine(in io.Reader) (string, error) {
-	line, err := bufio.NewReader(io.LimitReader(in, maxInput)).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(in, maxInput+1)).ReadString('\n')
+	if len(line) > maxInput {
+		return "", &withStatus{fmt.Errorf("the first line is longer than %d KiB", maxInput>>10), statusData}
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", &withStatus{fmt.Errorf("standard input: %w", err), statusData}
 	}

@@ -41,6 +41,9 @@ func TestSecretCommands(t *testing.T) {
 	if r := w.pipe("", "secret", "set", "delivery.TOKEN"); r.status != int(statusUsage) || !strings.Contains(r.errOut, "the value is empty") {
 		t.Errorf("%+v", r)
 	}
+	if r := w.pipe(strings.Repeat("k", maxInput+1), "secret", "set", "delivery.TOKEN"); r.status != int(statusData) || !strings.Contains(r.errOut, "longer than 256 KiB") {
+		t.Errorf("%+v", r)
+	}
 	if r := w.pipe(token+" \nmore\n", "secret", "set", "delivery.TOKEN"); r != (result{}) {
 		t.Errorf("%+v", r)
 	}
@@ -63,6 +66,11 @@ func TestSecretCommands(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if text := w.secretsFile(); !strings.HasPrefix(text, "# mine\n# set ") || !strings.HasSuffix(text, "\nengine.ANTHROPIC_API_KEY="+token+"\n") {
+		t.Errorf("%q", text)
+	}
+	w.secrets("\ufeffengine.ANTHROPIC_API_KEY=old\r\ndelivery.TOKEN=x") // of an editor of Windows
+	w.pipe(token, "secret", "set", "engine.ANTHROPIC_API_KEY")
+	if text := w.secretsFile(); !strings.HasPrefix(text, "# set ") || !strings.HasSuffix(text, "\nengine.ANTHROPIC_API_KEY="+token+"\ndelivery.TOKEN=x\n") {
 		t.Errorf("%q", text)
 	}
 	if found := w.holding(".", token); len(found) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
@@ -19,8 +20,9 @@ type Archive interface {
 	// Holder returns the engine that a session belongs to, "" if no engine gives such ids.
 	Holder(id string) string
 
-	// Messages returns what was said in a session, oldest first. The error wraps transcript.ErrUnknown if there is no such session.
-	Messages(id string) ([]transcript.Message, error)
+	// Entries returns what was said in a session, oldest first. An entry has its time or its run, or goes with the one before it.
+	// The error wraps transcript.ErrUnknown if there is no such session.
+	Entries(id string) ([]transcript.Entry, error)
 }
 
 // Open returns the history that a turn of a conversation begins with. name is that of the turn's engine. A session of another engine is
@@ -68,7 +70,7 @@ func (b Book) carryOver(key string, h History, own func(id string) bool) (Histor
 	h.Session, h.Parent, h.From = "", "", from
 	if key == session.MainKey || strings.HasPrefix(key, paths.RoutinePrefix) {
 		for _, id := range b.before(from) {
-			if _, err := b.Archive.Messages(id); err == nil && own(id) {
+			if _, err := b.Archive.Entries(id); err == nil && own(id) {
 				h.Session, h.back, h.joins = id, true, true
 				break
 			}
@@ -103,11 +105,78 @@ func (b Book) carried(h History) (*prompt.Carried, error) {
 	if h.From == "" {
 		return nil, nil
 	}
-	messages, err := b.Archive.Messages(h.From)
+	entries, err := b.said(h.From)
 	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
 		return nil, err
 	}
-	return &prompt.Carried{Engine: b.Archive.Holder(h.From), Back: h.back, Messages: messages}, nil
+	if h.back {
+		if entries, err = b.missed(h, entries); err != nil {
+			return nil, err
+		}
+	}
+	c := &prompt.Carried{Engine: b.Archive.Holder(h.From), Back: h.back}
+	for _, e := range entries {
+		c.Messages = append(c.Messages, e.Message)
+	}
+	return c, nil
+}
+
+// missed returns what was said since the conversation left the history's session, oldest first: in the session that it goes on from, whose
+// entries are given, and in those that it had between the two, which may be of several engines.
+func (b Book) missed(h History, last []transcript.Entry) ([]transcript.Entry, error) {
+	own, err := b.said(h.Session)
+	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
+		return nil, err
+	}
+	left, err := b.Sessions.Left(h.Session)
+	if err != nil {
+		return nil, err
+	}
+	var known time.Time // when the agent was last asked there; what was asked later was not answered
+	for _, e := range own {
+		if e.Message.Role == transcript.User && !e.At.After(left) {
+			known = e.At
+		}
+	}
+	list := since(last, known)
+	for _, id := range b.before(h.From) {
+		older, err := b.said(id)
+		if id == h.Session || err != nil { // what is deleted cannot be repeated
+			continue
+		}
+		if older = since(older, known); older == nil {
+			break
+		}
+		list = append(list, older...)
+	}
+	slices.SortStableFunc(list, func(a, b transcript.Entry) int { return a.At.Compare(b.At) })
+	return list, nil
+}
+
+// since returns the entries from the first that is later than an instant, nil if there is none.
+func since(entries []transcript.Entry, at time.Time) []transcript.Entry {
+	i := slices.IndexFunc(entries, func(e transcript.Entry) bool { return e.At.After(at) })
+	if i < 0 {
+		return nil
+	}
+	return entries[i:]
+}
+
+// said returns the entries of a session, each with a time.
+func (b Book) said(id string) ([]transcript.Entry, error) {
+	entries, err := b.Archive.Entries(id)
+	var at time.Time
+	for i := range entries {
+		e := &entries[i]
+		if e.At.IsZero() {
+			e.At = runlog.Began(e.Run)
+		}
+		if e.At.IsZero() {
+			e.At = at
+		}
+		at = e.At
+	}
+	return entries, err
 }
 
 // beginCarry records, before the engine is asked, that the turn's message repeats turns of another engine, and returns them.

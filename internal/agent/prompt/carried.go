@@ -23,7 +23,7 @@ const headerCarried = "CARRIED OVER: "
 type Carried struct {
 	Engine   string               // that held it; "" is not known
 	Back     bool                 // the agent knows the conversation up to where that engine took it over
-	Messages []transcript.Message // oldest first; nil: they cannot be read
+	Messages []transcript.Message // oldest first, with Back only those that the agent does not know; nil: they cannot be read
 }
 
 // Section returns what a message says of it: the last turns, which are data.
@@ -59,17 +59,16 @@ func (c Carried) said() (list []string) {
 	}
 	for _, m := range slices.Backward(c.Messages) {
 		text := m.Text()
-		before, carried := "", false
+		before := ""
 		who := "- you:\n  "
 		if m.Role == transcript.User {
 			who = "- user:\n  "
-			before, carried = carriedIn(text)
+			if !c.Back { // else the agent knows them, or they are among the messages
+				before = carriedIn(text)
+			}
 			text = words(text)
 		}
 		if text = strings.TrimSpace(text); text != "" && !add(who+indent(ending(text))) {
-			break
-		}
-		if carried && c.Back {
 			break
 		}
 		if before != "" && !add(ending(before)) {
@@ -91,13 +90,10 @@ func ending(text string) string {
 	return string(head) + mark + strings.ToValidUTF8(tail, "")
 }
 
-// carriedIn returns the messages that a prompt repeats, and reports whether it repeats any.
-func carriedIn(prompt string) (messages string, found bool) {
-	_, rest, found := strings.Cut(prompt, "\n\n"+headerCarried)
-	if !found {
-		return "", false
-	}
+// carriedIn returns the messages that a prompt repeats, "" if it repeats none.
+func carriedIn(prompt string) string {
+	_, rest, _ := strings.Cut(prompt, "\n\n"+headerCarried)
 	section, _, _ := strings.Cut(rest, "\n\n")
-	_, messages, _ = strings.Cut(section, "\n")
-	return messages, true
+	_, messages, _ := strings.Cut(section, "\n")
+	return messages
 }

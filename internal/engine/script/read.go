@@ -13,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// Messages returns what was said in a session, oldest first. The error wraps transcript.ErrUnknown if there is no such session.
-func Messages(h paths.Dir, id string) (list []transcript.Message, err error) {
+// Entries returns what was said in a session, oldest first; a prompt names its run. The error wraps transcript.ErrUnknown if there is no such session.
+func Entries(h paths.Dir, id string) (list []transcript.Entry, err error) {
 	path := (&Engine{Home: h}).path(id)
 	if _, statErr := os.Stat(path); !strings.HasPrefix(id, prefix) || !plaintext.IsName(id) || errors.Is(statErr, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %.100q", transcript.ErrUnknown, id)
@@ -24,7 +24,7 @@ func Messages(h paths.Dir, id string) (list []transcript.Message, err error) {
 			return nil, err
 		}
 		if l.Message != nil {
-			list = append(list, transcript.Said(l.Message.Role, l.Message.Content))
+			list = append(list, transcript.Entry{Message: transcript.Said(l.Message.Role, l.Message.Content), Run: l.Run})
 		}
 	}
 	return list, nil

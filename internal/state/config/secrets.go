@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,7 +76,7 @@ func readSecret(path string, credential bool) ([]byte, error) {
 	if err != nil {
 		return nil, yamldoc.Faults{{File: path, Reason: "cannot be read: " + store.Cause(err)}}
 	}
-	return data, nil
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil // some editors begin a file with a byte order mark
 }
 
 // Values returns the values and, for a value with spaces, each of its words, because it may be two secrets in use

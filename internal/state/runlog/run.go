@@ -266,3 +266,9 @@ func NewID(now time.Time, random io.Reader) (string, error) {
 	}
 	return now.UTC().Format(idTime) + "-" + hex.EncodeToString(b), nil
 }
+
+// Began returns the time in a run's id, the zero time if it is none.
+func Began(id string) time.Time {
+	at, _ := time.Parse(idTime, id[:min(len(id), len(idTime))])
+	return at
+}

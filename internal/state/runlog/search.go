@@ -63,7 +63,7 @@ func (b Book) latest() ([]found, error) {
 		if !isID(e.Name()) {
 			continue
 		}
-		begun, _ := time.Parse(idTime, e.Name()[:len(idTime)])
+		begun := Began(e.Name())
 		f := found{Run: e.Name(), Changed: begun, At: begun}
 		if info, err := os.Stat(b.Home.Run(f.Run, "events.jsonl")); err == nil {
 			f.Changed = info.ModTime()

@@ -142,10 +142,7 @@ func (s *stream) past(id string) bool {
 }
 
 // made is the time in a run's id. No event of the run is older.
-func (t *trail) made() time.Time {
-	at, _ := time.Parse(idTime, t.id[:len(idTime)])
-	return at
-}
+func (t *trail) made() time.Time { return Began(t.id) }
 
 type head struct {
 	line line

@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -39,8 +40,7 @@ func (b Book) Before(id string) (line []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		switch e.Event {
-		case Created, Compacted, Swapped, PersistentBg:
+		if e.continues() {
 			parents[e.SessionID] = slices.Insert(parents[e.SessionID], 0, e.ParentSessionID)
 		}
 	}
@@ -56,4 +56,22 @@ func (b Book) Before(id string) (line []string, err error) {
 		}
 	}
 	return line, nil
+}
+
+// Left returns when the main conversation or a routine last went on from a session in another one, the zero time if it never did.
+func (b Book) Left(id string) (at time.Time, err error) {
+	for e, err := range b.History(nil) {
+		if err != nil {
+			return time.Time{}, err
+		}
+		if e.continues() && e.ParentSessionID == id {
+			at = e.Timestamp
+		}
+	}
+	return at, nil
+}
+
+// continues reports whether the main conversation or a routine went on in the event's session.
+func (e Event) continues() bool {
+	return e.Event == Created || e.Event == Compacted || e.Event == Swapped || e.Event == PersistentBg
 }
