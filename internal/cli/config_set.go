@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 func newConfigSet(d *deps) *cobra.Command {
@@ -59,11 +59,13 @@ func (d *deps) announceCarry(ctx context.Context, h app.Home, engine string, yes
 	if err != nil || len(list) == 0 {
 		return err
 	}
+	text := ""
 	for _, c := range list {
-		_, _ = fmt.Fprintln(d.Stderr, printable(c.String()))
+		text += printable(c.String()) + "\n"
 	}
-	_, _ = fmt.Fprintln(d.Stderr, "This costs nothing now. With the old engine set again, the old sessions go on. For a summary in place of the\n"+
-		"last messages, answer no and run first: ollim session compact main")
+	text += "This costs nothing now. With the old engine set again, the old sessions go on. For a summary in place of the last messages, " +
+		"answer no and run first: `ollim session compact main`\n"
+	_, _ = io.WriteString(d.Stderr, ui.Fold(text, ui.Columns(d.Stderr)))
 	if yes || !isTerminal(d.In) {
 		return nil
 	}
