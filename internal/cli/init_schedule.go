@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/tick"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/forecast"
@@ -42,6 +43,20 @@ func (s *setup) scheduler(ctx context.Context) (string, error) {
 		}
 	}
 	return "", ctx.Err()
+}
+
+// untilScheduled says what must be done before routines fire: nothing if ollim tick was seen, or will be started by what is installed.
+func (d *deps) untilScheduled(ctx context.Context, h app.Home) string {
+	seen, _ := tick.Seen(h.Dir)
+	if d.Now().Sub(seen) <= tick.Quiet {
+		return ""
+	}
+	for _, name := range []string{forCrontab, forSystemd} {
+		if found, err := d.installedEntries(ctx, name); err == nil && found.Installed {
+			return ""
+		}
+	}
+	return ", once you have installed the schedule: `ollim schedule install crontab`"
 }
 
 func (s *setup) askSchedule(ctx context.Context, a *interview) (err error) {

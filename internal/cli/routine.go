@@ -102,8 +102,8 @@ func runRoutineAdd(ctx context.Context, d *deps, o jobAdd) error {
 	if j, err = o.create(ctx, d, h, j); err != nil {
 		return err
 	}
-	if next, ok := j.Schedule.Next(d.Now(), j.Zone(h.Config.Zone)); ok {
-		d.note("%s fires next %s, once its schedule is in cron or systemd", j.Path, clock(next.In(h.Config.Zone)))
+	if next, ok := j.Schedule.Next(d.Now(), j.Zone(h.Config.Zone)); ok && isTerminal(d.Stderr) {
+		d.note("%s fires next %s%s", j.Path, clock(next.In(h.Config.Zone)), d.untilScheduled(ctx, h))
 	}
 	return d.answer(j.ID, nil)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/slot"
 )
 
 func newScheduleAudit(d *deps) *cobra.Command {
@@ -75,7 +76,7 @@ func auditSummary(answers []forecast.Answer) string {
 		}
 	}
 	if len(answers) == 0 {
-		return "no slots"
+		return fmt.Sprintf("no slots: each is listed %.0f minutes after its time", slot.Grace.Minutes())
 	}
 	return fmt.Sprintf("%s: %s; %s", plaintext.Count(len(answers), "slot"), plaintext.Tally(counts), plaintext.Count(problems, "problem"))
 }
