@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -58,10 +57,10 @@ func (d *deps) announceCarry(ctx context.Context, h app.Home, engine string, yes
 		return err
 	}
 	for _, c := range list {
-		_, _ = fmt.Fprintln(d.Stderr, printable(c.String()))
+		d.note("%s", printable(c.String()))
 	}
-	_, _ = fmt.Fprintln(d.Stderr, "This costs nothing now. With the old engine set again, the old sessions go on. For a summary in place of the\n"+
-		"last messages, answer no and run first: ollim session compact main")
+	d.note("This costs nothing now. With the old engine set again, the old sessions go on. For a summary in place of the last messages, " +
+		"answer no and run first: `ollim session compact main`")
 	if yes || !isTerminal(d.In) {
 		return nil
 	}
