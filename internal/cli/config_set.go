@@ -56,12 +56,11 @@ func (d *deps) announceCarry(ctx context.Context, h app.Home, engine string, yes
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	say := (&interview{d: d}).say
 	for _, c := range list {
-		say("%s", c)
+		d.note("%s", printable(c.String()))
 	}
-	say("No model is asked for this, and it costs nothing. If you set the old engine again, the old sessions continue. To begin with a summary " +
-		"instead of the last messages, answer no and run first: ollim session compact main")
+	d.note("No model is asked for this, and it costs nothing. If you set the old engine again, the old sessions continue. To begin with a summary " +
+		"instead of the last messages, answer no and run first: `ollim session compact main`")
 	if yes || !isTerminal(d.In) {
 		return nil
 	}

@@ -46,12 +46,8 @@ func New(t testing.TB, size Size) (s *Screen, tty *os.File) {
 	s = &Screen{t: t, keys: keys, tty: tty, vt: vt.NewEmulator(size.Columns, size.Rows), size: size, changed: make(chan struct{})}
 	s.setSize(size)
 	go s.show()
-	go func() { _, _ = io.Copy(keys, s.vt) }() // answers of the terminal to the program's requests
-	t.Cleanup(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		_ = s.vt.Close()
-	})
+	go func() { _, _ = io.Copy(keys, s.vt) }()                     // answers of the terminal to the program's requests
+	t.Cleanup(func() { _ = s.vt.InputPipe().(io.Closer).Close() }) // ends Read; the emulator's own Close is a data race with it
 	return s, tty
 }
 
