@@ -139,7 +139,10 @@ func (s *setup) setDelivery(ctx context.Context) error {
 func (s *setup) tryDelivery(ctx context.Context) error {
 	command, discord, err := deliveryOf(s.o.delivery)
 	if err == nil && command != "" {
-		err = s.h.Set(ctx, "delivery.command", "sh", "-c", command)
+		words := []string{"sh", "-c", command}
+		if _, err = s.h.ReadSetting("delivery.command", words, false); err == nil { // its program exists
+			err = s.h.Set(ctx, "delivery.command", words...)
+		}
 	}
 	if err == nil {
 		err = s.refresh()

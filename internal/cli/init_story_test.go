@@ -203,3 +203,13 @@ func TestInitEndsAtASignal(t *testing.T) {
 		t.Errorf("the data directory: %v", err)
 	}
 }
+
+// TestInitDeliveryProgram: a way to send messages whose program does not exist is refused, without a test message too.
+func TestInitDeliveryProgram(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, nil)
+	r := w.run("init", "--yes", "--engine", "none", "--delivery", "nosuchmail -s ollim me")
+	if r.status != int(statusConfig) || !strings.Contains(r.errOut, "nosuchmail: ") || strings.TrimSpace(w.must("config", "get", "delivery.command")) != "" {
+		t.Errorf("%+v", r)
+	}
+}
