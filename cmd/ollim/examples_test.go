@@ -123,8 +123,10 @@ func (c *exampleCommand) prepareExamples() {
 			c.t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(c.path, filepath.Join(bin, "ollim")); err != nil {
-		c.t.Fatal(err)
+	for link, to := range map[string]string{"bin/ollim": c.path, ".ollim-bot": "."} {
+		if err := os.Symlink(to, filepath.Join(c.data, link)); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	c.ok("fire", "backup", "daily-market")
 	c.ok("chat", "hello")
