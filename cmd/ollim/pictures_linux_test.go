@@ -51,7 +51,7 @@ func night(t testing.TB) *command {
 		{name: "Releases", steps: "- text: none", more: []string{"--gate", "quiet"}},
 		{name: "News", steps: "- cost: 0.01\n    - error: service down", fails: true},
 		{name: "Backup", steps: "- cost: 0.03\n    - tool: ask_owner\n      input: {question: 'Delete the backups of 2024?', choices: [keep, delete]}"},
-		{name: "Summary", steps: "- touch: begun\n    - delay: 1h"},
+		{name: "Summary", steps: "- delay: 1h"},
 	} {
 		id := strings.ToLower(r.name)
 		c.write(id+".yaml", "turns:\n  - "+r.steps+"\n    - text: Done.\n")
