@@ -58,8 +58,8 @@ func (c *command) readPage(path string) string {
 	return string(text)
 }
 
-// examples finds the lines `  $ …` of a manual, and those of a README's sh blocks that call ollim. Those of one block are one example,
-// a script. A line that ends in a backslash or a bar goes on in the next.
+// examples finds the lines `  $ …` of a manual, and all lines of a README's sh blocks. Those of one block are one example, a script. A line
+// that ends in a backslash or a bar goes on in the next.
 func examples(page string) (found [][]string) {
 	roff := strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(dq`, `"`, `\e`, `\`, `\(ti`, "~", `\(ha`, "^")
 	shell, open, block := false, false, []string(nil)
@@ -73,7 +73,7 @@ func examples(page string) (found [][]string) {
 		example, begins := strings.CutPrefix(roff.Replace(line), "  $ ")
 		if shell {
 			example, _, _ = strings.Cut(line, "  #")
-			begins = strings.Contains(example, "ollim ")
+			begins = !strings.HasPrefix(line, "```")
 		}
 		switch {
 		case open:
@@ -123,17 +123,20 @@ func (c *exampleCommand) prepareExamples() {
 			c.t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(c.path, filepath.Join(bin, "ollim")); err != nil {
-		c.t.Fatal(err)
+	for link, to := range map[string]string{"bin/ollim": c.path, ".ollim-bot": "."} {
+		if err := os.Symlink(to, filepath.Join(c.data, link)); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	c.ok("fire", "backup", "daily-market")
+	c.ok("chat", "hello")
 	c.shell("git init -q . && git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m first")
 }
 
 func (c *command) shell(line string) (string, error) {
-	cmd := exec.Command("sh", "-c", line)
+	cmd := exec.Command("sh", "-ec", line)
 	cmd.Dir = c.data
-	cmd.Env = []string{"OLLIM_DATA_DIR=" + c.data, "HOME=" + c.data, "PATH=" + filepath.Join(c.data, "bin") + ":/usr/local/bin:/usr/bin:/bin"}
+	cmd.Env = []string{"OLLIM_DATA_DIR=" + c.data, "HOME=" + c.data, "TMPDIR=" + c.data, "PATH=" + filepath.Join(c.data, "bin") + ":/usr/local/bin:/usr/bin:/bin"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

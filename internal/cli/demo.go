@@ -116,8 +116,8 @@ func copyFiles(dir string) error {
 func (d *deps) demoEnd(dir string, keep bool) error {
 	text := "The temporary directory has been removed. Next:\n" +
 		"  ollim demo --keep      run the demo again and keep the directory\n" +
-		"  ollim init             create your own data directory, with a sample routine\n" +
-		"  ollim help             list the commands; ollim help ollim is the manual to begin with"
+		"  ollim init             set up your own: engine, messages to you, a routine\n" +
+		"  ollim help tutorial    the first hour, step by step"
 	if keep {
 		text = fmt.Sprintf("The directory was kept. To look around in it:\n"+
 			"  export OLLIM_DATA_DIR=%s\n"+

@@ -184,6 +184,7 @@ func (s *setup) next() {
 	s.line("next", fmt.Sprintf("%-31s talk to the agent", "ollim chat"))
 	s.line("", fmt.Sprintf("%-31s what runs, failed and fires next", "ollim status"))
 	s.line("", fmt.Sprintf("%-31s %s", edit, why))
+	s.line("", fmt.Sprintf("%-31s %s", "ollim help tutorial", "the first hour, step by step"))
 }
 
 func (s *setup) line(what, text string) { s.d.note("%-9s %s", what, printable(text)) }

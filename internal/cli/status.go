@@ -78,8 +78,8 @@ func runBare(ctx context.Context, d *deps) error {
 		return runStatus(ctx, d, false)
 	}
 	return d.answer("ollim demo       show it at work in a temporary directory, without an account\n"+
-		"ollim init       create the data directory and a sample routine\n"+
-		"ollim help       list the commands; ollim help 7 shows the manual", nil)
+		"ollim init       set up the engine, messages to you, a routine and its schedule\n"+
+		"ollim help       list the commands; ollim help tutorial is the first hour", nil)
 }
 
 func tickRows(t *table, s overview.Status, _ time.Time) {
