@@ -67,7 +67,8 @@ func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
 // askService asks which service the native engine uses.
 func (s *setup) askService(ctx context.Context, a *interview) error {
 	o := &s.o.service
-	answer, err := a.value(ctx, "Service: anthropic, openai or an address", config.Anthropic, func(answer string) error {
+	own, _ := s.d.Lookup("ANTHROPIC_BASE_URL") // the key of the environment belongs to this service
+	answer, err := a.value(ctx, "Service: anthropic, openai or an address", cmp.Or(own, config.Anthropic), func(answer string) error {
 		if answer == config.Anthropic || answer == config.OpenAI {
 			return nil
 		}
@@ -75,11 +76,19 @@ func (s *setup) askService(ctx context.Context, a *interview) error {
 	})
 	if o.provider = answer; err == nil && strings.Contains(answer, "://") {
 		o.url = answer
-		o.provider, err = a.value(ctx, "API that it speaks: anthropic or openai", config.OpenAI,
+		speaks := config.OpenAI
+		if answer == own {
+			speaks = config.Anthropic
+		}
+		o.provider, err = a.value(ctx, "API that it speaks: anthropic or openai", speaks,
 			func(answer string) error { return config.Check("native.provider", answer) })
 	}
 	if err == nil && answer != config.Anthropic {
-		o.model, err = a.value(ctx, "Model, as the service names it", "", func(answer string) error { return config.Check("native.model", answer) })
+		standard := ""
+		if o.provider == config.Anthropic {
+			standard = "sonnet"
+		}
+		o.model, err = a.value(ctx, "Model, as the service names it", standard, func(answer string) error { return config.Check("native.model", answer) })
 	}
 	return err
 }

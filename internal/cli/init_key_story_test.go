@@ -63,6 +63,19 @@ func TestInitAsksForTheKey(t *testing.T) {
 	w.keptSecret(r.out, r.errOut)
 }
 
+// TestInitServiceOfTheEnvironment: the key of the environment goes to the service that the environment names, and to no other.
+func TestInitServiceOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	w, api := keyed(t, nil)
+	w.secrets("")
+	w.env["ANTHROPIC_API_KEY"], w.env["ANTHROPIC_BASE_URL"] = token, elsewhere(api.URL())
+	r := w.answers([]string{"", "native", "", "", "", "", "", "none", "none", "none"}, "init")
+	shows(t, r.errOut, "Service: ", "["+elsewhere(api.URL())+"]", "API that it speaks: anthropic or openai [anthropic]: ", "names it [sonnet]: ", "test question: ok, ")
+	if n := len(api.Requests()); r.status != 0 || n != 1 {
+		t.Errorf("%d requests, %+v", n, r)
+	}
+}
+
 // TestInitKeySources: the key comes from the environment with consent, or from a command, once.
 func TestInitKeySources(t *testing.T) {
 	t.Parallel()
