@@ -39,10 +39,10 @@ func bill(t *testing.T, days int) *world {
 func TestTrend(t *testing.T) {
 	t.Parallel()
 	w := bill(t, 15)
-	w.wants(w.must("cost", "--since", "7d"), "monitor\t6\t$1.3502\t675119\t6\t96 %\t+12 %/day\t147k\n", "digest\t6\t$0.0600\t30000\t6\t4 %\t\t5k\n")
+	w.wants(w.must("cost", "--since", "7d"), "monitor\t6\t$1.3502\t675119\t6\t96 %\t+12 %/day\t146k\n", "digest\t6\t$0.0600\t30000\t6\t4 %\t\t5.0k\n")
 	w.wants(w.must("cost", "--by", "day", "--since", "3d"), "2026-03-16\t2\t", "\t53 %\n", "2026-03-15\t2\t", "\t47 %\n")
 	out := w.must("status")
-	w.wants(out, "week\tmonitor\t6 runs\t6 ok\t$1.35\t96 %\t+12 %/day\t147k\n", "note\ta day of monitor costs $0.21, a week before it was $0.09;")
+	w.wants(out, "week\tmonitor\t6 runs\t6 ok\t$1.35\t96 %\t+12 %/day\t146k\n", "note\ta day of monitor costs $0.21, a week before it was $0.09;")
 	s := w.status()
 	if len(s.Findings) != 1 || s.Findings[0].Name != "The cost of monitor" || s.Week[1].Growth == nil || s.Week[1].Context < 100_000 || s.Week[1].Window != 200_000 {
 		t.Fatalf("%+v", s)

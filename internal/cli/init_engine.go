@@ -240,7 +240,11 @@ func (s *setup) questionMissing(ctx context.Context) (bool, error) {
 }
 
 func (s *setup) askQuestion(ctx context.Context, a *interview) (err error) {
-	s.o.testEngine, err = a.sure(ctx, "Ask the engine a test question, for about a cent", true)
+	text := "Ask the engine a test question"
+	if !strings.HasPrefix(s.h.Config.Engine, "script:") {
+		text += ", for about a cent"
+	}
+	s.o.testEngine, err = a.sure(ctx, text, true)
 	return err
 }
 
