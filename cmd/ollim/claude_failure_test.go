@@ -122,8 +122,15 @@ func failures() []failure {
 		return func(_ *testing.T, c *command, _ *anthropicapi.Server) { c.environ(map[string]string{key: value}) }
 	}
 	return []failure{
-		{name: "missing", status: 69, said: "/nowhere/claude: no such file", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
-			c.ok("config", "set", "claude-code.command", "/nowhere/claude")
+		{name: "missing", status: 69, said: "/claude: no such file", set: func(t *testing.T, c *command, _ *anthropicapi.Server) {
+			path := filepath.Join(t.TempDir(), "claude")
+			if err := os.WriteFile(path, nil, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			c.ok("config", "set", "claude-code.command", path)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
 		}},
 		{name: "not executable", status: 69, said: "permission denied", set: func(t *testing.T, c *command, _ *anthropicapi.Server) {
 			path := filepath.Join(t.TempDir(), "claude")
