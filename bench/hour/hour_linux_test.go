@@ -136,7 +136,7 @@ func (p *person) setUp(s story) {
 	p.answers([2]string{`Timezone \[.*\]:`, "Europe/Paris"})
 	s.engine(p)
 	p.answers(
-		[2]string{`test question, .*\[yes\]:`, ""},
+		[2]string{`test question.* \[yes\]:`, ""},
 		[2]string{`Send messages by \[none\]:`, "cat >> ~/inbox.txt"},
 		[2]string{`Did it arrive \[yes\]:`, "y"},
 		[2]string{`Routine \[disk\]:`, "disk"},

@@ -60,8 +60,8 @@ func (keyed) changed(p *person, engine string) {
 	p.shown()
 	p.types("ollim config set engine " + engine)
 	p.answers([2]string{`Change the engine to ` + engine + `\? \[Y/n\]`, "y"})
-	p.has("ollim config set engine", p.shown(), `^main goes on in a new session with the last messages of s-`)
-	p.sees(`ollim chat "Who am I?"`, `^You are Ada\.$`, "the conversation goes on from")
+	p.has("ollim config set engine", p.shown(), `^main will continue in a new session`)
+	p.sees(`ollim chat "Who am I?"`, `^You are Ada\.$`, "the conversation is carried over")
 	requests := p.api.Requests()
 	if last := requests[len(requests)-1]; !last.Has("I am Ada") || !last.Has("hello") || last.Key() != key {
 		p.t.Errorf("the service got the key: %t, and this request:\n%s", last.Key() == key, last.Raw)
