@@ -139,7 +139,7 @@ func (p *person) keyIsHidden() {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		for _, entry := range entries { // but for Go's files and this test's own program
+		for _, entry := range entries { // all but the files of Go and the program of this test
 			name := entry.Name()
 			if !slices.Contains([]string{"go", ".cache", "ollim"}, name) && !strings.HasPrefix(name, "go-build") {
 				args = append(args, filepath.Join(root, name))

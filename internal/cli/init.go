@@ -30,7 +30,7 @@ type initOptions struct {
 	testEngine, testDelivery, fire, yes bool
 }
 
-// serviceOptions is what the native engine is told of its service.
+// serviceOptions are the flags and answers that name the service of the native engine.
 type serviceOptions struct{ provider, url, model string }
 
 func (s serviceOptions) settings() map[string]string {
