@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -172,9 +173,20 @@ func (a *trial) startVictim() string {
 	return strconv.Itoa(cmd.Process.Pid)
 }
 
-// environOf returns where the environment of a process lies, in hexadecimal.
+// environOf returns where the environment of a process lies, in hexadecimal. exec.Cmd.Start returns when the kernel closes the descriptors of
+// the new program, which it does before it notes that address; until then the file environ is empty.
 func environOf(t testing.TB, pid int) string {
 	t.Helper()
+	for {
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(environ) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
