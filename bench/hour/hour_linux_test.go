@@ -145,7 +145,7 @@ func (p *person) setUp(s story) {
 	)
 	all := p.has("ollim init", p.shown(), "^ollim: init: test question: ok, ", `^A test message .*cat >> ~/inbox\.txt`, "disk: ok, ")
 	last := all[strings.LastIndex(all, "\n\n")+2:]
-	p.has("the end of ollim init", last, `^fires +disk, .* 09:00 CES?T$`, "^engine +"+s.name(), `^costs +at most \$1\.00 a fire`,
+	p.has("the end of ollim init", last, `^fires +disk, .* 09:00 CES?T$`, "^engine +"+s.name(), "^costs +"+s.costs(),
 		`^messages +cat >> ~/inbox\.txt$`, "^schedule +in crontab$", "^next +ollim chat")
 	if rows := strings.Count(last, "\n"); rows > p.size.Rows-2 {
 		p.t.Errorf("the end of ollim init has %d lines", rows)

@@ -89,11 +89,14 @@ func (p *person) shown() string {
 	return strings.Join(append(shown, ""), "\n")
 }
 
-// fit fails the test if the terminal has broken a line that is no error, which stays in one line, and no single word, such as a path.
+// fit fails the test if the terminal has broken a line that is no single word, such as a path, and no command on a line of its own.
 func (p *person) fit(lines []string) {
 	p.t.Helper()
-	raw := p.Raw()
+	raw, command := p.Raw(), false
 	for i, line := range lines[:max(0, len(lines)-1)] {
+		if command = command && ui.Width(lines[i-1]) == p.size.Columns || strings.HasPrefix(line, "    "); command {
+			continue
+		}
 		broken := ui.Width(line) == p.size.Columns && lines[i+1] != "" && !strings.Contains(raw, line+"\r\n")
 		last := line[strings.LastIndex(line, " ")+1:]
 		if next, _, _ := strings.Cut(lines[i+1], " "); broken && ui.Width(last)+ui.Width(next) < p.size.Columns-2 {

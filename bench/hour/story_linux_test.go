@@ -10,6 +10,7 @@ import (
 // story is what differs between the engines.
 type story interface {
 	name() string
+	costs() string       // what init says of them
 	change(p *person)    // in the directory of the trial: from the script engine to this one
 	before(p *person)    // what is done before ollim init
 	engine(p *person)    // the answers to its questions about the engine
@@ -21,6 +22,8 @@ type story interface {
 type script struct{}
 
 func (script) name() string { return "script" }
+
+func (script) costs() string { return "nothing: a file plays the model$" }
 
 func (script) change(*person) {}
 
@@ -46,6 +49,8 @@ func write(p *person, steps string) {
 
 // keyed is an engine that needs a key.
 type keyed struct{}
+
+func (keyed) costs() string { return `at most \$1\.00 a fire` }
 
 func (keyed) pinging(*person) {}
 
@@ -73,7 +78,7 @@ func (keyed) changed(p *person, engine string) {
 func address(p *person) string { return strings.Replace(p.api.URL(), "127.0.0.1", "0.0.0.0", 1) }
 
 func (keyed) typesKey(p *person) {
-	p.answers([2]string{`ANTHROPIC_API_KEY, not shown; Enter to name a command:`, key})
+	p.answers([2]string{`ANTHROPIC_API_KEY, not shown \(Enter: none, or a command prints it\):`, key})
 }
 
 // native is the built-in engine.
@@ -105,9 +110,9 @@ func (claude) name() string { return "claude-code" }
 
 func (c claude) change(p *person) {
 	c.gateway(p)
-	p.sees("ollim config set engine claude-code", `^ollim: hint: ollim config set claude-code\.command "\$\(command -v claude\)"$`)
-	p.run(`ollim config set claude-code.command "$(command -v claude)"`)
 	c.changed(p, "claude-code")
+	p.run("ollim secret rm engine.ANTHROPIC_BASE_URL") // init asks for it
+	p.has("claude-code.command", p.run("ollim config get claude-code.command"), "/claude$")
 }
 
 // gateway tells claude which service to ask.
@@ -119,6 +124,6 @@ func (claude) gateway(p *person) {
 func (claude) before(*person) {}
 
 func (c claude) engine(p *person) {
-	p.answers([2]string{`Engine \[claude-code\]:`, ""})
+	p.answers([2]string{`Engine \[claude-code\]:`, ""}, [2]string{`Service: anthropic or an address \[anthropic\]:`, address(p)})
 	c.typesKey(p)
 }

@@ -36,6 +36,7 @@ type Machine struct {
 	Random io.Reader
 	Sleep  func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 	Kernel func() (abi int, err error)                // what it has for seals; nil: seal.Check
+	Cron   func() (runs, known bool)                  // reports whether a cron daemon runs, if that is known; nil: this machine's
 }
 
 // App is one process.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/config"
@@ -76,11 +77,16 @@ func (c credentials) sought(a *App, name string) string {
 	return places + "; only ask, chat and session compact, typed at a shell, also use their environment"
 }
 
-// AnthropicKeyHint adds to an error both ways to give a key for Anthropic's service.
-func (a *App) AnthropicKeyHint(err error) error { return a.keyHint(err, keyName(config.Anthropic)) }
+// KeyHint adds to an error both ways to give a key for the service of the configured engine.
+func (a *App) KeyHint(err error) error {
+	provider := config.Anthropic
+	if c, configErr := a.Config(); configErr == nil && c.Engine == engine.Native {
+		provider = c.Native.Provider
+	}
+	return keyHint(err, keyName(provider))
+}
 
-// keyHint adds to an error both ways to give a key.
-func (a *App) keyHint(err error, name string) error {
+func keyHint(err error, name string) error {
 	return Hint(err, "ollim secret set engine.%s; or, for ask and chat only: export %s=…", name, name)
 }
 

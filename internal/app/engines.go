@@ -180,7 +180,7 @@ func (a *App) service(c config.Service, keys credentials) (s native.Service, err
 	key := keys.get(name)
 	if key == "" && !isLocal(c.BaseURL) {
 		err := fmt.Errorf("%w: no key for %s: %s", engine.ErrKey, cmp.Or(c.BaseURL, c.Provider), keys.sought(a, name))
-		return s, a.keyHint(err, name)
+		return s, keyHint(err, name)
 	}
 	o := provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: keys.place(a, name)}
 	s = native.Service{Provider: provider.NewAnthropic(o), Name: c.Provider, Local: isLocal(c.BaseURL)}

@@ -47,17 +47,26 @@ func (h Home) ReadSetting(key string, words []string, atShell bool) (Setting, er
 		err = h.findCommand(s.Values)
 	case yamldoc.Kebab(key) == "engine" && len(words) == 1:
 		if err = config.CheckEngine(words[0]); err == nil {
-			return s, h.TryEngine(words[0], atShell)
+			return s, h.tryEngine(words[0], atShell)
 		}
 	case yamldoc.Kebab(key) == "claude-code.command" && len(words) == 1 && words[0] != "":
 		if err = config.Check(key, words[0]); err == nil {
 			err = h.findProgram(words[0])
 		}
 	}
-	if err != nil {
-		err = &config.Wrong{Origin: key, Reason: err.Error()}
+	return s, wrong(key, err)
+}
+
+// wrong returns the error of a value that cannot work as a setting, with its hint; nil if there is none.
+func wrong(key string, err error) error {
+	hinted := (*Hinted)(nil)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &hinted):
+		return Hint(&config.Wrong{Origin: key, Reason: hinted.Error()}, "%s", hinted.Hint)
 	}
-	return s, err
+	return &config.Wrong{Origin: key, Reason: err.Error()}
 }
 
 // inShell are characters that a command line needs a shell for, and that the name of a program does not have.
@@ -122,19 +131,25 @@ func (h Home) findCommand(words []string) error {
 const builtins = ". : [ alias bg break cd command continue echo eval exec exit export false fg getopts hash jobs kill printf pwd read readonly " +
 	"return set shift test times trap true type ulimit umask unalias unset wait"
 
+// findProgram returns an error if a program is not found in PATH, or is not executable.
 func (h Home) findProgram(name string) error {
-	return process.Find(name, string(h.Dir), h.childEnv())
+	err := process.Find(name, string(h.Dir), h.childEnv())
+	if errors.Is(err, process.ErrNotFound) {
+		err = Hint(fmt.Errorf("%s: %w", name, process.ErrNotFound), "install %s; or write its absolute path, which `command -v %s` prints where it is found", name, name)
+	}
+	return err
 }
 
-// TryEngine returns an error if an engine cannot be used: its program, its file or its key is missing. No model is asked.
-func (h Home) TryEngine(name string, atShell bool) error {
+// tryEngine returns an error if an engine cannot be used: its program, its file or its key is missing. No model is asked. The claude
+// command need not be configured if UseClaude finds it.
+func (h Home) tryEngine(name string, atShell bool) error {
+	if name == engine.ClaudeCode && h.Config.Claude.Command == "" && h.app.FindClaude() != "" {
+		return nil
+	}
 	if _, err := h.engines(atShell)(name); err != nil || name != engine.ClaudeCode {
 		return err
 	}
-	if err := h.findProgram(h.Config.Claude.Command); err != nil {
-		return &config.Wrong{Origin: "claude-code.command", Reason: err.Error()}
-	}
-	return nil
+	return wrong(claudeCommand, h.findProgram(h.Config.Claude.Command))
 }
 
 // CarryOver is a session that goes on with another engine.

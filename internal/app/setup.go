@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
 )
@@ -34,6 +36,47 @@ func (h Home) EngineKey(ctx context.Context) (name string, missing bool, err err
 		return keyName(config.Anthropic), errors.Is(err, engine.ErrNoKey), nil // another error is the test question's
 	}
 	return "", false, nil
+}
+
+const claudeCommand = "claude-code.command"
+
+// FindClaude returns the absolute path of the claude command; "" if there is none. It is written down: a fire does not search.
+func (a *App) FindClaude() string {
+	path, _ := a.Lookup("PATH")
+	dirs := filepath.SplitList(path)
+	if base := a.userHome(); base != "" {
+		dirs = append(dirs, filepath.Join(base, ".claude", "local"), filepath.Join(base, ".local", "bin"))
+	}
+	found, _ := process.LookPath("claude", []string{"PATH=" + strings.Join(dirs, string(filepath.ListSeparator))})
+	return found
+}
+
+// ClaudeEnv returns what the claude command needs of the environment in which it works now.
+func (a *App) ClaudeEnv() (entries []string) {
+	for _, name := range []string{"PATH", "HOME", "CLAUDE_CONFIG_DIR"} {
+		if value, ok := a.Lookup(name); ok && value != "" {
+			entries = append(entries, name+"="+value)
+		}
+	}
+	return entries
+}
+
+// UseClaude writes down where the claude command is, and what it needs of the environment if no environment is configured. It returns
+// "" if there is no such command.
+func (h Home) UseClaude(ctx context.Context) (command string, err error) {
+	if command = h.app.FindClaude(); command == "" {
+		return "", nil
+	}
+	if err = h.Set(ctx, claudeCommand, command); err == nil && len(h.Config.Env) == 0 {
+		err = h.Set(ctx, "env", h.app.ClaudeEnv()...)
+	}
+	return command, err
+}
+
+// ClaudeAddress returns the address of the service that automatic runs of the claude command use; "" is the vendor's own.
+func (h Home) ClaudeAddress() (string, error) {
+	keys, err := h.credentials(false)
+	return keys.get("ANTHROPIC_BASE_URL"), err
 }
 
 // seenFile keeps the digest of the way on which the owner has seen a test message arrive.

@@ -57,6 +57,7 @@ func layers() []layer {
 			"doctor":   {""},
 			"overview": {""},
 			"report":   {""},
+			"setup":    {"", "doctor"},
 		}},
 		{path: "internal/cli"},
 		{path: "cmd/ollim"},

@@ -284,3 +284,34 @@ func (d *deps) approveOwn(ctx context.Context, h app.Home, j job.Job) error {
 	}
 	return book.Approve(ctx, s, approval.Owner)
 }
+
+// offerApproval is for a directory that was there before: what in it waits for the owner is asked about on a terminal, job
+// after job, and named elsewhere. silent reports that nothing is asked. An answer, also a no, changes nothing of what init has made.
+func (d *deps) offerApproval(ctx context.Context, silent bool) error {
+	s, h, err := d.jobSet()
+	if as[*app.ConfigFault](err) {
+		return nil // of settings that init left as they were
+	}
+	if err != nil {
+		return err
+	}
+	a := approver{d: d, h: h, failed: failures{d: d, verb: "init"}}
+	if err := a.collectAll(s); err != nil {
+		return err
+	}
+	a.found = slices.DeleteFunc(a.found, func(c candidate) bool { return c.state == stateApproved })
+	if len(a.found) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range a.found {
+		names = append(names, c.name)
+	}
+	waiting := "wait for your approval: " + strings.Join(names, ", ")
+	if silent || !isTerminal(d.In) || !isTerminal(d.Stderr) {
+		d.warn(waiting + ": ollim approve --all")
+		return nil
+	}
+	d.note("these %s", waiting)
+	return a.askAll(ctx)
+}

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/engine"
 )
 
 func newConfigSet(d *deps) *cobra.Command {
@@ -37,6 +39,13 @@ func runConfigSet(ctx context.Context, d *deps, h app.Home, key string, values [
 			return err
 		}
 	}
+	if key == "engine" && slices.Equal(values, []string{engine.ClaudeCode}) && h.Config.Claude.Command == "" {
+		command, err := h.UseClaude(ctx)
+		if err != nil {
+			return err
+		}
+		d.note("claude-code.command is set to %s", command)
+	}
 	if err := h.Set(ctx, key, s.Values...); err != nil {
 		return err
 	}
@@ -48,11 +57,11 @@ func runConfigSet(ctx context.Context, d *deps, h app.Home, key string, values [
 
 // announceCarry says on a terminal which sessions go on with another engine, and asks whether to change the engine, unless yes is set.
 // Elsewhere the next turn of each says so.
-func (d *deps) announceCarry(ctx context.Context, h app.Home, engine string, yes bool) error {
+func (d *deps) announceCarry(ctx context.Context, h app.Home, name string, yes bool) error {
 	if !isTerminal(d.Stderr) {
 		return nil
 	}
-	list, err := h.CarriedOver(ctx, engine)
+	list, err := h.CarriedOver(ctx, name)
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -64,7 +73,7 @@ func (d *deps) announceCarry(ctx context.Context, h app.Home, engine string, yes
 	if yes || !isTerminal(d.In) {
 		return nil
 	}
-	change, err := newAsker(d.In).agrees(ctx, d.Stderr, "Change the engine to "+printable(engine)+"?", true)
+	change, err := newAsker(d.In).agrees(ctx, d.Stderr, "Change the engine to "+printable(name)+"?", true)
 	if err == nil && !change {
 		err = &withStatus{errors.New("the engine was not changed"), statusFailed}
 	}

@@ -32,8 +32,10 @@ func newDoctor(d *deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
+func (d *deps) doctor() doctor.Doctor { return doctor.Doctor{App: d.App, Entries: d.installedEntries} }
+
 func runDoctor(ctx context.Context, d *deps, send, ask bool) error {
-	doc := doctor.Doctor{App: d.App, Entries: d.installedEntries}
+	doc := d.doctor()
 	var answers []doctor.Finding
 	if ask { // before the checks, which look at the last uses
 		answers = doc.Ask(ctx)

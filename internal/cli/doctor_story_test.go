@@ -298,8 +298,10 @@ func faults() map[string]fault {
 		"changed unit": {func(w *world) {
 			w.unit("# Written by ollim; hash 0\nExecStart=/bin/sh --data-dir " + w.dir + " tick\n")
 		}, f, "entries", "not as ollim wrote it", "drop-in"},
-		"no tick":               {func(w *world) { w.remove("state/tick.json") }, f, "tick", "never seen", "ollim schedule install"},
-		"tick stopped":          {later(20 * time.Minute), f, "tick", "last seen 20m0s ago", "ollim schedule install"},
+		"no tick":               {func(w *world) { w.remove("state/tick.json") }, f, "tick", "never seen", "the log of cron"},
+		"no schedule":           {func(w *world) { w.must("schedule", "remove", "crontab"); w.remove("state/tick.json") }, f, "tick", "never seen: no schedule is installed", "ollim schedule install"},
+		"no cron daemon":        {func(w *world) { w.noCron = true; w.remove("state/tick.json") }, f, "tick", "never seen: no cron daemon is running", "cron"},
+		"tick stopped":          {later(20 * time.Minute), f, "tick", "last seen 20m0s ago", "the log of cron"},
 		"paused":                {func(w *world) { w.must("pause", "2h") }, w, "tick", "paused until", "ollim resume"},
 		"broken pause":          {write("state/pause.json", "{"), f, "tick", "treated as paused", "ollim resume"},
 		"missed slots":          {func(w *world) { w.pass(25 * time.Hour); w.must("tick") }, w, "slots", "1 slot missed", "ollim schedule audit"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/app/setup"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -123,7 +124,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
-		{is(api.ErrToken), statusConfig}, {is(api.ErrClosed), statusUnavailable}, {is(gateway.ErrIntents), statusConfig}, {is(gateway.ErrRefused), statusConfig},
+		{is(setup.ErrNotSent), statusUnavailable}, {is(api.ErrToken), statusConfig}, {is(api.ErrClosed), statusUnavailable}, {is(gateway.ErrIntents), statusConfig}, {is(gateway.ErrRefused), statusConfig},
 		{is(engine.ErrAttachment), statusData}, {is(runner.ErrUnfit), statusData},
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
 		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob},

@@ -216,7 +216,7 @@ func (o *fireOptions) verdict(d *deps, r runlog.Record, err error) error {
 			return hint(failure, "%s", known.Hint)
 		}
 		if errors.Is(err, engine.ErrNoKey) {
-			return d.AnthropicKeyHint(failure)
+			return d.KeyHint(failure)
 		}
 		return hint(failure, "ollim run log %s", r.ID)
 	}

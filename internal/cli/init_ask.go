@@ -86,8 +86,13 @@ func (a *interview) ended(text string) error {
 	if a.fresh {
 		made = "nothing was created"
 	}
-	return usage("%s: the input has ended, and %s", strings.ToLower(text), made)
+	return &inputEnded{&usageError{fmt.Sprintf("%s: the input has ended, and %s", strings.ToLower(text), made)}}
 }
+
+// inputEnded is the error of an input that ends at a question. No other question is asked then.
+type inputEnded struct{ error }
+
+func (e *inputEnded) Unwrap() error { return e.error }
 
 // sure asks a question whose answer is yes or no.
 func (a *interview) sure(ctx context.Context, text string, standard bool) (bool, error) {
@@ -116,11 +121,17 @@ func (a *interview) hidden(ctx context.Context, text string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// completed asks for what is missing of an answer that is a keyword alone, such as file of file:PATH. Other answers it returns as they are.
-func (a *interview) completed(ctx context.Context, answer string, details map[string]detail, check func(answer string) error) (string, error) {
+// completed is value, and asks for the rest of an answer that is a keyword alone, such as file of file:PATH.
+func (a *interview) completed(ctx context.Context, text, standard string, details map[string]detail, check func(answer string) error) (string, error) {
+	answer, err := a.value(ctx, text, standard, func(answer string) error {
+		if _, asked := details[answer]; asked {
+			return nil
+		}
+		return check(answer)
+	})
 	d, incomplete := details[answer]
-	if !incomplete {
-		return answer, nil
+	if err != nil || !incomplete {
+		return answer, err
 	}
 	rest, err := a.value(ctx, d.text, d.standard, func(rest string) error { return check(answer + ":" + rest) })
 	return answer + ":" + rest, err

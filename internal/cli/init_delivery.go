@@ -6,65 +6,17 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/app/doctor"
-	"github.com/ollim/ollim/internal/state/outbox"
-	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/app/setup"
 )
 
-const (
-	byDiscord   = "discord"
-	tokenSecret = "discord.TOKEN"
-)
-
-// deliveryOf returns the shell command that an answer means, or that messages go by Discord.
-func deliveryOf(answer string) (command string, discord bool, err error) {
-	kind, rest, _ := strings.Cut(answer, ":")
-	switch kind {
-	case "", noAnswer:
-		return "", false, nil
-	case byDiscord:
-		return "", true, nil
-	case "notify": // cron gives no address of the session bus
-		return `DBUS_SESSION_BUS_ADDRESS="${DBUS_SESSION_BUS_ADDRESS:-unix:path=/run/user/$(id -u)/bus}" notify-send "$OLLIM_LABEL" "$(cat)"`, false, nil
-	case "mail":
-		command = `mail -s "$OLLIM_LABEL" ` + quoted(rest)
-	case "ntfy":
-		command = `curl -fsS -o /dev/null -H "Title: $OLLIM_LABEL" --data-binary @- ` + quoted("https://ntfy.sh/"+rest)
-	case "file":
-		command = `umask 077; { echo "$OLLIM_LABEL, $(date):"; cat; echo; } >>` + quoted(rest)
-	default:
-		return answer, false, nil
-	}
-	switch {
-	case rest == "":
-		return "", false, errors.New(kind + ": write the rest after a colon: file:/home/you/messages, mail:you@example.org or ntfy:TOPIC")
-	case kind == "file" && !filepath.IsAbs(rest):
-		return "", false, errors.New("file: write an absolute path")
-	case kind == "mail" && strings.HasPrefix(rest, "-") || kind == "ntfy" && strings.ContainsAny(rest, "/?# "):
-		return "", false, errors.New(kind + ": not a valid address or topic")
-	}
-	return command, false, nil
-}
-
-// quoted is a word of a shell command.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
-
-func (s *setup) deliveryGiven() bool { return s.o.delivery != "" || s.o.testDelivery }
-
-func (s *setup) deliveryMissing(context.Context) (bool, error) {
-	return !s.h.Post().Configured() || !s.h.DeliverySeen(), nil
-}
-
-func (s *setup) askDelivery(ctx context.Context, a *interview) error {
-	if post := s.h.Post(); post.Configured() {
-		a.say("Messages are sent by %s. This was not tested since it was set.", s.deliveryName())
-		var err error
-		s.o.testDelivery, err = a.sure(ctx, "Send a test message", !a.yes)
+func (w *initWalk) askDelivery(ctx context.Context, a *interview) (err error) {
+	if w.Home.Post().Configured() {
+		a.say("Messages are sent by %s. This was not tested since it was set.", w.DeliveryName())
+		w.o.testDelivery, err = a.sure(ctx, "Send a test message", !a.yes)
 		return err
 	}
 	a.say("How ollim sends you messages:\n" +
@@ -76,136 +28,117 @@ func (s *setup) askDelivery(ctx context.Context, a *interview) error {
 		"  COMMAND  any shell command; it gets the text on standard input\n" +
 		"  none     they wait for your next ollim chat")
 	topic := make([]byte, 6)
-	if _, err := io.ReadFull(s.d.Random, topic); err != nil {
+	if _, err := io.ReadFull(w.d.Random, topic); err != nil {
 		return err
 	}
-	base, err := s.d.UserHome()
+	base, err := w.d.UserHome()
 	if err != nil {
 		return err
 	}
-	user, _ := s.d.Lookup("USER")
-	check := func(answer string) error {
-		_, _, err := deliveryOf(answer)
-		return err
-	}
+	user, _ := w.d.Lookup("USER")
 	details := map[string]detail{
 		"file": {"File", filepath.Join(base, "ollim-messages.txt")}, "mail": {"Address", cmp.Or(user, "root")},
 		"ntfy": {"Topic; anyone who knows it can read your messages", "ollim-" + hex.EncodeToString(topic)},
 	}
-	s.o.delivery, err = a.value(ctx, "Send messages by", noAnswer, func(answer string) error {
-		if _, asked := details[answer]; asked {
-			return nil
-		}
-		return check(answer)
-	})
-	if err == nil {
-		s.o.delivery, err = a.completed(ctx, s.o.delivery, details, check)
-	}
-	if token, _ := s.h.DiscordToken(); err == nil && s.o.delivery == byDiscord && token == "" {
+	w.o.delivery, err = a.completed(ctx, "Send messages by", setup.None, details, func(answer string) error { _, err := setup.Delivery(answer); return err })
+	if token, _ := w.Home.DiscordToken(); err == nil && w.o.delivery == setup.Discord && token == "" {
 		if token, err = a.hidden(ctx, "Token of the bot, not shown"); err == nil && token != "" {
-			err = s.d.SetSecret(ctx, tokenSecret, token)
+			err = w.d.SetSecret(ctx, setup.DiscordToken, token)
 		}
 	}
-	s.o.testDelivery = s.o.delivery != noAnswer
+	w.o.testDelivery = w.o.delivery != setup.None
 	return err
 }
 
 // setDelivery sets and tests how messages are sent. A way on which nothing arrived is not kept, unless the owner says so.
-func (s *setup) setDelivery(ctx context.Context) error {
-	if s.o.delivery == noAnswer {
+func (w *initWalk) setDelivery(ctx context.Context) error {
+	if w.o.delivery == setup.None {
 		return nil
 	}
-	return s.retry(ctx, "the test message", func() error { return s.tryDelivery(ctx) }, func(error) (bool, error) {
-		again, err := s.asks.sure(ctx, "Try another way", true)
+	return w.retry(ctx, "the test message", func() error { return w.tryDelivery(ctx) }, func() (bool, error) {
+		again, err := w.asks.sure(ctx, "Try another way", true)
 		if err != nil || !again {
 			return false, err
 		}
-		if s.o.delivery == byDiscord {
-			_, err = s.d.RemoveSecret(ctx, tokenSecret) // another one is asked for
-		} else {
-			err = s.h.Set(ctx, "delivery.command")
+		if err := w.ForgetDelivery(ctx, w.o.delivery); err != nil {
+			return false, err
 		}
-		if err == nil {
-			err = s.refresh()
-		}
-		if err == nil {
-			err = s.askDelivery(ctx, s.asks)
-		}
-		return err == nil && s.o.delivery != noAnswer, err
+		err = w.askDelivery(ctx, w.asks)
+		return err == nil && w.o.delivery != setup.None, err
 	})
 }
 
 // tryDelivery sets how messages are sent, sends a test message if that is wanted, and asks whether it has arrived.
-func (s *setup) tryDelivery(ctx context.Context) error {
-	command, discord, err := deliveryOf(s.o.delivery)
-	if err == nil && command != "" {
-		words := []string{"sh", "-c", command}
-		if _, err = s.h.ReadSetting("delivery.command", words, false); err == nil { // its program exists
-			err = s.h.Set(ctx, "delivery.command", words...)
+func (w *initWalk) tryDelivery(ctx context.Context) error {
+	err := w.SetDelivery(ctx, w.o.delivery)
+	if err == nil && w.o.testDelivery {
+		if err = w.SendTest(ctx); err != nil {
+			err = &withStatus{err, checkStatus(err)}
 		}
 	}
-	if err == nil {
-		err = s.refresh()
-	}
-	if token, tokenErr := s.h.DiscordToken(); err == nil && discord && token == "" {
-		err = cmp.Or(tokenErr, hint(&withStatus{errors.New("no Discord token"), statusConfig}, "ollim secret set %s", tokenSecret))
-	}
-	if err != nil || !s.o.testDelivery {
+	if err != nil || !w.o.testDelivery {
 		return err
 	}
-	if err := s.sendTest(ctx); err != nil {
-		return err
-	}
-	if s.asks != nil && !s.asks.yes {
-		s.asks.say("A test message was sent: %s.", s.deliveryName())
-		if seen, err := s.asks.sure(ctx, "Did it arrive", true); err != nil || !seen {
+	if w.asks != nil && !w.asks.yes {
+		w.asks.say("A test message was sent: %s.", w.DeliveryName())
+		if seen, err := w.asks.sure(ctx, "Did it arrive", true); err != nil || !seen {
 			return cmp.Or(err, errNotSeen)
 		}
 	}
-	return s.h.SeeDelivery()
+	return w.Home.SeeDelivery()
 }
 
-// sendTest sends a test message, once: one that fails is not tried again later.
-func (s *setup) sendTest(ctx context.Context) error {
-	post := s.h.Post()
-	if !post.Configured() {
-		return usage("--test-delivery: no way to send messages is configured")
+func (w *initWalk) askRoutine(ctx context.Context, a *interview) error {
+	a.say("A first routine, which you can change later:")
+	for _, known := range setup.Samples() {
+		a.say("  %-11s%s", known.Name, known.About)
 	}
-	id, err := runlog.NewID(s.d.Now(), s.d.Random)
-	if err != nil {
-		return err
+	a.say("  none       you write one yourself")
+	details := map[string]detail{"releases": {"Address of its repository", "https://github.com/golang/go"}, "repository": {"Path of the repository", ""}}
+	standard := "disk"
+	if a.yes {
+		standard = setup.None
 	}
-	m := outbox.Message{ID: session.MessageID(id, 1), Label: "ollim", Kind: outbox.Ping, Created: s.d.Now(), Text: "This is a test message of ollim init."}
-	if len(post.Command) > 0 {
-		return post.Try(ctx, m)
-	}
-	for _, f := range (doctor.Doctor{App: s.d.App}).Discord(ctx, s.h) {
-		if f.Result == doctor.Fail {
-			return hint(&withStatus{errors.New(join(f.What, f.Text)), checkStatus(f.Err)}, "%s", f.Remedy)
-		}
-	}
-	receipt, err := post.Send(ctx, m)
-	if err = cmp.Or(err, receipt.Reason); err == nil && receipt.Fate != outbox.Sent {
-		err = &withStatus{errors.New("not sent"), statusUnavailable}
+	answer, err := a.completed(ctx, "Routine", standard, details, func(answer string) error { _, err := w.Sample(answer); return err })
+	if w.o.routine = answer; err == nil && !a.yes && answer != setup.None {
+		name, _, _ := strings.Cut(answer, ":")
+		err = w.leave(func(open *setup.Open) { open.Fire = name })
 	}
 	return err
 }
 
-// deliveryName names the way that messages take.
-func (s *setup) deliveryName() string {
-	command := s.h.Config.Delivery.Command
-	if len(command) == 0 && s.h.Post().Configured() {
-		return "Discord"
+// addRoutine writes the files of a sample and approves them: the owner has asked for it. One that exists stays as it is.
+func (w *initWalk) addRoutine(ctx context.Context) error {
+	sample, err := w.Sample(w.o.routine)
+	if err != nil || sample == nil {
+		return err
 	}
-	text := strings.Join(command[min(len(command), 2):], " ")
-	if !slices.Equal(command[:min(len(command), 2)], []string{"sh", "-c"}) {
-		text = strings.Join(command, " ")
+	j, err := w.AddRoutine(sample)
+	if errors.Is(err, fs.ErrExist) {
+		w.d.note("%s already exists and was not changed", j.Path)
+		return nil
 	}
-	word := strings.Trim(text[strings.LastIndex(text, " ")+1:], ">'")
-	for _, known := range []string{"file:" + word, "mail:" + word, "ntfy:" + strings.TrimPrefix(word, "https://ntfy.sh/"), "notify"} {
-		if same, _, err := deliveryOf(known); err == nil && same == text && text != "" {
-			return strings.Replace(known, ":", " ", 1)
+	if err != nil {
+		return err
+	}
+	w.d.note("created %s", j.Path)
+	return w.d.approveOwn(ctx, w.Home, j)
+}
+
+func (w *initWalk) askFire(ctx context.Context, a *interview) (err error) {
+	w.o.fire, err = a.sure(ctx, "Fire "+w.Open().Fire+" now, to see it work", !a.yes)
+	return err
+}
+
+func (w *initWalk) fireRoutine(ctx context.Context) error {
+	name, _, _ := strings.Cut(w.o.routine, ":")
+	if name = cmp.Or(strings.TrimPrefix(name, setup.None), w.Open().Fire); w.o.fire && name != "" {
+		err := runFire(ctx, w.d, fireOptions{jobs: []string{name}, print: true, wait: "0"})
+		if ctx.Err() != nil {
+			return err
 		}
+		_ = w.d.flush() // a failed write shows at the end
+		w.failed.add("fire "+name, err)
 	}
-	return text
+	return w.leave(func(open *setup.Open) { open.Fire = "" })
 }

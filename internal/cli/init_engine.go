@@ -1,284 +1,228 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app/doctor"
+	"github.com/ollim/ollim/internal/app/setup"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-func (s *setup) askZone(ctx context.Context, a *interview) (err error) {
-	s.o.timezone, err = a.value(ctx, "Timezone", s.d.SystemZone(), func(answer string) error { return config.Check("timezone", answer) })
-	return err
+// checkSetting returns a check of the values of a setting.
+func checkSetting(key string) func(string) error {
+	return func(answer string) error { return config.Check(key, answer) }
 }
 
-func (s *setup) engineGiven() bool { return s.o.engine != "" || s.o.service != serviceOptions{} }
-
-func (s *setup) engineMissing(context.Context) (bool, error) {
-	c, err := s.d.Config()
-	return c.Engine == "", err
-}
-
-func (s *setup) askEngine(ctx context.Context, a *interview) (err error) {
-	standard, claude := engine.Native, "not found: npm install -g @anthropic-ai/claude-code"
+func (w *initWalk) askEngine(ctx context.Context, a *interview) (err error) {
+	standard, found := engine.Native, w.App.FindClaude()
+	claude := cmp.Or(found, "not found: npm install -g @anthropic-ai/claude-code")
 	if a.yes {
-		standard = noAnswer // there may be no key, and no question asks for one
+		standard = setup.None // there may be no key, and no question asks for one
 	}
-	if command := s.d.findClaude(); command != "" {
-		standard, claude = engine.ClaudeCode, command
-	} else if value, _ := s.d.Lookup("ANTHROPIC_API_KEY"); value != "" {
+	if value, _ := w.d.Lookup("ANTHROPIC_API_KEY"); value != "" {
 		standard = engine.Native
+	}
+	if found != "" {
+		standard = engine.ClaudeCode
 	}
 	a.say("Engines:\n"+
 		"  claude-code  runs the claude command; its login or a key pays (%s)\n"+
 		"  native       built in; calls a service that has Anthropic's or OpenAI's API: a key pays, or it is a server of your own that needs no key\n"+
 		"  script:FILE  plays a YAML file, for tests; costs nothing\n"+
 		"  none         decide later", claude)
-	s.o.engine, err = a.value(ctx, "Engine", standard, func(answer string) error {
+	w.o.Engine, err = a.value(ctx, "Engine", standard, func(answer string) error {
 		switch {
-		case answer == noAnswer:
+		case answer == setup.None:
 			return nil
-		case answer == engine.ClaudeCode && s.d.findClaude() == "":
+		case answer == engine.ClaudeCode && found == "":
 			return errors.New("the claude command was not found: npm install -g @anthropic-ai/claude-code")
 		}
 		if err := config.CheckEngine(answer); err != nil {
-			return fmt.Errorf("%w, or %s", err, noAnswer)
+			return fmt.Errorf("%w, or %s", err, setup.None)
 		}
 		return nil
 	})
-	if err == nil && s.o.engine == engine.Native {
-		err = s.askService(ctx, a)
+	if err == nil && w.o.Engine == engine.Native {
+		err = w.askService(ctx, a)
 	}
 	return err
 }
 
-// askService asks which service the native engine uses.
-func (s *setup) askService(ctx context.Context, a *interview) error {
-	o := &s.o.service
-	own, _ := s.d.Lookup("ANTHROPIC_BASE_URL") // the key of the environment belongs to this service
-	answer, err := a.value(ctx, "Service: anthropic, openai or an address", cmp.Or(own, config.Anthropic), func(answer string) error {
-		if answer == config.Anthropic || answer == config.OpenAI {
-			return nil
+// askAddress asks for the service of an engine: one of the vendors, or an address. That of the environment is offered: its key belongs to it.
+func (w *initWalk) askAddress(ctx context.Context, a *interview, present string, vendors ...string) (string, error) {
+	own, _ := w.d.Lookup("ANTHROPIC_BASE_URL")
+	return a.value(ctx, "Service: "+strings.Join(vendors, ", ")+" or an address", cmp.Or(present, own, config.Anthropic), func(answer string) error {
+		for _, vendor := range vendors {
+			if answer == vendor {
+				return nil
+			}
 		}
 		return config.CheckURL(answer)
 	})
-	if o.provider = answer; err == nil && strings.Contains(answer, "://") {
-		o.url = answer
-		speaks := config.OpenAI
-		if answer == own {
-			speaks = config.Anthropic
+}
+
+// askService asks which service the native engine uses. One at an address is asked what it is.
+func (w *initWalk) askService(ctx context.Context, a *interview) error {
+	o, standard := &w.o.Service, ""
+	answer, err := w.askAddress(ctx, a, "", config.Anthropic, config.OpenAI)
+	if o.Provider = answer; err == nil && strings.Contains(answer, "://") {
+		o.URL = answer
+		speaks, models := provider.Discover(ctx, answer)
+		o.Provider, err = a.value(ctx, "API that it speaks: anthropic or openai", speaks, checkSetting("native.provider"))
+		if len(models) > 0 {
+			standard = models[0]
+			a.say("Its models: %s", strings.Join(models[:min(len(models), 12)], ", "))
 		}
-		o.provider, err = a.value(ctx, "API that it speaks: anthropic or openai", speaks,
-			func(answer string) error { return config.Check("native.provider", answer) })
+	}
+	if answer == config.OpenAI {
+		a.say("The names of its models: https://platform.openai.com/docs/models")
 	}
 	if err == nil && answer != config.Anthropic {
-		standard := ""
-		if o.provider == config.Anthropic {
-			standard = "sonnet"
+		if o.Provider == config.Anthropic {
+			standard = cmp.Or(standard, "sonnet")
 		}
-		o.model, err = a.value(ctx, "Model, as the service names it", standard, func(answer string) error { return config.Check("native.model", answer) })
+		o.Model, err = a.value(ctx, "Model, as the service names it", standard, checkSetting("native.model"))
 	}
 	return err
 }
 
-// setEngine selects the engine in a directory that was there before.
-func (s *setup) setEngine(ctx context.Context) error {
-	name := cmp.Or(s.o.engine, engine.Native)
-	settings := s.o.service.settings()
-	if name == noAnswer || name == "auto" {
-		return nil
+// askKey asks for the key: of the environment with consent, hidden, or of a command. The service of the claude command is asked for first:
+// the key is for that one.
+func (w *initWalk) askKey(ctx context.Context, a *interview) error {
+	name, _, err := w.Home.EngineKey(ctx)
+	if err == nil && w.Home.Config.Engine == engine.ClaudeCode {
+		a.say("The claude command is not logged in. Run `claude auth login` in another terminal and press Enter at the next questions, or give a key " +
+			"and the service that accepts it.")
+		present, _ := w.Home.ClaudeAddress() // what is wrong with it EngineKey has found
+		w.o.Service.URL, err = w.askAddress(ctx, a, present, config.Anthropic)
 	}
-	if command := s.d.findClaude(); name == engine.ClaudeCode && command != "" && !s.fresh {
-		settings["claude-code.command"] = command
-		h, err := s.d.Home()
-		if err == nil && len(h.Config.Env) == 0 {
-			err = h.Set(ctx, "env", s.d.captured()...)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !s.fresh {
-		h, err := s.d.Home()
-		if err == nil {
-			err = s.d.announceCarry(ctx, h, name, s.asks == nil || s.asks.yes)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := s.change(ctx, settings); err != nil {
-		return err
-	}
-	return s.change(ctx, map[string]string{"engine": name}) // last: its service is set by then
-}
-
-func (s *setup) keyGiven() bool { return s.o.key != keySource{} }
-
-func (s *setup) keyMissing(ctx context.Context) (bool, error) {
-	_, missing, err := s.h.EngineKey(ctx)
-	return missing, err
-}
-
-// askKey asks for the key: of the environment with consent, hidden, or of a command.
-func (s *setup) askKey(ctx context.Context, a *interview) error {
-	name, _, err := s.h.EngineKey(ctx)
 	if err != nil {
 		return err
 	}
-	if s.h.Config.Engine == engine.ClaudeCode {
-		a.say("The claude command is not logged in. Run `claude auth login` in another terminal and leave the key empty, or give a key.")
-	}
-	if value, _ := s.d.Lookup(name); value != "" && s.secret == "" {
+	if value, _ := w.d.Lookup(name); value != "" && w.secret == "" {
 		a.say("%s is set in this environment, but automatic runs do not get this environment.", name)
 		if yes, err := a.sure(ctx, "Copy it into secrets.env", true); err != nil || yes {
-			s.secret = value
+			w.secret = value
 			return err
 		}
 	}
-	s.secret, err = a.hidden(ctx, name+", not shown; Enter to name a command")
-	if err != nil || s.secret != "" {
+	w.secret, err = a.hidden(ctx, name+", not shown (Enter: none, or a command prints it)")
+	if err != nil || w.secret != "" {
 		return err
 	}
-	_, err = a.value(ctx, "Command that prints the key, such as op read op://Private/KEY or pass show KEY", noAnswer, func(answer string) error {
-		if answer == noAnswer {
+	_, err = a.value(ctx, "Command that prints the key, such as op read op://Private/KEY or pass show KEY", setup.None, func(answer string) error {
+		if answer == setup.None {
 			return nil
 		}
 		if !strings.ContainsAny(answer, " /") && len(answer) > 20 {
 			return errors.New("this looks like a key and not like a command: it was not stored, but it is on your screen")
 		}
-		s.secret, err = s.d.printed(ctx, answer)
+		w.secret, err = w.d.printed(ctx, answer)
 		return err
 	})
-	if err == nil && s.secret != "" {
+	if err == nil && w.secret != "" {
 		a.say("The output is stored: automatic runs cannot unlock a vault, so the command is not run again.")
 	}
 	return err
 }
 
-// printed runs a command of the owner's shell, which may ask on the terminal, and returns the first line that it prints.
-func (d *deps) printed(ctx context.Context, script string) (string, error) {
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", script)
-	cmd.Stdout, cmd.Stderr = &out, d.Stderr
-	if f, ok := d.In.(*os.File); ok { // another input would be read to its end
-		cmd.Stdin = f
-	}
-	if err := cmd.Run(); err != nil {
-		return "", &withStatus{fmt.Errorf("the command that prints the key: %w", err), statusUnavailable}
-	}
-	line, err := firstLine(&out)
-	if err == nil && line == "" {
-		err = &withStatus{errors.New("the command that prints the key printed nothing"), statusUnavailable}
-	}
-	return line, err
-}
-
 // readKey reads the key from where a flag says.
-func (s *setup) readKey(ctx context.Context) (err error) {
-	switch k := s.o.key; {
+func (w *initWalk) readKey(ctx context.Context) (err error) {
+	switch k := w.o.key; {
 	case k.stdin:
-		s.secret, err = firstLine(s.d.In)
+		w.secret, err = firstLine(w.d.In)
 	case k.variable != "":
-		s.secret, _ = s.d.Lookup(k.variable)
+		w.secret, _ = w.d.Lookup(k.variable)
 	case k.script != "":
-		s.secret, err = s.d.printed(ctx, k.script)
+		w.secret, err = w.d.printed(ctx, k.script)
 	}
-	if err == nil && s.secret == "" && s.keyGiven() {
+	if err == nil && w.secret == "" && w.o.keyGiven() {
 		err = usage("--key-env, --key-stdin or --key-command: the key is empty")
 	}
 	return err
 }
 
-// setKey stores the key as a secret.
-func (s *setup) setKey(ctx context.Context) error {
-	name, _, err := s.h.EngineKey(ctx)
-	if err == nil && name == "" {
-		err = usage("the engine %s needs no key", cmp.Or(s.h.Config.Engine, noAnswer))
+// setKey stores the key and the address of the service as secrets.
+func (w *initWalk) setKey(ctx context.Context) error {
+	if w.secret == "" {
+		if err := w.readKey(ctx); err != nil {
+			return err
+		}
 	}
-	if err == nil && s.secret == "" {
-		err = s.readKey(ctx)
-	}
+	name, err := w.SetKey(ctx, w.secret, w.o.Service.URL, w.o.key.variable)
 	if err != nil {
 		return err
 	}
-	name = "engine." + name
-	if given := "engine." + s.o.key.variable; s.h.Config.Engine == engine.ClaudeCode && slices.Contains(config.KnownSecrets(), given) {
-		name = given // such as CLAUDE_CODE_OAUTH_TOKEN
+	if w.secret != "" {
+		w.d.note("stored %s in %s", name, w.d.SecretsFile())
+		if w.asks != nil && !w.o.keyGiven() {
+			return w.leave(func(open *setup.Open) { open.Question = true })
+		}
+	} else if missing, err := w.KeyMissing(ctx); err != nil || missing { // nobody has logged in meanwhile
+		w.d.tell("no key was stored; to store it later:", "ollim secret set "+name)
 	}
-	if s.secret == "" {
-		s.d.note("no key was stored; to store it later: ollim secret set %s", name)
-		return nil
-	}
-	if err := s.d.SetSecret(ctx, name, s.secret); err != nil {
-		return err
-	}
-	s.d.note("stored %s in %s", name, s.d.SecretsFile())
-	return s.refresh()
+	return nil
 }
 
-func (s *setup) questionGiven() bool { return s.o.testEngine }
-
-func (s *setup) questionMissing(ctx context.Context) (bool, error) {
-	if s.without() || !s.fresh && s.secret == "" && !s.engineGiven() {
-		return false, nil
-	}
-	missing, err := s.keyMissing(ctx)
-	return !missing, err
-}
-
-func (s *setup) askQuestion(ctx context.Context, a *interview) (err error) {
+func (w *initWalk) askQuestion(ctx context.Context, a *interview) (err error) {
 	text := "Ask the engine a test question"
-	if !strings.HasPrefix(s.h.Config.Engine, "script:") {
+	if !w.scripted() {
 		text += ", for about a cent"
 	}
-	s.o.testEngine, err = a.sure(ctx, text, true)
+	w.o.testEngine, err = a.sure(ctx, text, true)
 	return err
 }
 
-// putQuestion asks the engine as automatic runs have it. After a key that is not accepted, the owner may give another.
-func (s *setup) putQuestion(ctx context.Context) error {
-	if !s.o.testEngine {
-		return nil
-	}
-	var refused bool
-	return s.retry(ctx, "the test question", func() error {
-		r, err := s.question(ctx)
-		s.mute = err != nil
+// scripted reports whether the engine plays a file, which costs nothing.
+func (w *initWalk) scripted() bool { return strings.HasPrefix(w.Home.Config.Engine, "script:") }
+
+// putQuestion asks the engine as automatic runs have it. After a key that is not accepted, the owner may give another. The question stays
+// open until it has an answer, or is declined.
+func (w *initWalk) putQuestion(ctx context.Context) error {
+	var failed, refused bool
+	work := func() error {
+		r, err := w.question(ctx)
+		failed = err != nil
 		refused = notify.Kind(r.Fault) == notify.Key || errors.Is(err, engine.ErrKey)
 		return err
-	}, func(error) (bool, error) {
-		if !refused {
-			return s.asks.sure(ctx, "Ask again", false)
+	}
+	if w.o.testEngine {
+		if err := w.retry(ctx, "the test question", work, func() (bool, error) { return w.askAgain(ctx, refused) }); err != nil {
+			return err
 		}
-		s.asks.say("The service does not accept the key, or there is none.")
-		if again, err := s.asks.sure(ctx, "Give a key", true); err != nil || !again {
-			return false, err
-		}
-		if err := s.askKey(ctx, s.asks); err != nil || s.secret == "" {
-			return false, err
-		}
-		return true, s.setKey(ctx)
-	})
+	}
+	return w.leave(func(open *setup.Open) { open.Question = failed })
 }
 
-func (s *setup) question(ctx context.Context) (runlog.Record, error) {
+// askAgain asks whether to put the test question once more, with another key if the key was refused.
+func (w *initWalk) askAgain(ctx context.Context, refused bool) (bool, error) {
+	if !refused {
+		return w.asks.sure(ctx, "Ask again", false)
+	}
+	w.asks.say("The service does not accept the key, or there is none.")
+	if again, err := w.asks.sure(ctx, "Give a key", true); err != nil || !again {
+		return false, err
+	}
+	if err := w.askKey(ctx, w.asks); err != nil || w.secret == "" {
+		return false, err
+	}
+	return true, w.setKey(ctx)
+}
+
+func (w *initWalk) question(ctx context.Context) (runlog.Record, error) {
 	answer := ""
-	stop := s.d.watch("test question")
-	r, err := s.h.Runner(false).Ask(ctx, doctor.TestQuestion(string(s.dir)), runner.Options{Owner: true, Observe: runner.Observer{Event: func(e runlog.Event) {
-		s.d.follow(e)
+	stop := w.d.watch("test question")
+	r, err := w.Home.Runner(false).Ask(ctx, doctor.TestQuestion(string(w.Dir)), runner.Options{Owner: true, Observe: runner.Observer{Event: func(e runlog.Event) {
+		w.d.follow(e)
 		if e.Type == runlog.Result {
 			answer = e.Text
 		}
@@ -288,9 +232,9 @@ func (s *setup) question(ctx context.Context) (runlog.Record, error) {
 		return r, explain(err)
 	}
 	if answer != "" && r.Outcome == runlog.OK {
-		_, _ = fmt.Fprintln(s.d.Out, answer)
-		_ = s.d.flush() // a failed write shows at the end
+		_, _ = fmt.Fprintln(w.d.Out, answer)
+		_ = w.d.flush() // a failed write shows at the end
 	}
-	s.d.account("init", "test question", r)
-	return r, (&fireOptions{}).verdict(s.d, r, err)
+	w.d.account("init", "test question", r)
+	return r, (&fireOptions{}).verdict(w.d, r, err)
 }

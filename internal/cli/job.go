@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,7 +43,7 @@ func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 	if err != nil {
 		return h, job.Job{}, err
 	}
-	if o.name == "" && o.body != "-" && !strings.ContainsAny(o.body, " \n") {
+	if o.name == "" && o.body != "-" && isWord(o.body) {
 		return h, job.Job{}, usage("%q is one word: give a NAME and a BODY", o.body)
 	}
 	body, err := wordsOrInput(d, []string{o.body})
@@ -54,6 +55,13 @@ func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 	}
 	j, err := o.fields.job(d, s, o.name, body, more...)
 	return h, j, err
+}
+
+// isWord reports whether a text is a single word, and so rather a name than a prompt. Scripts without spaces have no words in this sense.
+func isWord(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan)
+	})
 }
 
 func (o *jobAdd) create(ctx context.Context, d *deps, h app.Home, j job.Job) (job.Job, error) {

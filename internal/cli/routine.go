@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -106,6 +107,15 @@ func runRoutineAdd(ctx context.Context, d *deps, o jobAdd) error {
 		d.note("%s fires next %s%s", j.Path, clock(next.In(h.Config.Zone)), d.untilScheduled(ctx, h))
 	}
 	return d.answer(j.ID, nil)
+}
+
+// untilScheduled says what must be done before routines fire: nothing if ollim tick was seen, or will be started by what is installed.
+func (d *deps) untilScheduled(ctx context.Context, h app.Home) string {
+	seen, _ := tick.Seen(h.Dir)
+	if d.Now().Sub(seen) <= tick.Quiet || d.doctor().Scheduler(ctx, false) != "" {
+		return ""
+	}
+	return ", once you have installed the schedule: `ollim schedule install crontab`"
 }
 
 func newRoutineSwitch(d *deps, verb, short string, on bool) *cobra.Command {

@@ -30,8 +30,23 @@ func (d *deps) fail(verb, object string, err error) {
 	}
 	d.line("error", join(verb, object, reason))
 	if h, ok := errors.AsType[*app.Hinted](err); ok {
-		d.line("hint", "hint: "+h.Hint)
+		d.line("hint", "hint: "+d.quotedIn(h.Hint, ui.Columns(d.Stderr)-len("ollim: hint: ")))
 	}
+}
+
+// quotedIn puts the commands of a hint between backquotes if a terminal has no room for it in one line: then they are not broken. Each
+// begins with ollim and ends at a semicolon.
+func (d *deps) quotedIn(hint string, columns int) string {
+	if d.logFormat == "json" || !isTerminal(d.Stderr) || columns <= 0 || ui.Width(hint) <= columns || strings.Contains(hint, "`") {
+		return hint
+	}
+	clauses := strings.Split(hint, "; ")
+	for i, clause := range clauses {
+		if at := strings.Index(": "+clause, ": ollim "); at >= 0 {
+			clauses[i] = clause[:at] + "`" + clause[at:] + "`"
+		}
+	}
+	return strings.Join(clauses, "; ")
 }
 
 func (d *deps) warn(message string) { d.line("warning", "warning: "+message) }
@@ -43,14 +58,22 @@ func (d *deps) note(format string, args ...any) {
 	}
 }
 
+// tell is note for a text that ends with a command. If a line has no room for both, the command stands on its own line, and is not broken.
+func (d *deps) tell(text, command string) {
+	line := text + " " + command
+	if ui.Width(line) > ui.Columns(d.Stderr) {
+		line = text + " `" + command + "`"
+	}
+	d.note("%s", printable(line))
+}
+
 func (d *deps) info(format string, args ...any) {
 	if d.verbose {
 		d.line("info", fmt.Sprintf(format, args...))
 	}
 }
 
-// line writes one line to standard error in the format that was asked for. What is no error is broken at the width of a
-// terminal; an error stays one line, as it is searched for.
+// line writes one line to standard error in the format that was asked for. It is broken at words at the width of a terminal.
 func (d *deps) line(level, message string) {
 	message = printable(strings.ReplaceAll(message, "\n", "; "))
 	if d.logFormat == "json" {
@@ -60,7 +83,7 @@ func (d *deps) line(level, message string) {
 		_, _ = fmt.Fprintf(d.talk(), "%s\n", line)
 		return
 	}
-	if message = "ollim: " + message + "\n"; level != "error" && isTerminal(d.Stderr) {
+	if message = "ollim: " + message + "\n"; isTerminal(d.Stderr) {
 		message = ui.Fold(message, ui.Columns(d.Stderr))
 	}
 	_, _ = io.WriteString(d.talk(), message)

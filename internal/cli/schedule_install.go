@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -78,7 +79,7 @@ func runScheduleInstall(ctx context.Context, d *deps, o unitOptions) error {
 			"copy ollim to ~/.local/bin, or run go install, then run schedule install %s with that one", o.target)
 	}
 	if o.target == forCrontab {
-		return e.told(d, d.installCrontab(ctx, e))
+		return e.told(d, d.installCrontab(ctx, o, e))
 	}
 	if err := d.installUnits(ctx, o, e); err != nil {
 		return err
@@ -99,7 +100,7 @@ func (d *deps) installUnits(ctx context.Context, o unitOptions, e entries) error
 	return d.applyUnits(ctx, o, e.host, files)
 }
 
-func (d *deps) installCrontab(ctx context.Context, e entries) error {
+func (d *deps) installCrontab(ctx context.Context, o unitOptions, e entries) error {
 	var left []installer.Left
 	changed, err := d.editCrontab(ctx, e.home, e.host, func(old []byte) (text []byte, err error) {
 		var block string
@@ -109,7 +110,9 @@ func (d *deps) installCrontab(ctx context.Context, e entries) error {
 		}
 		return installer.Merge(old, block)
 	})
-	d.tellLeft(left)
+	if !o.untold {
+		d.tellLeft(left)
+	}
 	if err == nil && changed {
 		d.note("installed; to undo: ollim schedule remove crontab")
 	}
@@ -189,6 +192,14 @@ func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
 	}
 	host := installer.Host{DataDir: string(h.Dir)}
 	if o.target == forCrontab {
+		if !exists(host.DataDir) { // it is not created again: the backup of the crontab goes with its removal
+			scratch, err := os.MkdirTemp("", "ollim-")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = os.RemoveAll(scratch) }()
+			h.Dir = paths.Dir(scratch)
+		}
 		_, err := d.editCrontab(ctx, h, host, func(old []byte) ([]byte, error) {
 			rest, _, err := installer.Remove(old)
 			return rest, err

@@ -35,6 +35,7 @@ type unitOptions struct {
 	target   string
 	system   bool
 	tickOnly bool
+	untold   bool // nothing is said of routines that ollim tick fires, at their time, instead of the scheduler
 	kube     installer.KubeOptions
 }
 
@@ -210,8 +211,8 @@ func (o unitOptions) fault(err error) error {
 	case errors.Is(err, installer.ErrForeign):
 		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: %s edit UNIT", systemctl)
 	case errors.As(err, &other):
-		return hint(&withStatus{err, statusConfig}, "first run ollim --data-dir '%s' schedule remove %s; if that directory "+
-			"does not exist, delete its entries by hand", other.dir, where)
+		return hint(&withStatus{err, statusConfig}, "first run `ollim --data-dir '%s' schedule remove %s`, which needs no such directory",
+			other.dir, where)
 	case errors.Is(err, installer.ErrUnfit) && o.target == forCrontab:
 		return hint(&withStatus{err, statusConfig}, "move it to such a path, or: ollim schedule install systemd")
 	case errors.Is(err, installer.ErrUnfit):

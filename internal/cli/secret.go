@@ -2,10 +2,13 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,6 +75,24 @@ func firstLine(in io.Reader) (string, error) {
 		return "", &withStatus{fmt.Errorf("standard input: %w", err), statusData}
 	}
 	return strings.TrimSpace(line), nil
+}
+
+// printed runs a command of the owner's shell, which may ask on the terminal, and returns the first line that it prints.
+func (d *deps) printed(ctx context.Context, script string) (string, error) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", script)
+	cmd.Stdout, cmd.Stderr = &out, d.Stderr
+	if f, ok := d.In.(*os.File); ok { // another input would be read to its end
+		cmd.Stdin = f
+	}
+	if err := cmd.Run(); err != nil {
+		return "", &withStatus{fmt.Errorf("the command that prints the key: %w", err), statusUnavailable}
+	}
+	line, err := firstLine(&out)
+	if err == nil && line == "" {
+		err = &withStatus{errors.New("the command that prints the key printed nothing"), statusUnavailable}
+	}
+	return line, err
 }
 
 // secretNames completes the names that are in the secrets file.

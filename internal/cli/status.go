@@ -38,7 +38,10 @@ func runStatus(ctx context.Context, d *deps, short bool) error {
 		return err
 	}
 	now := d.Now().In(h.Config.Zone)
-	s, err := overview.Collect(ctx, h, short) // which is called often
+	s, err := overview.Collect(ctx, h, short)   // which is called often
+	if !s.Tick.Alive && !short && !d.inside() { // an agent cannot see the schedulers
+		s.Tick.Why, s.Tick.Remedy = d.doctor().Stalled(ctx)
+	}
 	switch {
 	case d.json:
 		return cmp.Or(d.emit(s), err)
@@ -83,12 +86,15 @@ func runBare(ctx context.Context, d *deps) error {
 }
 
 func tickRows(t *table, s overview.Status, _ time.Time) {
-	seen := moment{s.Tick.Seen, clock(s.Tick.Seen), false}
+	var seen any = moment{s.Tick.Seen, clock(s.Tick.Seen), false}
+	if s.Tick.Seen.IsZero() {
+		seen = "never seen"
+	}
 	switch {
 	case s.Tick.Alive:
 		t.row("tick", "running", seen)
-	case s.Tick.Seen.IsZero():
-		t.row("tick", state("not running"), "never seen", "see: ollim doctor")
+	case s.Tick.Why != "":
+		t.row("tick", state("not running"), seen, prose(s.Tick.Why), remedy(s.Tick.Remedy))
 	default:
 		t.row("tick", state("not running"), seen, "see: ollim doctor")
 	}

@@ -206,7 +206,7 @@ func (t *table) row(cells ...any) {
 		case prose:
 			line[i].Text, line[i].Fit = string(c), ui.Prose
 		case remedy:
-			line[i].Text, line[i].Fit = string(c), ui.Below
+			line[i].Text, line[i].Fit = t.d.quotedIn(string(c), t.shown.Width-2), ui.Below
 		case string:
 			line[i].Text = c
 		}

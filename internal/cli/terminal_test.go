@@ -229,15 +229,17 @@ func TestRunEndsWithOneLine(t *testing.T) {
 	}
 }
 
-// A hint and a note are broken at the width of a terminal, an error is not.
+// An error, a hint and a note are broken at words, and a command not at all.
 func TestHintsFit(t *testing.T) {
 	t.Parallel()
 	out := screenBuffer{columns: 40}
 	d := &deps{Stdout: &out, Stderr: &out, App: &app.App{}}
 	d.fail("fire", "disk", hint(errors.New("a reason that is longer than the terminal is wide"), "a remedy that takes more than one line of %s", "it"))
 	d.note("what follows takes more than one line as well")
-	want := "ollim: fire: disk: a reason that is longer than the terminal is wide\n" +
-		"ollim: hint: a remedy that takes more\n  than one line of it\nwhat follows takes more than one line as\n  well\n"
+	d.fail("fire", "disk", hint(errors.New("no way"), "first: ollim schedule remove crontab; then: ollim schedule install crontab"))
+	want := "ollim: fire: disk: a reason that is\n  longer than the terminal is wide\n" +
+		"ollim: hint: a remedy that takes more\n  than one line of it\nwhat follows takes more than one line as\n  well\n" +
+		"ollim: fire: disk: no way\nollim: hint: first:\n    ollim schedule remove crontab\n  then: `ollim schedule install crontab`\n"
 	if got := out.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

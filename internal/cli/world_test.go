@@ -31,6 +31,7 @@ type world struct {
 	real   bool // the clock is the real one, moved by pass, and sleeps take their time
 
 	kernel func() (abi int, err error) // what it has for seals; nil: what this machine has
+	noCron bool                        // no cron daemon runs
 
 	mu    sync.Mutex
 	now   time.Time
@@ -93,6 +94,7 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *deps {
 			Lookup: func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
 			Random: w.random,
 			Kernel: w.kernel,
+			Cron:   func() (runs, known bool) { return !w.noCron, true },
 			Sleep: func(ctx context.Context, d time.Duration) error {
 				if w.real {
 					return process.Sleep(ctx, d)

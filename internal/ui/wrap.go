@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
@@ -23,13 +24,32 @@ func Wrap(line string, columns, indent int) (lines []string) {
 	return append(lines, text)
 }
 
-// Fold wraps each line of a text, with an indent of two spaces.
+// Fold wraps each line of a text, with an indent of two spaces. A command between backquotes for which a line has no room stands on a line
+// of its own, further indented and without them.
 func Fold(text string, columns int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		b.WriteString(strings.Join(Wrap(strings.TrimSuffix(line, "\n"), columns, 2), "\n") + "\n")
+		b.WriteString(strings.Join(folded(strings.TrimSuffix(line, "\n"), columns), "\n") + "\n")
 	}
 	return b.String()
+}
+
+func folded(line string, columns int) []string {
+	parts := Wrap(line, columns, 2)
+	for i, part := range parts {
+		command, quoted := strings.CutPrefix(strings.TrimLeft(part, " "), "`")
+		command, _, closed := strings.Cut(command, "`")
+		if i == 0 || !quoted || !closed {
+			continue
+		}
+		lines := append(slices.Clone(parts[:i]), "    "+command)
+		_, rest, _ := strings.Cut(line, "`"+command+"`")
+		if rest = strings.TrimLeft(rest, " ,;."); rest != "" {
+			lines = append(lines, folded("  "+rest, columns)...)
+		}
+		return lines
+	}
+	return parts
 }
 
 // piece is a part of a line that is not broken.

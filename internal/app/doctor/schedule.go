@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -159,10 +160,44 @@ type Entries struct {
 	Other     string   // the data directory whose entries are there instead
 }
 
+const crontab = "crontab"
+
+// schedulers lists the schedulers, as `ollim schedule install` names them.
+func schedulers() []string { return []string{crontab, "systemd", "systemd --system"} }
+
+// Scheduler names the scheduler that has entries of this data directory; current says whether they must be the present ones. "" is none.
+func (d Doctor) Scheduler(ctx context.Context, current bool) string {
+	for _, name := range schedulers() {
+		if found, err := d.Entries(ctx, name); err == nil && found.Installed && (!current || found.Changes == 0) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Stalled says why nothing runs `ollim tick`, if that is known, and what helps. It is for an installation in which none was seen lately.
+func (d Doctor) Stalled(ctx context.Context) (why, remedy string) {
+	switch name := d.Scheduler(ctx, false); name {
+	case "":
+		return "no schedule is installed", "ollim schedule install crontab, or systemd"
+	case crontab:
+		if start := d.App.CronStopped(); start != "" {
+			return "no cron daemon is running", start
+		}
+		return "", "wait a minute; then look for the error of `ollim tick` in the log of cron, or in your mail"
+	default:
+		manager := "systemctl --user"
+		if strings.HasSuffix(name, "--system") {
+			manager = "systemctl"
+		}
+		return "", "wait a minute; then see: " + manager + " list-timers 'ollim*'"
+	}
+}
+
 // entries compares the installed entries with the routines. None is no fault: any program may run `ollim tick`, see tick.
 func (e *examination) entries(ctx context.Context) string {
 	var installed []string
-	for _, scheduler := range []string{"crontab", "systemd", "systemd --system"} {
+	for _, scheduler := range schedulers() {
 		remedy := "ollim schedule install " + scheduler
 		found, err := e.Entries(ctx, scheduler)
 		if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {
@@ -194,8 +229,7 @@ func (e *examination) entries(ctx context.Context) string {
 }
 
 // tick tells whether something runs `ollim tick` each minute, on which everything that is automatic depends.
-func (e *examination) tick(context.Context) string {
-	const remedy = "ollim schedule install crontab, or systemd; check that cron runs"
+func (e *examination) tick(ctx context.Context) string {
 	if paused, until, err := e.home.Spend.Paused(); err != nil {
 		e.fail("ollim resume", "%v", err)
 	} else if paused {
@@ -211,15 +245,22 @@ func (e *examination) tick(context.Context) string {
 	if len(e.enabled()) == 0 {
 		report = e.warn // nothing is to fire
 	}
+	text := "ollim tick was never seen"
 	switch {
 	case err != nil:
 		e.fault(err, "remove it")
-	case seen.IsZero():
-		report(remedy, "ollim tick was never seen")
-	case ago > tick.Quiet:
-		report(remedy, "ollim tick was last seen %s ago, at %s", ago.Round(time.Minute), e.clockText(seen))
+		return ""
+	case !seen.IsZero() && ago <= tick.Quiet:
+		return "seen in the last minutes"
+	case !seen.IsZero():
+		text = fmt.Sprintf("ollim tick was last seen %s ago, at %s", ago.Round(time.Minute), e.clockText(seen))
 	}
-	return "seen in the last minutes"
+	why, remedy := e.Stalled(ctx)
+	if why != "" {
+		text += ": " + why
+	}
+	report(remedy, "%s", text)
+	return ""
 }
 
 func (e *examination) clockText(at time.Time) string {

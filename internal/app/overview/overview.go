@@ -22,8 +22,10 @@ import (
 // Status is the state of one data directory. Times are in the configured zone.
 type Status struct {
 	Tick struct { // whether something runs `ollim tick` each minute
-		Alive bool      `json:"alive"`
-		Seen  time.Time `json:"seen,omitzero"`
+		Alive  bool      `json:"alive"`
+		Seen   time.Time `json:"seen,omitzero"`
+		Why    string    `json:"why,omitempty"`    // nothing does, if that is known
+		Remedy string    `json:"remedy,omitempty"` // a command, or what to do
 	} `json:"tick"`
 	Paused *pause   `json:"paused,omitempty"` // nil: automatic runs start
 	Seal   struct { // whether the programs of agents are sealed

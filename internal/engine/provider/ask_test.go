@@ -294,7 +294,7 @@ func TestNoKey(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
 		v.reply(reply{status: 401}, reply{text: "ok"})
 		_, err := v.provider(Options{BaseURL: v.url, Key: " \n", KeyName: "KEY in FILE"}).Ask(t.Context(), ask("hi"), nil)
-		if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "needs a key") || !strings.Contains(err.Error(), "KEY in FILE") || v.lastKey() != "" {
+		if !errors.Is(err, engine.ErrUnavailable) || !errors.Is(err, engine.ErrNoKey) || !strings.Contains(err.Error(), "needs a key") || v.lastKey() != "" {
 			t.Errorf("%v", err)
 		}
 	})

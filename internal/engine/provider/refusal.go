@@ -133,7 +133,7 @@ func (f refusal) err() error {
 	case f.status == http.StatusNotFound:
 		return fmt.Errorf("%w: model %q: %s (is the base URL right?)", engine.ErrSetup, f.model, said)
 	case f.status == http.StatusUnauthorized && f.keyless:
-		return fmt.Errorf("%w: the service needs a key: %s (put it into %s)", engine.ErrKey, said, f.keyName)
+		return fmt.Errorf("%w: the service needs a key: %s", engine.ErrNoKey, said)
 	case f.status == http.StatusUnauthorized, f.status == http.StatusForbidden:
 		return fmt.Errorf("%w: the key was refused: %s (it is %s)", engine.ErrKey, said, f.keyName)
 	case f.status == http.StatusRequestTimeout, f.status == http.StatusConflict, f.status == http.StatusTooManyRequests, f.status >= 500:

@@ -273,7 +273,7 @@ func explain(cmd *exec.Cmd, sealed bool, err error) error {
 	return errno // without its wrapping: "fork/exec", and the path once more
 }
 
-// Find returns the error that Run would return because there is no such program.
+// Find returns the error that Run would return because there is no such program, or it cannot be executed.
 func Find(name, dir string, env []string) error {
 	path, err := LookPath(name, env)
 	if err != nil {
@@ -282,8 +282,12 @@ func Find(name, dir string, env []string) error {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	if _, err := os.Stat(path); err != nil {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
 		return fmt.Errorf("%s: %w", name, syscall.ENOENT)
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return fmt.Errorf("%s: not an executable file: %w", name, syscall.EACCES)
 	}
 	return nil
 }
