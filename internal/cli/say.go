@@ -49,8 +49,7 @@ func (d *deps) info(format string, args ...any) {
 	}
 }
 
-// line writes one line to standard error in the format that was asked for. What is no error is broken at the width of a
-// terminal; an error stays one line, as it is searched for.
+// line writes a message to standard error in the format that was asked for: one line, which is broken at the width of a terminal.
 func (d *deps) line(level, message string) {
 	message = printable(strings.ReplaceAll(message, "\n", "; "))
 	if d.logFormat == "json" {
@@ -60,7 +59,7 @@ func (d *deps) line(level, message string) {
 		_, _ = fmt.Fprintf(d.talk(), "%s\n", line)
 		return
 	}
-	if message = "ollim: " + message + "\n"; level != "error" && isTerminal(d.Stderr) {
+	if message = "ollim: " + message + "\n"; isTerminal(d.Stderr) {
 		message = ui.Fold(message, ui.Columns(d.Stderr))
 	}
 	_, _ = io.WriteString(d.talk(), message)

@@ -229,16 +229,26 @@ func TestRunEndsWithOneLine(t *testing.T) {
 	}
 }
 
-// A hint and a note are broken at the width of a terminal, an error is not.
+// An error, a hint and a note are broken at words, at the width of a terminal. A command that a line has no room for stands on a line
+// by itself, so that it can be copied; a pipe gets each message as one line.
 func TestHintsFit(t *testing.T) {
 	t.Parallel()
 	out := screenBuffer{columns: 40}
 	d := &deps{Stdout: &out, Stderr: &out, App: &app.App{}}
-	d.fail("fire", "disk", hint(errors.New("a reason that is longer than the terminal is wide"), "a remedy that takes more than one line of %s", "it"))
-	d.note("what follows takes more than one line as well")
-	want := "ollim: fire: disk: a reason that is longer than the terminal is wide\n" +
-		"ollim: hint: a remedy that takes more\n  than one line of it\nwhat follows takes more than one line as\n  well\n"
+	reason := errors.New("a reason that is longer than the terminal is wide")
+	remedy := "a remedy that takes more than one line: ollim config set spend.per-day 100; or wait"
+	d.fail("fire", "disk", hint(reason, "%s", remedy))
+	d.note("what follows takes more than one line as well: `ollim help`")
+	want := "ollim: fire: disk: a reason that is\n  longer than the terminal is wide\n" +
+		"ollim: hint: a remedy that takes more\n  than one line:\n  ollim config set spend.per-day 100\n  or wait\n" +
+		"what follows takes more than one line as\n  well: `ollim help`\n"
 	if got := out.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	var pipe bytes.Buffer
+	d.Stderr = &pipe
+	d.fail("fire", "disk", hint(reason, "%s", remedy))
+	if got, want := pipe.String(), "ollim: fire: disk: "+reason.Error()+"\nollim: hint: "+remedy+"\n"; got != want {
+		t.Errorf("a pipe gets %q, want %q", got, want)
 	}
 }
