@@ -76,6 +76,15 @@ func (t terminal) Write(p []byte) (int, error) {
 	return sink(t).Write(p)
 }
 
+// flow returns a text that an agent read or wrote, with its lines broken at words for a terminal, and indented by at least indent
+// columns where they go on. Pipes and files get the text as it is.
+func (d *deps) flow(text string, indent int) string {
+	if !isTerminal(d.Stdout) {
+		return text
+	}
+	return ui.Flow(plaintext.Lines(text), ui.Columns(d.Stdout), indent)
+}
+
 // moment is a time in a list. A terminal shows it relative to now.
 type moment struct {
 	at    time.Time

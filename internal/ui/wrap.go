@@ -26,12 +26,13 @@ func Fold(text string, columns int) string {
 }
 
 // Flow wraps each line of a text that somebody else wrote, which has no commands. What follows the first row of a line begins where
-// the text of the line does, after its spaces and the mark of a list.
-func Flow(text string, columns int) string {
+// the text of the line does, after its spaces and the mark of a list, and not before column indent.
+func Flow(text string, columns, indent int) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.ReplaceAll(text, "\t", "    ")) {
 		body, newline := strings.CutSuffix(line, "\n")
-		b.WriteString(strings.Join(rows(pieces(body, false), columns, min(hanging(body), columns/2), false), "\n"))
+		begin := max(min(hanging(body), columns/2), indent)
+		b.WriteString(strings.Join(rows(pieces(body, false), columns, begin, false), "\n"))
 		if newline {
 			b.WriteByte('\n')
 		}

@@ -51,9 +51,15 @@ func TestFlow(t *testing.T) {
 		"          deep text\n":      "          deep\n     text\n",
 		"日本語テスト 日本\n":                "日本語テス\nト 日本\n",
 	} {
-		if got := ui.Flow(in, 10); got != want {
+		if got := ui.Flow(in, 10, 0); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+	if got, want := ui.Flow("head one\n    body of it\n", 10, 2), "head one\n    body\n    of it\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := ui.Flow("head and more", 10, 2), "head and\n  more"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -70,7 +76,7 @@ func FuzzWrap(f *testing.F) {
 		if bare(strings.Join(lines, "")) != bare(line) {
 			t.Errorf("%q became %q", line, lines)
 		}
-		if flow := ui.Flow(line, columns); bare(strings.ReplaceAll(flow, "\n", "")) != bare(strings.ReplaceAll(strings.ReplaceAll(line, "\t", " "), "\n", "")) {
+		if flow := ui.Flow(line, columns, indent); bare(strings.ReplaceAll(flow, "\n", "")) != bare(strings.ReplaceAll(strings.ReplaceAll(line, "\t", " "), "\n", "")) {
 			t.Errorf("%q flows as %q", line, flow)
 		}
 		for i, l := range lines {
