@@ -46,7 +46,7 @@ type run struct {
 // money is the spending and the limits as they are now.
 type money struct {
 	today, perDay, month, perMonth float64 // USD; a limit may be infinite
-	runs, runsPerDay               int
+	runs, typed, runsPerDay        int     // today; typed: of runs, those that the owner started
 	pings, capacity                int
 }
 
@@ -124,7 +124,7 @@ func (p *Page) readMoney(_ context.Context, h app.Home) error {
 	totals, err := h.Spend.Totals()
 	limits := h.Spend.Limits
 	p.money = money{
-		totals.Today.Spent, limits.PerDay, totals.Month.Spent, limits.PerMonth, totals.Runs, limits.RunsPerDay, int(pings.Available), pings.Capacity,
+		totals.Today.Spent, limits.PerDay, totals.Month.Spent, limits.PerMonth, totals.Runs, totals.Typed, limits.RunsPerDay, int(pings.Available), pings.Capacity,
 	}
 	return err
 }

@@ -113,6 +113,7 @@ type Record struct {
 	Text        string  `json:"text,omitempty"`      // the final text
 	Private     bool    `json:"private,omitempty"`   // the conversation is not recorded
 	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
+	Owner       bool    `json:"owner,omitempty"`     // there as one that the owner started
 	Reserved    float64 `json:"reserved,omitempty"`  // USD reserved at its start; 0 is no limit
 	Turns       int     `json:"turns"`
 	Pings       int     `json:"pings"`
