@@ -216,7 +216,10 @@ func (d *deps) printPrompt(h app.Home, r runlog.Record) error {
 		return err
 	}
 	text, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.Private:
+		return d.answer(d.flow("prompt and answer "+runlog.NotKept, blockIndent), nil)
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
 	return d.answer(d.flow(block("prompt", string(text)), blockIndent), err)

@@ -40,6 +40,7 @@ type run struct {
 	cost                float64       // USD
 	problem             bool
 	reached             bool   // its events may say what the owner was told
+	private             bool   // what was said in it is not kept
 	story               string // what it did, as HTML; "": the page has only a line of it
 }
 
@@ -92,6 +93,7 @@ func (p *Page) runOf(r runlog.Record) run {
 		id: r.ID, job: r.Job, name: plaintext.Short(r.Name, nameText), kind: r.Kind,
 		outcome: plaintext.Short(string(r.Outcome), nameText), note: cmp.Or(r.Error, r.Question),
 		started: r.Started.In(p.to.Location()), cost: r.Cost, problem: r.Problem(),
+		private: r.Private,
 		reached: r.Pings > 0 || r.Turns == 0 && r.Outcome == runlog.OK, // a plain reminder has no turn
 	}
 	if one.outcome == "" {

@@ -35,6 +35,9 @@ const (
 // Ask is the kind of a question at a shell, which the owner has just typed: the files that it names need no approval.
 const Ask = "ask"
 
+// NotKept says what became of the prompt and the answer of a private run.
+const NotKept = "not kept: it was a test question, or one with --no-session"
+
 // Record is run.json. Times are in the configured zone.
 type Record struct {
 	ID          string   `json:"id"`
