@@ -74,6 +74,10 @@ func (d *deps) answerText(chat config.Chat) *ui.Text {
 // account says in one line, on a terminal, how a run ended that went well, and where its answer is if it was not shown. The line of an
 // error says it of others.
 func (d *deps) account(verb, name string, r runlog.Record) {
+	if d.atPrompt && !d.quiet && statusOfRun(r) == statusOK && r.Done() {
+		d.screen.Remark(strings.Repeat(" ", len(ui.Mark)) + costOf(r))
+		return
+	}
 	if d.quiet || !isTerminal(d.Stderr) || statusOfRun(r) != statusOK || !r.Done() {
 		return
 	}
@@ -99,6 +103,9 @@ func costOf(r runlog.Record) string {
 		unit = time.Millisecond
 	}
 	text := took.Round(unit).String()
+	if tokens := r.Usage.In + r.Usage.Out + r.Usage.CacheRead + r.Usage.CacheWrite; tokens > 0 {
+		text += ", " + plaintext.Thousands(tokens) + " tokens"
+	}
 	if r.Cost > 0 {
 		text += fmt.Sprintf(", $%.2f", r.Cost)
 	}
