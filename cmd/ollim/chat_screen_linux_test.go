@@ -363,6 +363,7 @@ func TestRemarksAtThePrompt(t *testing.T) {
 	}
 	p.leave()
 	quiet := p.onScreen(80, "-q", "chat")
+	quiet.WaitFor(`(?m)\A>$`)
 	quiet.Type("hello\r")
 	quiet.WaitFor(`(?m)\A> hello\n  Answer 2\.\n>$`)
 }

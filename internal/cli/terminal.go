@@ -244,7 +244,15 @@ func (t *table) moment(m moment) (text, short string) {
 	if m.exact && said != m.text {
 		return m.text + " (" + said + ")", m.text
 	}
-	return said, ""
+	return said, brieflyAgo(said)
+}
+
+// brieflyAgo returns a relative time such as "12 minutes ago" as "12m ago"; "" if it is none.
+func brieflyAgo(said string) string {
+	if words := strings.Fields(said); len(words) == 3 && words[2] == "ago" {
+		return words[0] + words[1][:1] + " ago"
+	}
+	return ""
 }
 
 // end writes what is aligned.
