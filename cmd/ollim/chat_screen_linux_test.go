@@ -243,10 +243,10 @@ func TestStatusLineOfATurn(t *testing.T) {
 	}
 	p.Type("\x7f\x7f\x7f")
 	close(hold)
-	p.WaitFor(`words end\.\n> typed ahead\n`)
+	p.WaitFor(`words end\.\n  [\d.]+m?s, [\d.]+k? tokens, \$\d\.\d\d\n> typed ahead\n`)
 	p.WaitGone(`(?m)^chat  \d`)
 	if want := []string{"  I look.", "  some more words some more words some more words",
-		"  some more words some more words some more words", "  some more words some more words end."}; !slices.Equal(p.Lines()[1:5], want) {
+		"  some more words some more words some more words", "  some more words some more words end."}; !slices.Equal(p.Lines()[2:6], want) {
 		t.Errorf("the answer is not wrapped:\n%s", p.Picture())
 	}
 	if !regexp.MustCompile(`\x1b\[1m ?end\x1b\[(0;|)m`).MatchString(p.Styled()) {
@@ -300,7 +300,7 @@ func TestNoStyles(t *testing.T) {
 		set(c)
 		p := talker{c.again(60), c, api}
 		p.Type("go\r")
-		p.WaitFor(`(?m)^> go\n  # Title\n\n  Some \*\*bold\*\* text and ` + "`code`" + `\.\n\n  - item\n>$`)
+		p.WaitFor(`(?m)^> go\n  # Title\n\n  Some \*\*bold\*\* text and ` + "`code`" + `\.\n\n  - item\n  .*\$.*\n>$`)
 		if attributes := regexp.MustCompile(`\x1b\[\d*m`).FindString(p.Raw()); name == "NO_COLOR" && attributes != "" {
 			t.Errorf("NO_COLOR, and the terminal gets %q", attributes)
 		}
@@ -313,9 +313,9 @@ func TestDumbTerminal(t *testing.T) {
 	t.Parallel()
 	p := talk(t, 60, "TERM=dumb")
 	p.Type("hello\r")
-	p.WaitFor(`(?m)^> hello\n  Answer 1\.\n>$`)
+	p.WaitFor(`(?m)^/help lists the commands; Ctrl-D leaves\n> hello\n  Answer 1\.\n  .*\$.*\n>$`)
 	p.Type("more\r")
-	p.WaitFor(`(?m)^> more\n  Answer 2\.\n>$`)
+	p.WaitFor(`(?m)^> more\n  Answer 2\.\n  .*\$.*\n>$`)
 	p.Type("exit\r")
 	if status := p.Leave(); status != 0 || strings.Contains(p.Raw(), "\x1b") {
 		t.Errorf("exit status %d, the terminal got %q", status, p.Raw())
@@ -342,4 +342,54 @@ func TestPipesGetTheTextAsItIs(t *testing.T) {
 			t.Errorf("%q: without a terminal: %q", args, piped)
 		}
 	}
+}
+
+// TestRemarksAtThePrompt: the prompt says how to get help and how to leave, and after a turn what it took, faintly; a quiet one does not.
+// The list of commands leaves the answer before it on the screen.
+func TestRemarksAtThePrompt(t *testing.T) {
+	t.Parallel()
+	p := talk(t, 80)
+	p.Type("hello\r")
+	p.WaitFor(`(?m)^/help lists the commands; Ctrl-D leaves\n> hello\n  Answer 1\.\n  [\d.]+m?s, [\d.]+k? tokens, \$\d\.\d\d\n>$`)
+	for _, faint := range []string{`/help lists`, `  [\d.]+m?s, `} {
+		if !regexp.MustCompile(`\x1b\[2m` + faint).MatchString(p.Styled()) {
+			t.Errorf("%s is not faint: %q", faint, p.Styled())
+		}
+	}
+	p.Type("/help\r")
+	p.WaitFor(`(?m)^//TEXT +a message .*\n>$`)
+	if !strings.Contains(p.Text(), "  Answer 1.\n") || strings.Count(p.Text(), "\n") > 17 {
+		t.Errorf("the list is long:\n%s", p.Picture())
+	}
+	p.leave()
+	quiet := p.onScreen(80, "-q", "chat")
+	quiet.WaitFor(`(?m)\A>$`)
+	quiet.Type("hello\r")
+	quiet.WaitFor(`(?m)\A> hello\n  Answer 2\.\n>$`)
+}
+
+// TestSuspendAtThePrompt: Ctrl-Z stops chat and gives the terminal back as it was; when chat continues, the prompt has what was typed.
+func TestSuspendAtThePrompt(t *testing.T) {
+	t.Parallel()
+	p := talk(t, 60)
+	p.leave()
+	cmd := p.cmd()
+	cmd.Path, cmd.Args = "/bin/bash", []string{"bash", "-c", `set -m; "$0" chat; echo "stopped $?"; read line; fg >/dev/null; echo "left $?"`, p.path}
+	cmd.Env = append([]string{"TERM=xterm-256color"}, cmd.Env...)
+	p.Screen = screen.Start(t, screen.Size{Columns: 60, Rows: 24}, cmd)
+	p.WaitFor(`(?m)^>$`)
+	p.Type("draft\x1a")
+	p.WaitFor(`(?m)^stopped 148$`)
+	p.WaitGone(`(?m)^> draft$`)
+	p.Type("to the shell")
+	p.WaitFor(`(?m)^to the shell$`) // which the terminal shows itself
+	p.Type("\r")
+	p.WaitFor(`(?m)^> draft$`)
+	p.Type("!\r")
+	p.WaitFor(`Answer 1`)
+	if got := p.asked(); !strings.HasSuffix(got, "draft!") {
+		t.Errorf("the model got %q", got)
+	}
+	p.Type("\x04")
+	p.WaitFor(`(?m)^left 0$`)
 }

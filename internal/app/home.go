@@ -163,7 +163,7 @@ func (h Home) past(since time.Time) (past []spend.Past, err error) {
 			if bill, err := h.Runs.Bill(r); err == nil {
 				cost = bill.Cost
 			}
-			p := spend.Past{Run: r.Account(), Job: r.Job, Started: r.Started, Cost: cost, Alive: h.Runs.Alive(r)}
+			p := spend.Past{Run: r.Account(), Job: r.Job, Started: r.Started, Cost: cost, Alive: h.Runs.Alive(r), Owner: r.Owner}
 			if r.Continued > 0 { // each part counts on its own day
 				past = append(past, spend.Past{Run: r.ID, Job: r.Job, Started: r.Started, Cost: r.Settled})
 				p.Started, p.Cost = r.Resumed, max(p.Cost-r.Settled, min(p.Cost, 0))

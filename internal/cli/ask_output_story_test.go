@@ -51,6 +51,12 @@ func TestNoSessionKeepsNothingSaid(t *testing.T) {
 		w.pass(1e9)
 	}
 	api.Reply(anthropicapi.Reply{Text: "okapi", StopReason: "max_tokens"})
+	if out := w.must("run", "log", "last"); !strings.Contains(out, "\nprompt and answer not kept: ") {
+		t.Errorf("run log does not say what is missing:\n%s", out)
+	}
+	if page := w.must("report"); !strings.Contains(page, "<b>Prompt and answer</b> not kept: ") {
+		t.Error("the report does not say what is missing")
+	}
 	if r := w.run("-p", "-n", "--no-session", "okapi?"); r.status != 1 {
 		t.Errorf("%+v", r)
 	}

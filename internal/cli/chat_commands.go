@@ -20,24 +20,24 @@ type chatCommand struct {
 
 func chatCommands() []chatCommand {
 	return []chatCommand{
-		{name: "/fork", args: "[TOPIC | save | report | exit]", about: "open an interactive fork for your next message; while one is open, end or show it", run: (*chatLoop).fork, alone: true},
+		{name: "/fork", args: "[TOPIC]", about: "talk aside; /fork save, report or exit ends it", run: (*chatLoop).fork, alone: true},
 		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", alone: true, run: func(l *chatLoop, ctx context.Context, instructions string) error {
 			return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, prompt.StandardSummary), "")
 		}},
-		{name: "/clear", about: "begin a new conversation; the transcript of this one is kept", run: func(l *chatLoop, ctx context.Context, _ string) error { return l.h.Runner(true).Clear(ctx) }},
-		{name: "/model", args: "[NAME]", about: "use this model from now on; without NAME, show which", run: func(l *chatLoop, _ context.Context, name string) error {
+		{name: "/clear", about: "begin a new conversation; this one is kept", run: func(l *chatLoop, ctx context.Context, _ string) error { return l.h.Runner(true).Clear(ctx) }},
+		{name: "/model", args: "[NAME]", about: "show the model, or use another from now on", run: func(l *chatLoop, _ context.Context, name string) error {
 			return l.set(name, func(o *chatOptions) *string { return &o.model }, l.h.Config.Chat.Model, "the engine's default")
 		}},
-		{name: "/thinking", args: "[HOW]", about: "off, adaptive, true or a number of tokens from now on; without HOW, show which", run: func(l *chatLoop, _ context.Context, how string) error {
+		{name: "/thinking", args: "[HOW]", about: "off, adaptive, true or a number of tokens", run: func(l *chatLoop, _ context.Context, how string) error {
 			return l.set(how, func(o *chatOptions) *string { return &o.thinking }, l.h.Config.Chat.Thinking)
 		}},
-		{name: "/permissions", args: "[MODE]", about: "dontAsk, default or acceptEdits from now on; without MODE, show which", run: func(l *chatLoop, _ context.Context, mode string) error {
+		{name: "/permissions", args: "[MODE]", about: "dontAsk, default or acceptEdits", run: func(l *chatLoop, _ context.Context, mode string) error {
 			return l.set(mode, func(o *chatOptions) *string { return &o.permissions }, l.h.Config.Chat.Permissions)
 		}},
-		{name: "/cost", about: "show what runs have cost in the last 30 days", run: func(l *chatLoop, _ context.Context, _ string) error { return runCost(l.d, "job", "30d") }},
-		{name: "/status", about: "show running, waiting and failed runs, and more", run: func(l *chatLoop, ctx context.Context, _ string) error { return runStatus(ctx, l.d, false) }},
-		{name: "/help", about: "list the commands", run: (*chatLoop).help},
-		{name: "/exit", about: "leave, as exit and Ctrl-D do", run: func(l *chatLoop, _ context.Context, _ string) error {
+		{name: "/cost", about: "what runs have cost in the last 30 days", run: func(l *chatLoop, _ context.Context, _ string) error { return runCost(l.d, "job", "30d") }},
+		{name: "/status", about: "what runs, failed, waits and fires next", run: func(l *chatLoop, ctx context.Context, _ string) error { return runStatus(ctx, l.d, false) }},
+		{name: "/help", about: "this list", run: (*chatLoop).help},
+		{name: "/exit", about: "leave; so do exit and Ctrl-D", run: func(l *chatLoop, _ context.Context, _ string) error {
 			l.leaving = true
 			return nil
 		}},
@@ -96,9 +96,9 @@ func complete(line string, pos int) (string, int, bool) {
 func (l *chatLoop) help(context.Context, string) error {
 	t := l.d.table("")
 	for _, c := range chatCommands() {
-		t.row(strings.TrimSpace(c.name+" "+c.args), c.about)
+		t.row(strings.TrimSpace(c.name+" "+c.args), prose(c.about))
 	}
-	t.row("//TEXT", "a message that begins with a slash")
+	t.row("//TEXT", prose("a message that begins with a slash"))
 	t.end()
 	return nil
 }

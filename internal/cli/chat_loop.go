@@ -40,6 +40,7 @@ type promptTerminal struct {
 	history *ui.History
 	stderr  io.Writer            // of another program that gets the terminal
 	lend    func() (back func()) // makes the terminal ready for that program
+	suspend func()               // stops this process until the shell continues it
 	over    bool                 // the input has ended
 }
 
@@ -49,6 +50,9 @@ type ending struct {
 }
 
 func (l *chatLoop) run(ctx context.Context) error {
+	if !l.d.quiet {
+		l.tty.screen.Remark("/help lists the commands; Ctrl-D leaves")
+	}
 	l.showUpdates(ctx)
 	l.tty.screen.Edit(l.tty.editor)
 	chunks, more := l.tty.in.Chunks()
@@ -112,6 +116,10 @@ func (l *chatLoop) act(ctx context.Context, e ui.Event) {
 		l.report(fmt.Errorf("the text is longer than %d KiB, and was not sent: use -f FILE", ui.MostTyped>>10))
 	case ui.Compose:
 		l.report(l.compose(ctx))
+	case ui.Suspended:
+		back := l.tty.screen.Lend()
+		l.tty.suspend()
+		back()
 	case ui.Redraw:
 	}
 }

@@ -32,7 +32,7 @@ func (d *deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 			return err
 		}
 		defer raw.Restore()
-		l.tty.lend = raw.Lend
+		l.tty.lend, l.tty.suspend = raw.Lend, raw.Suspend
 	}
 	defer l.tty.screen.Close()
 	resized := make(chan os.Signal, 1)
@@ -51,7 +51,7 @@ func (d *deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 func newChatLoop(ctx context.Context, d *deps, h app.Home, o chatOptions, in io.Reader, s *ui.Screen) *chatLoop {
 	l := &chatLoop{
 		h: h, o: o, group: "prompt-" + rand.Text(), asked: make(chan permission), ended: make(chan ending, 1),
-		tty: promptTerminal{in: ui.NewInput(in), screen: s, stderr: d.Stderr, lend: func() func() { return func() {} }},
+		tty: promptTerminal{in: ui.NewInput(in), screen: s, stderr: d.Stderr, lend: func() func() { return func() {} }, suspend: func() {}},
 	}
 	var err error
 	l.tty.history, err = ui.OpenHistory(ctx, h.Disk, h.Dir.ChatHistory(), h.Dir.Lock("chat_history"), h.HoldsSecret)

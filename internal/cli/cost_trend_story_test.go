@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestTrend(t *testing.T) {
 	w.wants(w.must("cost", "--since", "7d"), "monitor\t6\t$1.3502\t675119\t6\t96 %\t+12 %/day\t146k\n", "digest\t6\t$0.0600\t30000\t6\t4 %\t\t5.0k\n")
 	w.wants(w.must("cost", "--by", "day", "--since", "3d"), "2026-03-16\t2\t", "\t53 %\n", "2026-03-15\t2\t", "\t47 %\n")
 	out := w.must("status")
-	w.wants(out, "week\tmonitor\t6 runs\t6 ok\t$1.35\t96 %\t+12 %/day\t146k\n", "note\ta day of monitor costs $0.21, a week before it was $0.09;")
+	w.wants(out, "week\tmonitor\t6 of 6 ok\t$1.35\t96 % of cost\t+12 %/day\t146k tokens\n", "note\ta day of monitor costs $0.21, a week before it was $0.09;")
 	s := w.status()
 	if len(s.Findings) != 1 || s.Findings[0].Name != "The cost of monitor" || s.Week[1].Growth == nil || s.Week[1].Context < 100_000 || s.Week[1].Window != 200_000 {
 		t.Fatalf("%+v", s)
@@ -187,5 +188,31 @@ func TestForecastOfGatedRoutine(t *testing.T) {
 	}
 	if got := fmt.Sprintf("%.4f", expected()); got != "0.1000" {
 		t.Errorf("those of the last week: %s", got)
+	}
+}
+
+// TestShownCostsAddUp: the sum of a list of fires is that of the costs beside it, as a reader sees them.
+func TestShownCostsAddUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("routines/cheap.md", "---\nid: cheap\ncron: \"0 * * * *\"\nbackground: true\nisolated: true\n---\nLook.\n")
+	w.script("turns:\n  - - cost: 0.006552\n    - text: done\n")
+	w.must("fire", "cheap")
+	sum := 0.0
+	for line := range strings.Lines(w.must("schedule", "list", "cheap", "--cost", "-n", "9")) {
+		cells := strings.Split(line, "\t")
+		cost, err := strconv.ParseFloat(strings.TrimPrefix(cells[3], "$"), 64)
+		if sum += cost; err != nil || cost == 0 || cells[4] != fmt.Sprintf("$%.4f", sum) {
+			t.Errorf("%v: the sum of what is shown is $%.4f: %s", err, sum, line)
+		}
+	}
+}
+
+// TestNothingWasDue: an audit without slots says what it looked for.
+func TestNothingWasDue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if r := w.onTerminal("schedule", "audit", "--since", "2d"); r.status != 0 || r.out != "" || r.errOut != "nothing was due in the last 2d; what is due is listed 15 minutes after its time\n" {
+		t.Errorf("%+v", r)
 	}
 }

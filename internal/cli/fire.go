@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -250,31 +251,30 @@ func (o *fireOptions) preview(ctx context.Context, d *deps, f *runner.Runner, na
 	if d.json {
 		return d.emit(p)
 	}
+	var b strings.Builder
 	session := cmp.Or(p.Session, "a new one")
 	if p.Branch {
 		session = "a branch of " + session
 	}
-	if _, err := fmt.Fprintf(d.Out, "job: %s\nmode: %s\nengine: %s\nmodel: %s\nsession: %s\n",
-		p.Job, p.Mode, cmp.Or(p.Engine, "none, the text is delivered"), cmp.Or(p.Model, "the engine's default"), session); err != nil {
-		return err
-	}
+	fmt.Fprintf(&b, "job: %s\nmode: %s\nengine: %s\nmodel: %s\nsession: %s\n",
+		p.Job, p.Mode, cmp.Or(p.Engine, "none, the text is delivered"), cmp.Or(p.Model, "the engine's default"), session)
 	if p.Refused != "" {
-		_, _ = fmt.Fprintf(d.Out, "would not run: %s\n", p.Refused)
+		fmt.Fprintf(&b, "would not run: %s\n", p.Refused)
 	}
 	for _, name := range p.Tools {
 		refused := ""
 		if slices.Contains(p.Refuses, name) {
 			refused = " (refused when called)"
 		}
-		_, _ = fmt.Fprintf(d.Out, "tool: %s%s\n", name, refused)
+		fmt.Fprintf(&b, "tool: %s%s\n", name, refused)
 	}
 	for _, pattern := range p.Patterns {
-		_, _ = fmt.Fprintf(d.Out, "pattern: %s\n", pattern)
+		fmt.Fprintf(&b, "pattern: %s\n", pattern)
 	}
 	if p.Alone {
-		_, _ = fmt.Fprintf(d.Out, "\nsystem prompt:\n\n%s\n\nprompt:\n", strings.TrimSpace(p.System))
+		fmt.Fprintf(&b, "\nsystem prompt:\n\n%s\n\nprompt:\n", strings.TrimSpace(p.System))
 	}
-	_, err = fmt.Fprintf(d.Out, "\n%s", p.Prompt)
+	_, err = io.WriteString(d.Out, d.flow(b.String()+"\n"+p.Prompt, 0))
 	return err
 }
 

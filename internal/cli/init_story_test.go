@@ -78,7 +78,7 @@ func TestInitAsks(t *testing.T) {
 		"created config.yaml", "test question", "write yes or no", "test question", "Send messages by [none]: ", "no such relay", "Try another way [yes]: ",
 		"Send messages by [none]: ", "Did it arrive [yes]: ", "did not arrive", "Try another way [yes]: ", "Send messages by [none]: ", "Did it arrive [yes]: ",
 		"Routine [disk]: ", `"disc": write disk, `, "Routine [disk]: ", "Scheduler: ", `"anacron": write crontab, systemd or none`, "Scheduler: ",
-		"crontab:\n    * * * * * ", "Fire disk now", "fires     disk, ", "costs     nothing: a file plays the model", "messages  cat >", "schedule  in crontab",
+		"crontab:\n  * * * * * ", "Fire disk now", "fires     disk, ", "costs     nothing: a file plays the model", "messages  cat >", "schedule  in crontab",
 		"ollim chat ", "ollim status ", "ollim routine edit disk ")
 	if r.out != "I am here\n" || strings.Contains(r.errOut, "is left to ollim tick") { // which fires it at its hour in Paris
 		t.Errorf("%+v", r)

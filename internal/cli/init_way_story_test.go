@@ -105,7 +105,7 @@ func TestInitScheduleFails(t *testing.T) {
 	}
 	w.write("../home/x.yaml", "turns:\n- - text: fired\n")
 	r := w.answers([]string{"none", "crontab", "yes"}, "init", "--engine", "script:"+w.home+"/x.yaml", "--routine", "disk", "--fire")
-	shows(t, r.errOut, "the entries of another data directory are\n  installed there\n", "\n    ollim --data-dir '"+gone+"' schedule remove crontab\n", "schedule  not installed")
+	shows(t, r.errOut, "the entries of another data directory are\n  installed there\n", "\n  ollim --data-dir '"+gone+"' schedule remove crontab\n", "schedule  not installed")
 	if r.out != "fired\n" || r.status != int(statusConfig) || strings.Count(r.errOut, "Scheduler: ") != 1 {
 		t.Errorf("%+v", r)
 	}

@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/ui"
@@ -69,12 +71,29 @@ func (d *deps) answerText(chat config.Chat) *ui.Text {
 	return ui.NewText(d.styled(), o)
 }
 
-// account says in one line, on a terminal, how a run ended that went well. The line of an error says it of others.
+// account says in one line, on a terminal, how a run ended that went well, and where its answer is if it was not shown. The line of an
+// error says it of others.
 func (d *deps) account(verb, name string, r runlog.Record) {
+	if d.atPrompt && !d.quiet && statusOfRun(r) == statusOK && r.Done() {
+		d.screen.Remark(strings.Repeat(" ", len(ui.Mark)) + costOf(r))
+		return
+	}
 	if d.quiet || !isTerminal(d.Stderr) || statusOfRun(r) != statusOK || !r.Done() {
 		return
 	}
-	d.line("info", join(verb, name, fmt.Sprintf("%s, %s, run %s", outcome(r), costOf(r), r.ID)))
+	where := ", run " + r.ID
+	if r.OfJob() {
+		where = "; see: " + logOf(r)
+	}
+	d.line("info", join(verb, name, outcome(r)+", "+costOf(r)+where))
+}
+
+// logOf returns the command that prints what a run of a job did.
+func logOf(r runlog.Record) string {
+	if plaintext.IsWord(r.Name, "._-") && !strings.HasPrefix(r.Name, "-") {
+		return "ollim run log " + r.Name
+	}
+	return "ollim run log " + r.ID
 }
 
 func costOf(r runlog.Record) string {
@@ -84,6 +103,9 @@ func costOf(r runlog.Record) string {
 		unit = time.Millisecond
 	}
 	text := took.Round(unit).String()
+	if tokens := r.Usage.In + r.Usage.Out + r.Usage.CacheRead + r.Usage.CacheWrite; tokens > 0 {
+		text += ", " + plaintext.Thousands(tokens) + " tokens"
+	}
 	if r.Cost > 0 {
 		text += fmt.Sprintf(", $%.2f", r.Cost)
 	}

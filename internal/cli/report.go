@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -17,17 +18,25 @@ func newReport(d *deps) *cobra.Command {
 	cmd := command(agentNever(refused), "report", "Write a page of HTML: slots, runs, cost, messages, and what each run did",
 		func(cmd *cobra.Command, _ []string) error { return runReport(cmd.Context(), d, since, file) })
 	cmd.Flags().StringVar(&since, "since", "7d", "how far to look back")
-	cmd.Flags().StringVarP(&file, "output", "o", "-", "write the page to `FILE`, which is replaced; - is standard output")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write the page to `FILE`, which is replaced; - is standard output (default -, and "+reportFile+" on a terminal)")
 	return cmd
 }
+
+// reportFile is where the page goes that would be for a terminal, in the working directory.
+const reportFile = "ollim-report.html"
 
 func runReport(ctx context.Context, d *deps, since, file string) error {
 	from, err := d.past(since)
 	if err != nil {
 		return err
 	}
-	if file == "-" && isTerminal(d.Stdout) {
-		return hint(usage("the page is not for a terminal"), "ollim report -o report.html")
+	switch onTerminal := isTerminal(d.Stdout); {
+	case file == "-" && onTerminal:
+		return hint(usage("the page is not for a terminal"), "ollim report -o "+reportFile)
+	case file == "" && onTerminal:
+		file = reportFile
+	case file == "":
+		file = "-"
 	}
 	h, err := d.AnyHome()
 	if err != nil {
@@ -49,6 +58,9 @@ func runReport(ctx context.Context, d *deps, since, file string) error {
 	var text bytes.Buffer
 	if err := errors.Join(page.Write(&text), store.Replace(file, text.Bytes())); err != nil {
 		return err
+	}
+	if whole, err := filepath.Abs(file); err == nil {
+		file = whole
 	}
 	d.note("written; open %s in a browser", file)
 	return nil

@@ -123,7 +123,7 @@ func TestReportFile(t *testing.T) {
 	}
 	_, terminal := testkit.Terminal(t)
 	d := w.deps(strings.NewReader(""), terminal, terminal)
-	if status := execute(t.Context(), d, []string{"report"}); status != int(statusUsage) {
+	if status := execute(t.Context(), d, []string{"report", "-o", "-"}); status != int(statusUsage) {
 		t.Errorf("on a terminal: exit status %d", status)
 	}
 }
@@ -216,4 +216,27 @@ func console(log string) (messages []string) {
 		}
 	}
 	return messages
+}
+
+// TestReportOnATerminal: the page goes to a file in the working directory, and its place is said; - is refused.
+func TestReportOnATerminal(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(t.TempDir())
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // also over the page of before
+		r := w.onColumns(500, "report")
+		if r.status != 0 || r.out != "" || r.errOut != "written; open "+dir+"/ollim-report.html in a browser\n" {
+			t.Errorf("%+v", r)
+		}
+	}
+	page, err := os.ReadFile("ollim-report.html")
+	if err != nil || string(page) != w.must("report") {
+		t.Errorf("the page is not what a pipe gets: %.80q, %v", page, err)
+	}
+	if r := w.onTerminal("report", "-o", "-"); r.status != 64 || !strings.Contains(r.errOut, "ollim report -o ollim-report.html") {
+		t.Errorf("%+v", r)
+	}
 }

@@ -195,7 +195,7 @@ func runRunLog(ctx context.Context, d *deps, h app.Home, name string, follow boo
 					end += plaintext.Lines("sealed "+why) + "\n"
 				}
 			}
-			return d.answer(end+printable(join(outcome(r), r.Error)), nil)
+			return d.answer(d.flow(end+printable(join(outcome(r), r.Error)), blockIndent), nil)
 		}
 		if err := d.flush(); err != nil {
 			return err
@@ -211,15 +211,18 @@ func runRunLog(ctx context.Context, d *deps, h app.Home, name string, follow boo
 }
 
 func (d *deps) printPrompt(h app.Home, r runlog.Record) error {
-	err := d.answer(fmt.Sprintf("run %s: %s, %s, %s", r.ID, r.Name, r.Mode, r.Engine), nil)
+	err := d.answer(d.flow(fmt.Sprintf("run %s: %s, %s, %s", r.ID, r.Name, r.Mode, r.Engine), blockIndent), nil)
 	if err != nil {
 		return err
 	}
 	text, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.Private:
+		return d.answer(d.flow("prompt and answer "+runlog.NotKept, blockIndent), nil)
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
-	return d.answer(block("prompt", string(text)), err)
+	return d.answer(d.flow(block("prompt", string(text)), blockIndent), err)
 }
 
 func (d *deps) printEvents(h app.Home, id string, seen int) (int, error) {
@@ -235,7 +238,7 @@ func (d *deps) printEvents(h app.Home, id string, seen int) (int, error) {
 		if d.json {
 			err = d.emit(e)
 		} else {
-			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), plaintext.Lines(eventText(e)))
+			err = d.answer(d.flow(e.At.Format("15:04:05")+" "+plaintext.Lines(eventText(e)), blockIndent), nil)
 		}
 		if err != nil {
 			return n, err
@@ -304,14 +307,18 @@ func eventText(e runlog.Event) string {
 	return block(string(e.Type), e.Text)
 }
 
-// block prints a text of one line after its label, and a longer text below it.
+// blockIndent is by how much text is indented below its label.
+const blockIndent = 4
+
+// block returns a text of one line after its label, and a longer text below it.
 func block(head, text string) string {
 	text = plaintext.Lines(strings.TrimRight(text, "\n"))
 	switch {
 	case text == "":
 		return head
 	case strings.Contains(text, "\n"):
-		return head + "\n    " + strings.ReplaceAll(text, "\n", "\n    ")
+		margin := "\n" + strings.Repeat(" ", blockIndent)
+		return head + margin + strings.ReplaceAll(text, "\n", margin)
 	}
 	return head + " " + text
 }

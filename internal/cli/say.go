@@ -30,23 +30,8 @@ func (d *deps) fail(verb, object string, err error) {
 	}
 	d.line("error", join(verb, object, reason))
 	if h, ok := errors.AsType[*app.Hinted](err); ok {
-		d.line("hint", "hint: "+d.quotedIn(h.Hint, ui.Columns(d.Stderr)-len("ollim: hint: ")))
+		d.line("hint", "hint: "+h.Hint)
 	}
-}
-
-// quotedIn puts the commands of a hint between backquotes if a terminal has no room for it in one line: then they are not broken. Each
-// begins with ollim and ends at a semicolon.
-func (d *deps) quotedIn(hint string, columns int) string {
-	if d.logFormat == "json" || !isTerminal(d.Stderr) || columns <= 0 || ui.Width(hint) <= columns || strings.Contains(hint, "`") {
-		return hint
-	}
-	clauses := strings.Split(hint, "; ")
-	for i, clause := range clauses {
-		if at := strings.Index(": "+clause, ": ollim "); at >= 0 {
-			clauses[i] = clause[:at] + "`" + clause[at:] + "`"
-		}
-	}
-	return strings.Join(clauses, "; ")
 }
 
 func (d *deps) warn(message string) { d.line("warning", "warning: "+message) }
@@ -73,7 +58,7 @@ func (d *deps) info(format string, args ...any) {
 	}
 }
 
-// line writes one line to standard error in the format that was asked for. It is broken at words at the width of a terminal.
+// line writes a message to standard error in the format that was asked for: one line, which is broken at the width of a terminal.
 func (d *deps) line(level, message string) {
 	message = printable(strings.ReplaceAll(message, "\n", "; "))
 	if d.logFormat == "json" {

@@ -58,7 +58,7 @@ func runScheduleAudit(d *deps, name, since string, problems bool) error {
 	if err := d.flush(); err != nil { // the summary follows the list
 		return err
 	}
-	d.note("%s", auditSummary(answers))
+	d.note("%s", auditSummary(answers, since))
 	if slices.ContainsFunc(answers, func(a forecast.Answer) bool { return a.Outcome == forecast.Unaccounted }) {
 		return &reported{statusFailed}
 	}
@@ -66,7 +66,7 @@ func runScheduleAudit(d *deps, name, since string, problems bool) error {
 }
 
 // auditSummary counts the slots by their outcomes, the most frequent first.
-func auditSummary(answers []forecast.Answer) string {
+func auditSummary(answers []forecast.Answer, since string) string {
 	counts := map[string]int{}
 	problems := 0
 	for _, a := range answers {
@@ -76,7 +76,7 @@ func auditSummary(answers []forecast.Answer) string {
 		}
 	}
 	if len(answers) == 0 {
-		return fmt.Sprintf("no slots: each is listed %.0f minutes after its time", slot.Grace.Minutes())
+		return fmt.Sprintf("nothing was due in the last %s; what is due is listed %.0f minutes after its time", since, slot.Grace.Minutes())
 	}
 	return fmt.Sprintf("%s: %s; %s", plaintext.Count(len(answers), "slot"), plaintext.Tally(counts), plaintext.Count(problems, "problem"))
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,15 +60,21 @@ type fireRow struct {
 	Cost        *float64  `json:"cost,omitempty"`       // USD, what a fire of the job has cost on average
 	Total       *float64  `json:"total,omitempty"`      // of all fires so far
 	Pings       *int      `json:"pings_left,omitempty"` // if all ping
+	shown       float64   // Total, of costs as they are shown
 }
 
 func (r fireRow) cells() []any {
 	cells := []any{r.Job, due(r.At), brief(r.Name), brief(r.Description), prose(strings.Join(r.Notes, "; "))}
 	if r.Cost != nil {
-		cells = slices.Insert(cells, 3, cellsOf([]string{fmt.Sprintf("$%.2f", *r.Cost), fmt.Sprintf("$%.2f", *r.Total), strconv.Itoa(*r.Pings)})...)
+		cells = slices.Insert(cells, 3, cellsOf([]string{fine(*r.Cost), fine(r.shown), strconv.Itoa(*r.Pings)})...)
 	}
 	return cells
 }
+
+// fine returns a cost with the digits that a cheap fire needs, and rounded to those.
+func fine(cost float64) string { return fmt.Sprintf("$%.4f", rounded(cost)) }
+
+func rounded(cost float64) float64 { return math.Round(cost*1e4) / 1e4 }
 
 func runScheduleList(ctx context.Context, d *deps, o scheduleListOptions) error {
 	if o.days > maxDays || o.n > maxFires {
@@ -106,11 +113,12 @@ func runScheduleList(ctx context.Context, d *deps, o scheduleListOptions) error 
 	}
 	bucket := forecast.Bucket{Capacity: float64(status.Capacity), Available: status.Available, Every: status.RefillEvery}
 	var rows []fireRow
-	total := 0.0
+	total, shown := 0.0, 0.0
 	for _, f := range forecast.Forecast(fires, past, bucket, now) {
 		row := fireRow{Job: f.Job.ID, At: f.At.In(h.Config.Zone), Name: f.Job.Name(), Description: f.Job.Description, Notes: f.Notes}
-		if total += f.Cost; o.cost {
-			row.Cost, row.Total, row.Pings = new(f.Cost), new(total), new(f.Pings)
+		total, shown = total+f.Cost, shown+rounded(f.Cost)
+		if o.cost {
+			row.Cost, row.Total, row.Pings, row.shown = new(f.Cost), new(total), new(f.Pings), shown
 		}
 		rows = append(rows, row)
 	}

@@ -203,14 +203,20 @@ func sumRows(t *table, s overview.Status, _ time.Time) {
 		return fmt.Sprintf("$%.2f of $%.2f", spent, *limit)
 	}
 	t.row("pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity))
-	t.row("spent", of(s.Spent.Today, s.Spent.PerDay)+" today", of(s.Spent.Month, s.Spent.PerMonth)+" this month", plaintext.Count(s.Spent.RunsToday, "automatic run")+" today")
+	t.row("spent", of(s.Spent.Today, s.Spent.PerDay)+" today", of(s.Spent.Month, s.Spent.PerMonth)+" this month")
+	t.row("runs", fmt.Sprintf("%d automatic today", s.Spent.RunsToday-s.Spent.TypedToday), fmt.Sprintf("%d started by you", s.Spent.TypedToday))
 }
 
 // weekRows lists the runs of each routine in the last week and the trend of its cost, then what follows from the trends.
 func weekRows(t *table, s overview.Status, _ time.Time) {
 	for _, w := range s.Week {
-		row := []any{"week", brief(w.Label), plaintext.Count(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)}
-		row = append(row, trendCells(w.Trend)...)
+		row := []any{"week", brief(w.Label), fmt.Sprintf("%d of %d ok", w.Runs-w.Failed, w.Runs), fmt.Sprintf("$%.2f", w.Cost)}
+		for i, cell := range trendCells(w.Trend) {
+			if cell != "" {
+				cell = fmt.Sprint(cell, []string{" of cost", "", " tokens"}[i])
+			}
+			row = append(row, cell)
+		}
 		for row[len(row)-1] == "" { // what is not known
 			row = row[:len(row)-1]
 		}

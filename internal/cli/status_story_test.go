@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/app/overview"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 func TestStatusOfAWorkingInstallation(t *testing.T) {
 	t.Parallel()
 	w := sound(t)
 	w.must("fire", "daily")
-	want := []string{"tick\trunning\tMon 2026-03-02 10:00 UTC\n", "next\tTue 2026-03-03 09:00 UTC\tdaily\n", "pings\t5 of 5 left\n", "0 automatic runs today\n", "week\tdaily\t1 run\t1 ok\t$0.00\n"}
+	want := []string{"tick\trunning\tMon 2026-03-02 10:00 UTC\n", "next\tTue 2026-03-03 09:00 UTC\tdaily\n", "pings\t5 of 5 left\n", "runs\t0 automatic today\t0 started by you\n", "week\tdaily\t1 of 1 ok\t$0.00\n"}
 	out := w.must("status")
 	w.wants(out, want...)
 	if strings.Contains(out, "failed") || strings.Contains(out, "approve") {
@@ -258,5 +259,29 @@ func TestAuditOfProblems(t *testing.T) {
 	w.remove("state/slots")
 	if r := w.run("schedule", "audit", "--problems"); r.status != 1 || strings.Count(r.out, "unaccounted") != 5 {
 		t.Errorf("unaccounted: %+v", r)
+	}
+}
+
+// TestTypedRunsAreNotAutomatic: status tells the runs that fired by themselves from those that somebody typed, also after the accounts
+// were made again from the records.
+func TestTypedRunsAreNotAutomatic(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "Fine."} })
+	w.must("routine", "add", "look", "--cron", "0 9 * * *", "--background", "--isolated", "--update-main-session", "freely", "Look.")
+	w.must("ask", "Well?")
+	w.must("chat", "Hello")
+	w.must("fire", "look") // not at a terminal
+	for _, step := range []string{"as counted", "made again"} {
+		if out := w.must("status"); !strings.Contains(out, "\nruns\t1 automatic today\t2 started by you\n") {
+			t.Errorf("%s:\n%s", step, out)
+		}
+		if out := w.must("status", "--json"); !strings.Contains(out, `"runs_today":3,"typed_today":2,`) {
+			t.Errorf("%s:\n%s", step, out)
+		}
+		w.remove("state/spend.json")
+	}
+	if page := w.must("report"); !strings.Contains(page, "3 runs of 500, 2 of them started by you") {
+		t.Error("the report does not say who started the runs")
 	}
 }

@@ -76,6 +76,15 @@ func (t terminal) Write(p []byte) (int, error) {
 	return sink(t).Write(p)
 }
 
+// flow returns a text that an agent read or wrote, with its lines broken at words for a terminal, and indented by at least indent
+// columns where they go on. Pipes and files get the text as it is.
+func (d *deps) flow(text string, indent int) string {
+	if !isTerminal(d.Stdout) {
+		return text
+	}
+	return ui.Flow(plaintext.Lines(text), ui.Columns(d.Stdout), indent)
+}
+
 // moment is a time in a list. A terminal shows it relative to now.
 type moment struct {
 	at    time.Time
@@ -206,7 +215,7 @@ func (t *table) row(cells ...any) {
 		case prose:
 			line[i].Text, line[i].Fit = string(c), ui.Prose
 		case remedy:
-			line[i].Text, line[i].Fit = t.d.quotedIn(string(c), t.shown.Width-2), ui.Below
+			line[i].Text, line[i].Fit = string(c), ui.Below
 		case string:
 			line[i].Text = c
 		}
@@ -235,7 +244,15 @@ func (t *table) moment(m moment) (text, short string) {
 	if m.exact && said != m.text {
 		return m.text + " (" + said + ")", m.text
 	}
-	return said, ""
+	return said, brieflyAgo(said)
+}
+
+// brieflyAgo returns a relative time such as "12 minutes ago" as "12m ago"; "" if it is none.
+func brieflyAgo(said string) string {
+	if words := strings.Fields(said); len(words) == 3 && words[2] == "ago" {
+		return words[0] + words[1][:1] + " ago"
+	}
+	return ""
 }
 
 // end writes what is aligned.

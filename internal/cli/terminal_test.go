@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/screen"
+	"github.com/ollim/ollim/internal/ui"
 )
 
 // screenBuffer is a terminal. It scrolls: how many rows it has is not known.
@@ -214,9 +215,12 @@ func TestRunEndsWithOneLine(t *testing.T) {
 	w := newWorld(t)
 	w.write("routines/disk.md", "---\nid: d1\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook.\n")
 	w.write("script.yaml", "turns:\n  - - cost: 0.25\n    - text: hello\n")
-	for _, line := range []string{"fire disk", "ask hi", "chat hi"} {
+	for line, want := range map[string]string{
+		"fire disk": "ollim: fire: disk: ok, 0s, 248 tokens, $0.25; see: ollim run log disk", "ask hi": ": ok, 0s, 11 tokens, $0.25, run 2026",
+		"chat hi": ": ok, 0s, 11 tokens, $0.25, run 2026",
+	} {
 		r := w.onTerminal(strings.Fields(line)...)
-		if lines := strings.Split(strings.TrimSpace(r.errOut), "\n"); r.status != 0 || !strings.Contains(lines[len(lines)-1], ": ok, 0s, $0.25, run 2026") {
+		if lines := strings.Split(strings.TrimSpace(r.errOut), "\n"); r.status != 0 || !strings.Contains(lines[len(lines)-1], want) {
 			t.Errorf("%s: %v", line, r)
 		}
 		if r := w.run(strings.Fields(line)...); r.errOut != "" && !strings.Contains(r.errOut, "catching") {
@@ -229,18 +233,61 @@ func TestRunEndsWithOneLine(t *testing.T) {
 	}
 }
 
-// An error, a hint and a note are broken at words, and a command not at all.
+// An error, a hint and a note are broken at words, at the width of a terminal. A command that a line has no room for stands on a line
+// by itself, so that it can be copied; a pipe gets each message as one line.
 func TestHintsFit(t *testing.T) {
 	t.Parallel()
 	out := screenBuffer{columns: 40}
 	d := &deps{Stdout: &out, Stderr: &out, App: &app.App{}}
-	d.fail("fire", "disk", hint(errors.New("a reason that is longer than the terminal is wide"), "a remedy that takes more than one line of %s", "it"))
-	d.note("what follows takes more than one line as well")
-	d.fail("fire", "disk", hint(errors.New("no way"), "first: ollim schedule remove crontab; then: ollim schedule install crontab"))
+	reason := errors.New("a reason that is longer than the terminal is wide")
+	remedy := "a remedy that takes more than one line: ollim config set spend.per-day 100; or wait"
+	d.fail("fire", "disk", hint(reason, "%s", remedy))
+	d.note("what follows takes more than one line as well: `ollim help`")
 	want := "ollim: fire: disk: a reason that is\n  longer than the terminal is wide\n" +
-		"ollim: hint: a remedy that takes more\n  than one line of it\nwhat follows takes more than one line as\n  well\n" +
-		"ollim: fire: disk: no way\nollim: hint: first:\n    ollim schedule remove crontab\n  then: `ollim schedule install crontab`\n"
+		"ollim: hint: a remedy that takes more\n  than one line:\n  ollim config set spend.per-day 100\n  or wait\n" +
+		"what follows takes more than one line as\n  well: `ollim help`\n"
 	if got := out.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	var pipe bytes.Buffer
+	d.Stderr = &pipe
+	d.fail("fire", "disk", hint(reason, "%s", remedy))
+	if got, want := pipe.String(), "ollim: fire: disk: "+reason.Error()+"\nollim: hint: "+remedy+"\n"; got != want {
+		t.Errorf("a pipe gets %q, want %q", got, want)
+	}
+}
+
+// TestTextsFit: what an agent read and wrote is broken at words on a terminal, and keeps its indent; a pipe gets it as it is.
+func TestTextsFit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := strings.Repeat("some words of a sentence ", 12)
+	w.write("routines/disk.md", "---\nid: d1\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook.\n\n  - "+long+"\n")
+	w.write("script.yaml", "turns:\n  - - tool: Read\n      input: {file_path: a.md, why: "+long+"}\n    - text: |\n        "+long+"\n        second line\n")
+	w.must("fire", "disk")
+	for command, last := range map[string]string{"fire --dry-run disk": "\n  - " + long + "\n", "run log disk": "\n    " + strings.TrimSpace(long) + " \n    second line\n"} {
+		args := strings.Fields(command)
+		piped := w.must(args...)
+		if !strings.Contains(piped, last) {
+			t.Errorf("%s: the text is broken in a pipe:\n%s", command, piped)
+		}
+		for _, columns := range []int{40, 80, 120} {
+			shown := w.onColumns(columns, args...).out
+			if strings.Join(strings.Fields(shown), " ") != strings.Join(strings.Fields(piped), " ") {
+				t.Errorf("%s, %d columns: words are broken:\n%s", command, columns, shown)
+			}
+			deep := 0
+			for line := range strings.Lines(shown) {
+				if line = strings.TrimRight(line, "\n"); ui.Width(line) > columns && strings.Contains(strings.TrimSpace(line), " ") {
+					t.Errorf("%s: %d columns: %q", command, columns, line)
+				}
+				if strings.HasPrefix(line, "    ") && strings.Contains(line, "sentence") {
+					deep++
+				}
+			}
+			if deep < len(long)/columns {
+				t.Errorf("%s, %d columns: %d lines are indented:\n%s", command, columns, deep, shown)
+			}
+		}
 	}
 }

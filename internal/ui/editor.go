@@ -19,6 +19,7 @@ const (
 	Ended                        // Ctrl-D without a text
 	Compose                      // the text is to be edited in a program
 	Redraw                       // the screen is to be cleared
+	Suspended                    // Ctrl-Z
 )
 
 // Event tells a program what was typed.
@@ -115,6 +116,8 @@ func (e *Editor) press(t token) (kind EventKind, text string, ok bool) {
 		return Ended, "", true
 	case t.key == ctrlL:
 		return Redraw, "", true
+	case t.key == ctrlZ:
+		return Suspended, "", true
 	case !e.move(t.key) && !e.kill(t.key):
 		e.special(t.key)
 	}

@@ -15,8 +15,8 @@ const CtrlC = "\x03"
 const (
 	ctrlA, ctrlB, ctrlD, ctrlE, ctrlF, ctrlG = "\x01", "\x02", "\x04", "\x05", "\x06", "\x07"
 	ctrlH, tab, ctrlK, ctrlL, ctrlN, ctrlP   = "\x08", "\t", "\x0b", "\x0c", "\x0e", "\x10"
-	ctrlR, ctrlU, ctrlW, ctrlX, ctrlY, del   = "\x12", "\x15", "\x17", "\x18", "\x19", "\x7f"
-	enter, newline, escape                   = "\r", "\n", "\x1b"
+	ctrlR, ctrlU, ctrlW, ctrlX, ctrlY, ctrlZ = "\x12", "\x15", "\x17", "\x18", "\x19", "\x1a"
+	enter, newline, escape, del              = "\r", "\n", "\x1b", "\x7f"
 
 	pasteBegins, pasteEnds = "\x1b[200~", "\x1b[201~"
 	longestSequence        = 64 // bytes

@@ -16,7 +16,6 @@ type Pager struct {
 	on     bool   // the command's output may be paged
 	direct bool   // it is not: there is no program, or it could not be started
 	held   []byte // output that still fits on the terminal
-	rows   int    // of it
 	width  int
 	height int
 	cmd    *exec.Cmd
@@ -49,10 +48,7 @@ func (p *Pager) Running() bool { return p != nil && p.in != nil }
 func (p *Pager) Write(text []byte) (int, error) {
 	if p.in == nil {
 		p.held = append(p.held, text...)
-		for line := range strings.Lines(string(text)) {
-			p.rows += 1 + max(Width(line)-2, 0)/p.width
-		}
-		if p.rows < p.height {
+		if p.rows() < p.height {
 			return len(text), nil
 		}
 		if !p.start() {
@@ -66,6 +62,14 @@ func (p *Pager) Write(text []byte) (int, error) {
 	}
 	_, _ = p.in.Write(text)
 	return len(text), nil
+}
+
+// rows returns how many rows of the terminal the output takes that is held back.
+func (p *Pager) rows() (n int) {
+	for line := range strings.Lines(string(p.held)) {
+		n += 1 + max(Width(unstyled(strings.TrimSuffix(line, "\n")))-1, 0)/p.width
+	}
+	return n
 }
 
 func (p *Pager) program() string {

@@ -91,6 +91,14 @@ func (s *Screen) Note(text string) error {
 	return s.draw(text)
 }
 
+// Remark is Note for a line that is not to draw attention.
+func (s *Screen) Remark(line string) {
+	if s.o.Colour {
+		line = dim + line + plainStyle
+	}
+	_ = s.Note(line) // a write that fails shows when text is written
+}
+
 // Status shows a line below the text; "" removes it.
 func (s *Screen) Status(line string) {
 	s.mu.Lock()

@@ -45,7 +45,7 @@ func (b Book) Open(ctx context.Context, c Conversation, name string) (History, e
 
 // carryOver is Open for a history; own reports whether the turn's engine can continue a session.
 func (b Book) carryOver(key string, h History, own func(id string) bool) (History, error) {
-	pending, err := b.pendingCarry(key, h.Session)
+	pending, _, err := b.pendingCarry(key, h.Session)
 	if err != nil {
 		return h, err
 	}
@@ -79,16 +79,20 @@ func (b Book) carryOver(key string, h History, own func(id string) bool) (Histor
 	return h, nil
 }
 
-// pendingCarry returns the record of a carry into a session, unless its message was answered.
-func (b Book) pendingCarry(key, id string) (session.Carry, error) {
+// pendingCarry returns the record of a carry into a session, unless its message was answered. It reports whether there is one whose
+// message was: its turn was killed.
+func (b Book) pendingCarry(key, id string) (c session.Carry, answered bool, err error) {
 	if key == "" || id == "" {
-		return session.Carry{}, nil
+		return session.Carry{}, false, nil
 	}
-	c, err := b.Sessions.Carry(key)
-	if err != nil || c.To != id || b.Updates.Started(c.Run) {
-		return session.Carry{}, err
+	c, err = b.Sessions.Carry(key)
+	if err != nil || c.To != id {
+		return session.Carry{}, false, err
 	}
-	return c, nil
+	if b.Updates.Started(c.Run) {
+		return session.Carry{}, true, nil
+	}
+	return c, false, nil
 }
 
 // before is session.Book.Before, without an error: a new session begins then.
@@ -179,8 +183,16 @@ func (b Book) said(id string) ([]transcript.Entry, error) {
 	return entries, err
 }
 
-// beginCarry records, before the engine is asked, that the turn's message repeats turns of another engine, and returns them.
+// beginCarry records, before the engine is asked, that the turn's message repeats turns of another engine, and returns them. It removes
+// the record that a killed turn has left: without its run nothing would say that the message was answered.
 func (t *Turn) beginCarry(ctx context.Context) (*prompt.Carried, error) {
+	if key := t.conv.Key(); t.history.From == "" {
+		_, answered, err := t.book.pendingCarry(key, t.history.Session)
+		if answered {
+			err = t.book.Sessions.DropCarry(key)
+		}
+		return nil, err
+	}
 	carried, err := t.book.carried(t.history)
 	if carried == nil || err != nil {
 		return nil, err

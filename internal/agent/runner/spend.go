@@ -47,7 +47,9 @@ func (w *work) reserve(ctx context.Context) (float64, error) {
 	if limits.Typed && limits.Cost > 0 {
 		grant.Most = limits.Cost
 	}
-	err = w.run.Update(func(record *runlog.Record) { record.Accounted, record.Reserved = true, finite(grant.Reserved) })
+	err = w.run.Update(func(record *runlog.Record) {
+		record.Accounted, record.Owner, record.Reserved = true, claim.Force, finite(grant.Reserved)
+	})
 	return finite(grant.Most), err
 }
 

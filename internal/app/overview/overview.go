@@ -56,6 +56,7 @@ type Status struct {
 		Month      float64  `json:"month"`
 		PerMonth   *float64 `json:"per_month"`
 		RunsToday  int      `json:"runs_today"`
+		TypedToday int      `json:"typed_today"` // of RunsToday, those that the owner started
 		RunsPerDay *int     `json:"runs_per_day"`
 	} `json:"spent"`
 	Week     []week    `json:"week"` // by routine
@@ -266,6 +267,7 @@ func (s *Status) money(_ context.Context, h app.Home) error {
 	}
 	limits := h.Spend.Limits
 	s.Spent.Today, s.Spent.Month, s.Spent.RunsToday = totals.Today.Spent, totals.Month.Spent, totals.Runs
+	s.Spent.TypedToday = totals.Typed
 	s.Spent.PerDay, s.Spent.PerMonth = finite(limits.PerDay), finite(limits.PerMonth)
 	if limits.RunsPerDay != math.MaxInt {
 		s.Spent.RunsPerDay = &limits.RunsPerDay

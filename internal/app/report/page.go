@@ -124,8 +124,9 @@ func (p *Page) totals(o *out) {
 	}
 	tile("Slots", thousands(len(p.slots)), about)
 	tile("Cost", usd(cost), "of these runs")
-	tile("Automatic today", usd(p.money.today), limit(p.money.perDay)+"; "+plaintext.Count(p.money.runs, "run")+most(p.money.runsPerDay))
-	tile("Automatic this month", usd(p.money.month), limit(p.money.perMonth))
+	tile("Spent today", usd(p.money.today), fmt.Sprintf("%s; %s%s, %d of them started by you", limit(p.money.perDay), plaintext.Count(p.money.runs, "run"),
+		most(p.money.runsPerDay), p.money.typed))
+	tile("Spent this month", usd(p.money.month), limit(p.money.perMonth))
 	tile("Pings left", fmt.Sprintf("%d", p.money.pings), fmt.Sprintf("of %d", p.money.capacity))
 	o.add("</dl>\n")
 }

@@ -40,13 +40,14 @@ type run struct {
 	cost                float64       // USD
 	problem             bool
 	reached             bool   // its events may say what the owner was told
+	private             bool   // what was said in it is not kept
 	story               string // what it did, as HTML; "": the page has only a line of it
 }
 
 // money is the spending and the limits as they are now.
 type money struct {
 	today, perDay, month, perMonth float64 // USD; a limit may be infinite
-	runs, runsPerDay               int
+	runs, typed, runsPerDay        int     // today; typed: of runs, those that the owner started
 	pings, capacity                int
 }
 
@@ -92,6 +93,7 @@ func (p *Page) runOf(r runlog.Record) run {
 		id: r.ID, job: r.Job, name: plaintext.Short(r.Name, nameText), kind: r.Kind,
 		outcome: plaintext.Short(string(r.Outcome), nameText), note: cmp.Or(r.Error, r.Question),
 		started: r.Started.In(p.to.Location()), cost: r.Cost, problem: r.Problem(),
+		private: r.Private,
 		reached: r.Pings > 0 || r.Turns == 0 && r.Outcome == runlog.OK, // a plain reminder has no turn
 	}
 	if one.outcome == "" {
@@ -124,7 +126,7 @@ func (p *Page) readMoney(_ context.Context, h app.Home) error {
 	totals, err := h.Spend.Totals()
 	limits := h.Spend.Limits
 	p.money = money{
-		totals.Today.Spent, limits.PerDay, totals.Month.Spent, limits.PerMonth, totals.Runs, limits.RunsPerDay, int(pings.Available), pings.Capacity,
+		totals.Today.Spent, limits.PerDay, totals.Month.Spent, limits.PerMonth, totals.Runs, totals.Typed, limits.RunsPerDay, int(pings.Available), pings.Capacity,
 	}
 	return err
 }

@@ -43,7 +43,7 @@ func (p *Page) readStories(ctx context.Context, h app.Home) error {
 			switch {
 			case left >= oneStory:
 				s := story{page: p, run: r.id, note: r.note, out: out{secrets: p.secrets}}
-				r.story, err = s.read(h, said)
+				r.story, err = s.read(h, said, r.private)
 				left -= max(len(r.story), leastStory)
 			case r.reached && len(p.told) < mostHeard:
 				err = p.events(h, r.id, func(runlog.Event) {})
@@ -85,7 +85,7 @@ type story struct {
 }
 
 // read returns what a run did, as HTML. With an error it is what could be read.
-func (s *story) read(h app.Home, said func(string) string) (string, error) {
+func (s *story) read(h app.Home, said func(string) string, private bool) (string, error) {
 	var text bytes.Buffer
 	s.to = &text
 	data, err := store.Read(h.Dir.Run(s.run, "prompt.txt"))
@@ -94,6 +94,8 @@ func (s *story) read(h app.Home, said func(string) string) (string, error) {
 	}
 	if len(data) > 0 {
 		s.part("Prompt", "", said(string(data)), promptText)
+	} else if private {
+		s.part("Prompt and answer", runlog.NotKept, "", 0)
 	}
 	err = errors.Join(err, s.page.events(h, s.run, s.event))
 	if s.more > 0 {

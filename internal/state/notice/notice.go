@@ -9,7 +9,7 @@
 //	}
 //
 // changed under the lock "notices". state/notices.jsonl, under the same lock, has a line for each message that was said. A kill after the
-// line and before the change of the page leaves the message on the page, and its line may be there twice.
+// line and before the change of the page leaves the message on the page, and its line may be there twice; Archive yields it once.
 //
 // Earlier versions counted the failures of each job in "failures"; such a job is read as a cause that the owner knows about. What they noted in "seen" is dropped, so that what is still wrong is said once more. A file that cannot
 // be parsed is set aside, and everything is said once more. The file was called told.json; one of that name is renamed.
@@ -134,9 +134,19 @@ func (b Book) Say(ctx context.Context, said ...Message) error {
 	return errors.Join(err, archiveErr)
 }
 
-// Archive yields the messages that were said, the oldest first. Lines that cannot be read are skipped.
+// Archive yields the messages that were said, the oldest first, each once. Lines that cannot be read are skipped.
 func (b Book) Archive() iter.Seq2[Message, error] {
-	return store.Lines[Message](b.Home.NoticeArchive(), nil)
+	return func(yield func(Message, error) bool) {
+		seen := map[string]bool{}
+		for m, err := range store.Lines[Message](b.Home.NoticeArchive(), nil) {
+			if err == nil && seen[m.ID] {
+				continue
+			}
+			if seen[m.ID] = true; !yield(m, err) {
+				return
+			}
+		}
+	}
 }
 
 // Trim removes the messages from before an instant from the archive.

@@ -260,6 +260,10 @@ func TestArchive(t *testing.T) {
 	if p, err := b.Read(); err != nil || len(p.Unsent) > 0 {
 		t.Errorf("on the page: %+v, %v", p.Unsent, err)
 	}
+	err = b.Edit(ctx, func(p *Page) bool { p.Unsent = []Message{first, second}; return true }) // as after a kill between the two files
+	if err = errors.Join(err, b.Say(ctx, first, second)); err != nil || !slices.Equal(archived(), []string{"one", "two"}) {
+		t.Errorf("said again: %q, %v", archived(), err)
+	}
 	if err := b.Trim(ctx, second.At); err != nil || !slices.Equal(archived(), []string{"two"}) {
 		t.Errorf("trimmed: %q, %v", archived(), err)
 	}

@@ -35,6 +35,9 @@ const (
 // Ask is the kind of a question at a shell, which the owner has just typed: the files that it names need no approval.
 const Ask = "ask"
 
+// NotKept says what became of the prompt and the answer of a private run.
+const NotKept = "not kept: it was a test question, or one with --no-session"
+
 // Record is run.json. Times are in the configured zone.
 type Record struct {
 	ID          string   `json:"id"`
@@ -113,6 +116,7 @@ type Record struct {
 	Text        string  `json:"text,omitempty"`      // the final text
 	Private     bool    `json:"private,omitempty"`   // the conversation is not recorded
 	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
+	Owner       bool    `json:"owner,omitempty"`     // there as one that the owner started
 	Reserved    float64 `json:"reserved,omitempty"`  // USD reserved at its start; 0 is no limit
 	Turns       int     `json:"turns"`
 	Pings       int     `json:"pings"`

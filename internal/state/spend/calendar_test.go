@@ -62,15 +62,16 @@ func TestOldDaysGo(t *testing.T) {
 	d, p := newDesk(t, none), newPage()
 	for range 100 {
 		d.now = d.now.AddDate(0, 0, 1)
-		p.add(label(d.now), dollar, 1)
+		p.add(label(d.now), dollar)
+		p.count(label(d.now), 1, false)
 		p.forget(label(d.now))
 	}
-	if s, runs := p.sum("2026-01"); s.spent != (kept+1)*dollar || runs != kept+1 {
-		t.Error(s, runs)
+	if s := p.sum("2026-01"); s.spent != (kept+1)*dollar || s.runs != kept+1 {
+		t.Error(s)
 	}
 	p.forget("1970-01-01") // for a computer without a battery everything is in the future
-	if s, runs := p.sum("1970-01"); s.spent != (kept+1)*dollar || runs != kept+1 {
-		t.Error(s, runs)
+	if s := p.sum("1970-01"); s.spent != (kept+1)*dollar || s.runs != kept+1 {
+		t.Error(s)
 	}
 }
 
@@ -78,7 +79,7 @@ func TestOldDaysGo(t *testing.T) {
 func TestSettledRunsGo(t *testing.T) {
 	d, p := newDesk(t, none), newPage()
 	for i := range 3 * keptRuns {
-		p.add(label(d.now), 0, 1)
+		p.count(label(d.now), 1, false)
 		p.Runs[fmt.Sprint(1000+i)] = entry{Day: label(d.now)}
 		if i > 0 {
 			p.settle(fmt.Sprint(1000+i), dollar, label(d.now))

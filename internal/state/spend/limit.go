@@ -87,8 +87,7 @@ func (l Limits) most(p *page, now time.Time, wish money, force bool) money {
 		}
 		return min(wish, run)
 	}
-	today, _ := p.sum(label(now))
-	month, _ := p.sum(monthOf(now))
+	today, month := p.sum(label(now)), p.sum(monthOf(now))
 	return max(1, min(wish, run, today.unspent(ceiling(l.PerDay)), month.unspent(ceiling(l.PerMonth))))
 }
 
@@ -100,8 +99,7 @@ func (b Book) grant(p *page, now time.Time, c Claim, most money) (money, *Limit)
 	if c.Force {
 		return want, nil
 	}
-	today, runs := p.sum(label(now))
-	month, _ := p.sum(monthOf(now))
+	today, month := p.sum(label(now)), p.sum(monthOf(now))
 	switch {
 	case ceiling(l.PerRun) == 0:
 		return 0, &Limit{Key: perRun, Needs: 1}
@@ -109,8 +107,8 @@ func (b Book) grant(p *page, now time.Time, c Claim, most money) (money, *Limit)
 		return 0, exhausted(perMonth, month, l.PerMonth, want, turn(now, monthOf))
 	case today.left(ceiling(l.PerDay)) < want:
 		return 0, exhausted(perDay, today, l.PerDay, want, turn(now, label))
-	case runs >= l.RunsPerDay:
-		return 0, &Limit{runsPerDay, float64(runs), 0, float64(max(0, l.RunsPerDay)), 1, turn(now, label), false}
+	case today.runs >= l.RunsPerDay:
+		return 0, &Limit{runsPerDay, float64(today.runs), 0, float64(max(0, l.RunsPerDay)), 1, turn(now, label), false}
 	}
 	return want, nil
 }
@@ -141,8 +139,7 @@ func (b Book) raised(p *page, now time.Time, e entry, low, high money) (money, *
 	date, today := e.Day, label(now)
 	day, month := p.of(date), p.of(date[:min(len(date), len(monthOf(now)))])
 	if date >= today {
-		day, _ = p.sum(today)
-		month, _ = p.sum(monthOf(now))
+		day, month = p.sum(today), p.sum(monthOf(now))
 	}
 	leftDay, leftMonth := day.left(ceiling(b.Limits.PerDay)), month.left(ceiling(b.Limits.PerMonth))
 	switch more := low - have; {

@@ -45,7 +45,10 @@ func (m *money) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-type sum struct{ spent, reserved money }
+type sum struct {
+	spent, reserved money
+	runs, typed     int // typed: of runs, those that the owner started
+}
 
 func (s sum) usd() amounts { return amounts{s.spent.usd(), s.reserved.usd()} }
 

@@ -16,11 +16,12 @@ type page struct {
 	rest map[string]json.RawMessage // keys of other versions; nil if the page was not read from disk
 }
 
-// day is the total of the settled runs that reserved on one day. Its count has a type too small to overflow the sum.
+// day is the total of the settled runs that reserved on one day. Its counts have a type too small to overflow the sum.
 type day struct {
 	Spent money  `json:"spent"`
 	Runs  uint32 `json:"runs"`
-	Also  string `json:"also,omitempty"` // the earlier day, seen since, on which it counts as well
+	Owner uint32 `json:"owner,omitempty"` // of them, those that the owner started
+	Also  string `json:"also,omitempty"`  // the earlier day, seen since, on which it counts as well
 }
 
 type habit struct {
@@ -77,24 +78,24 @@ func label(t time.Time) string   { return t.Format(time.DateOnly) }
 func monthOf(t time.Time) string { return label(t)[:len("2006-01")] }
 
 // sum returns the total of a day or month, given by its label.
-func (p *page) sum(on string) (s sum, runs int) {
+func (p *page) sum(on string) sum {
 	return p.total(func(date, also string) bool {
 		return period(date, on) == on || period(date, on) > on && (also == "" || period(also, on) >= on)
 	})
 }
 
 // of returns the total of a past day or of its month, both given by a label, by the dates alone.
-func (p *page) of(on string) (s sum) {
-	s, _ = p.total(func(date, _ string) bool { return period(date, on) == on })
-	return s
+func (p *page) of(on string) sum {
+	return p.total(func(date, _ string) bool { return period(date, on) == on })
 }
 
 // total adds up the days, and the open runs, that count.
-func (p *page) total(counts func(date, also string) bool) (s sum, runs int) {
+func (p *page) total(counts func(date, also string) bool) (s sum) {
 	for date, d := range p.Days {
 		if counts(date, d.Also) {
 			s.spent += d.Spent
-			runs += int(d.Runs)
+			s.runs += int(d.Runs)
+			s.typed += int(d.Owner)
 		}
 	}
 	for _, e := range p.Runs {
@@ -102,16 +103,25 @@ func (p *page) total(counts func(date, also string) bool) (s sum, runs int) {
 			s.reserved += e.Reserved
 		}
 	}
-	return s, runs
+	return s
 }
 
 // period returns the day or the month of a date, in the form of on.
 func period(date, on string) string { return date[:min(len(date), len(on))] }
 
-func (p *page) add(date string, spent money, runs int) {
+func (p *page) add(date string, spent money) {
 	d := p.Days[date]
 	d.Spent = min(max(d.Spent+spent, 0), highest)
+	p.Days[date] = d
+}
+
+// count adds runs to a day.
+func (p *page) count(date string, runs int, owner bool) {
+	d := p.Days[date]
 	d.Runs = uint32(max(int(d.Runs)+runs, 0))
+	if owner {
+		d.Owner = uint32(max(int(d.Owner)+runs, 0))
+	}
 	p.Days[date] = d
 }
 
@@ -124,7 +134,7 @@ func (p *page) settle(run string, cost money, today string) {
 		likely := p.Jobs[e.Job].Likely
 		p.learn(e.Job, max(cost, likely-(likely-cost)/4), today)
 	}
-	p.add(e.Day, cost-before, 0)
+	p.add(e.Day, cost-before)
 	p.Runs[run] = entry{Day: e.Day, Job: e.Job, Owner: e.Owner, Cost: cost, Settled: today}
 }
 
@@ -160,8 +170,8 @@ func (p *page) recall(r Past, l Limits, zone *time.Location) {
 		perRun = 0
 	}
 	cost := known(r.Cost, perRun)
-	p.add(date, 0, 1)
-	p.Runs[r.Run] = entry{Day: date, Job: r.Job, Reserved: max(perRun, cost)}
+	p.count(date, 1, r.Owner)
+	p.Runs[r.Run] = entry{Day: date, Job: r.Job, Owner: r.Owner, Reserved: max(perRun, cost)}
 	if !r.Alive {
 		p.settle(r.Run, cost, date)
 	}

@@ -137,6 +137,15 @@ func (m *model) check(r *rapid.T) {
 	if day < wantDay || month < wantMonth || runs < wantRuns {
 		r.Fatalf("counts %v %v %d, want at least %v %v %d", day, month, runs, wantDay, wantMonth, wantRuns)
 	}
+	typed := 0
+	for _, f := range m.runs {
+		if f.day == today && f.forced {
+			typed++
+		}
+	}
+	if got, err := m.Totals(); err != nil || got.Typed < typed || !later && got.Typed != typed {
+		r.Fatalf("%d runs were started by the owner, want %d, %v", got.Typed, typed, err)
+	}
 	if !later && (day != wantDay || month != wantMonth || runs != wantRuns) {
 		r.Fatalf("counts %v %v %d, want %v %v %d", day, month, runs, wantDay, wantMonth, wantRuns)
 	}

@@ -5,7 +5,7 @@
 // On disk: state/spend.json, changed under the lock "spend". Amounts are in USD, exact to a millionth:
 //
 //	{
-//	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3}},       of settled runs; all that were counted
+//	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3, "owner": 1}},  of settled runs; all runs, and those of the owner
 //	  "runs": {
 //	    "<run>": {"day": "2026-02-24", "job": "<job>", "reserved": 0.25},    in progress, or dead and not yet found so
 //	    "<run>": {"day": "2026-02-24", "cost": 0.05, "settled": "2026-02-25"}
@@ -66,6 +66,7 @@ type Past struct {
 	Started time.Time
 	Cost    float64 // USD; negative if unknown: Limits.PerRun is assumed
 	Alive   bool    // it may still spend: Limits.PerRun is reserved for it
+	Owner   bool    // the owner started it
 }
 
 // look returns the state of a run that has reserved and not settled. It is alive as long as any part of it, including
@@ -120,7 +121,7 @@ func (b Book) Reserve(ctx context.Context, c Claim, look look) (granted, error) 
 			return limit
 		}
 		p.Runs[c.Run] = newEntry(today, c, reserved)
-		p.add(today, 0, 1)
+		p.count(today, 1, c.Force)
 		return nil
 	})
 	if err != nil {
@@ -147,7 +148,7 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look l
 		e, known := p.Runs[run]
 		if !known { // spend.json was lost
 			e = newEntry(label(now), Claim{Run: run}, 1)
-			p.add(e.Day, 0, 1)
+			p.count(e.Day, 1, false)
 		}
 		if err := e.open(run); err != nil {
 			return err
@@ -181,7 +182,7 @@ func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 		today := label(now)
 		if _, known := p.Runs[run]; !known {
 			p.Runs[run] = entry{Day: today}
-			p.add(today, 0, 1)
+			p.count(today, 1, false)
 		}
 		p.settle(run, m, today)
 		return nil
@@ -195,7 +196,7 @@ func (b Book) Release(ctx context.Context, run string, needs float64) error {
 	return b.edit(ctx, run, func(p *page, now time.Time) error {
 		if e, found := p.Runs[run]; found && (e.Settled == "" || e.Cost == 0) {
 			delete(p.Runs, run)
-			p.add(e.Day, 0, -1)
+			p.count(e.Day, -1, e.Owner)
 			p.learn(e.Job, max(p.Jobs[e.Job].Likely, known(needs, 0)), label(now))
 		}
 		return nil
@@ -206,7 +207,8 @@ func (b Book) Release(ctx context.Context, run string, needs float64) error {
 type totals struct {
 	Today  amounts `json:"today"`
 	Month  amounts `json:"month"`
-	Runs   int     `json:"runs"` // today
+	Runs   int     `json:"runs"`  // today
+	Typed  int     `json:"typed"` // of Runs, those that the owner started
 	Limits Limits  `json:"limits"`
 }
 
@@ -231,9 +233,8 @@ func (b Book) Totals() (totals, error) {
 	if err := b.begin(&p, "", now); err != nil {
 		return totals{}, err
 	}
-	today, runs := p.sum(label(now))
-	month, _ := p.sum(monthOf(now))
-	return totals{today.usd(), month.usd(), runs, b.Limits}, nil
+	today, month := p.sum(label(now)), p.sum(monthOf(now))
+	return totals{today.usd(), month.usd(), today.runs, today.typed, b.Limits}, nil
 }
 
 func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }

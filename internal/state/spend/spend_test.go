@@ -251,7 +251,7 @@ func TestSumsAreExact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s, _ := p.sum("2026-02-24"); s.usd() != (amounts{1000, 0}) {
+	if s := p.sum("2026-02-24"); s.usd() != (amounts{1000, 0}) {
 		t.Error(s.usd())
 	}
 }
