@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -87,7 +88,7 @@ func (h *fixture) place(path, text string, mode os.FileMode) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+	if err := testkit.WriteFile(path, []byte(text), mode); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -542,7 +543,7 @@ func (c *command) wrap(first string) {
 	claude := strings.TrimSpace(c.ok("config", "get", "claude-code.command"))
 	path := filepath.Join(c.t.TempDir(), "claude")
 	text := fmt.Sprintf("#!/bin/sh\nclaude='%s'\nlast=\nfor a in \"$@\"; do\n  case $last in --settings) settings=$a;; --mcp-config) servers=$a;; esac\n  last=$a\ndone\n%s\nexec \"$claude\" \"$@\"\n", claude, first)
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	if err := testkit.WriteFile(path, []byte(text), 0o755); err != nil {
 		c.t.Fatal(err)
 	}
 	c.useClaude(path)

@@ -124,7 +124,7 @@ func failures() []failure {
 	return []failure{
 		{name: "missing", status: 69, said: "/claude: no such file", set: func(t *testing.T, c *command, _ *anthropicapi.Server) {
 			path := filepath.Join(t.TempDir(), "claude")
-			if err := os.WriteFile(path, nil, 0o700); err != nil {
+			if err := testkit.WriteFile(path, nil, 0o700); err != nil {
 				t.Fatal(err)
 			}
 			c.ok("config", "set", "claude-code.command", path)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -75,7 +76,7 @@ func TestPersistentRoutineOnClaude(t *testing.T) {
 func stopped(t *testing.T, c *command, api *anthropicapi.Server, sig syscall.Signal) {
 	id, path, bin := c.stored(), c.variable("PATH"), t.TempDir()
 	// a command of the agent's that does not end by itself
-	if err := os.WriteFile(filepath.Join(bin, "ollim"), []byte("#!/bin/sh\nsleep 300 & sleep 300\n"), 0o755); err != nil {
+	if err := testkit.WriteFile(filepath.Join(bin, "ollim"), []byte("#!/bin/sh\nsleep 300 & sleep 300\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	c.environ(map[string]string{"PATH": bin + ":/usr/bin:/bin"})

@@ -58,7 +58,7 @@ func makeSetuid(t *testing.T, dir string, user int) {
 	t.Helper()
 	program, err := os.ReadFile(filepath.Join(dir, "probe"))
 	path := filepath.Join(dir, "setuid")
-	if err := errors.Join(err, os.WriteFile(path, program, 0o755), os.Chown(path, user, 0), os.Chmod(path, 0o755|os.ModeSetuid)); err != nil {
+	if err := errors.Join(err, testkit.WriteFile(path, program, 0o755), os.Chown(path, user, 0), os.Chmod(path, 0o755|os.ModeSetuid)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -75,7 +75,7 @@ func forUser(t *testing.T) string {
 	if err != nil {
 		var program []byte
 		if program, err = os.ReadFile(claude); err == nil {
-			err = os.WriteFile(filepath.Join(dir, "claude"), program, 0o755)
+			err = testkit.WriteFile(filepath.Join(dir, "claude"), program, 0o755)
 		}
 	}
 	if err != nil {

@@ -167,7 +167,7 @@ func (p *prison) engine(name string) {
 func (p *prison) put(path, text string) {
 	p.t.Helper()
 	path = filepath.Join(p.base, path)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), testkit.WriteFile(path, []byte(text), 0o600)); err != nil {
 		p.t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // stubEngine is a claude command that notes its begin in a file, waits until somebody writes to a pipe, and notes its end.
@@ -23,7 +24,7 @@ func (c *command) stubEngine() (log, pipe string) {
 	}
 	stub := filepath.Join(dir, "claude")
 	text := fmt.Sprintf("#!/bin/sh\necho begin >>%[1]s\nread -r _ <%[2]s\necho end >>%[1]s\n", log, pipe)
-	if err := os.WriteFile(stub, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := testkit.WriteFile(stub, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be run
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { // for engines that still wait

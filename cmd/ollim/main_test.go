@@ -72,7 +72,7 @@ func build(dir string) error {
 		return err
 	}
 	program = filepath.Join(dir, "ollim")
-	return errors.Join(os.Chmod(dir, 0o755), os.WriteFile(program, data, 0o755), os.Setenv("PATH", dir+":"+os.Getenv("PATH")))
+	return errors.Join(os.Chmod(dir, 0o755), testkit.WriteFile(program, data, 0o755), os.Setenv("PATH", dir+":"+os.Getenv("PATH")))
 }
 
 // staying returns an overlay for the go command by which the program takes no directory but TMPDIR for one whose files do not stay: it is in

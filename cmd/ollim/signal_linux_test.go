@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestSignalWhileWaiting: a command that a signal ends while it waits for a lock, or for crontab, says which, and has the status of
@@ -80,7 +81,7 @@ func (c *command) slowCrontab(cmd *exec.Cmd) (begun func() bool) {
 	dir := c.t.TempDir()
 	begins := filepath.Join(dir, "begins")
 	text := "#!/bin/sh\nif test \"$1\" = -l; then printf '# BEGIN ollim\\n# END ollim\\n'; exit; fi\n: >" + begins + "\nexec sleep 600\n"
-	if err := os.WriteFile(filepath.Join(dir, "crontab"), []byte(text), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := testkit.WriteFile(filepath.Join(dir, "crontab"), []byte(text), 0o700); err != nil { //nolint:gosec // it is to be run
 		c.t.Fatal(err)
 	}
 	cmd.Env = append(cmd.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))

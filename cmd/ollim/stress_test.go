@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // command is the real binary, built once, over a data directory of its own.
@@ -53,7 +55,7 @@ func (c *command) ok(args ...string) string {
 
 func (c *command) write(name, text string) {
 	c.t.Helper()
-	if err := os.WriteFile(filepath.Join(c.data, name), []byte(text), 0o600); err != nil {
+	if err := testkit.WriteFile(filepath.Join(c.data, name), []byte(text), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 }

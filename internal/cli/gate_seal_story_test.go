@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // newOrchard is a world with a job whose gate, verify and after execute what the agent wrote in a directory that the job may write. It
@@ -129,7 +131,7 @@ func TestProgramsRunAsApproved(t *testing.T) {
 	}
 	// Another program of the owner's replaces the file; the job itself may not.
 	put := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		if err := testkit.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // a program
 			t.Error(err)
 		}
 	}
@@ -184,7 +186,7 @@ func TestProgramThatTheJobMayChange(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
+		if err := testkit.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
 			t.Fatal(err)
 		}
 	}

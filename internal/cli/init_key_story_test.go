@@ -102,7 +102,7 @@ func TestInitKeySources(t *testing.T) {
 				w.env["ANTHROPIC_API_KEY"] = c.env
 			}
 			vault := filepath.Join(t.TempDir(), "vault")
-			if err := os.WriteFile(vault, []byte("#!/bin/sh\necho >>'"+vault+".calls'; echo "+token+"; echo more\n"), 0o700); err != nil {
+			if err := testkit.WriteFile(vault, []byte("#!/bin/sh\necho >>'"+vault+".calls'; echo "+token+"; echo more\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			for i := range c.answers {

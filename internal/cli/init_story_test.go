@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // keyboard is a terminal's input.
@@ -31,7 +33,7 @@ func newBareWorld(t *testing.T, programs map[string]string) *world {
 	}
 	bin := t.TempDir()
 	for name, text := range programs {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		if err := testkit.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // A program is named in entries as it was called, if that leads to it.
@@ -13,7 +15,7 @@ func TestCalledAs(t *testing.T) {
 	dir := t.TempDir()
 	self, link, other := filepath.Join(dir, "ollim-1.2"), filepath.Join(dir, "ollim"), filepath.Join(dir, "other")
 	for _, path := range []string{self, other} {
-		if err := os.WriteFile(path, nil, 0o700); err != nil {
+		if err := testkit.WriteFile(path, nil, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +50,7 @@ func TestVanishes(t *testing.T) {
 	}
 	own := filepath.Join(w.env["TMPDIR"], "ollim")
 	link := filepath.Join(home, "ollim")
-	for _, err := range []error{os.WriteFile(own, nil, 0o700), os.Symlink(own, link)} {
+	for _, err := range []error{testkit.WriteFile(own, nil, 0o700), os.Symlink(own, link)} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
@@ -45,7 +46,7 @@ func hanging(line string) int {
 	body := strings.TrimLeft(line, " ")
 	mark, _, _ := strings.Cut(body, " ")
 	number := strings.TrimSuffix(mark, ".")
-	isItem := len(mark) == 1 && strings.Contains("-*+>", mark) || number != mark && strings.Trim(number, "0123456789") == ""
+	isItem := slices.Contains([]string{"-", "*", "+", ">"}, mark) || number != mark && strings.Trim(number, "0123456789") == ""
 	if !isItem || len(mark) == len(body) {
 		return len(line) - len(body)
 	}

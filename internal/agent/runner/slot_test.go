@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // turn is an engine that only does what the test wants.
@@ -181,7 +182,7 @@ func TestOutcomesOfSlots(t *testing.T) {
 			if err := os.MkdirAll(d.Home.Path("gates"), 0o700); err != nil {
 				d.t.Fatal(err)
 			}
-			if err := os.WriteFile(d.Home.Gate("no"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+			if err := testkit.WriteFile(d.Home.Gate("no"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
 				d.t.Fatal(err)
 			}
 			d.approve()

@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestTypedLimit: a limit that the owner types counts above the configured ones, and another one does not.
@@ -71,7 +72,7 @@ func TestGateSaysWhy(t *testing.T) {
 		var prompts []string
 		d := newDesk(t, turn(func(r engine.Request) error { prompts = append(prompts, r.Input.Prompt); return nil }), time.Hour, "gate: check")
 		err := errors.Join(os.MkdirAll(d.Home.Path("gates"), 0o700),
-			os.WriteFile(d.Home.Gate("check"), []byte("#!/bin/sh\n"+script+"\n"), 0o700)) //nolint:gosec // it is executed
+			testkit.WriteFile(d.Home.Gate("check"), []byte("#!/bin/sh\n"+script+"\n"), 0o700)) //nolint:gosec // it is executed
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -121,6 +122,8 @@ func (e *Engine) trial(dir, url string) (*trial, error) {
 		filepath.Join(config, "settings.json"): `{"permissions":{"allow":["Read","Bash"]},"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"echo ` +
 			plantedText + `"}]}]}}`,
 	}
+	syscall.ForkLock.RLock() // a process that is being forked would hold the programs open for writing, and they would be busy
+	defer syscall.ForkLock.RUnlock()
 	for name, text := range files {
 		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestContract: the real command does what ollim relies on. That is found out once, before the first turn, and again when the program has
@@ -84,7 +85,7 @@ func (w *world) misbehaves(how string) string {
 	w.t.Helper()
 	path := filepath.Join(w.dir, "claude")
 	script := "#!/bin/sh\nexec '" + w.engine.Self + "' stub misbehaves '" + how + "' '" + w.engine.Command + "' \"$@\"\n"
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+	if err := testkit.WriteFile(path, []byte(script), 0o700); err != nil {
 		w.t.Fatal(err)
 	}
 	return path

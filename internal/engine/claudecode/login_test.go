@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // credentials is what the command stores of a login.
@@ -41,7 +42,7 @@ func TestStoredLogin(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			write := func(name, text string) {
-				if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o700); err != nil && text != "" { //nolint:gosec // one is to be run
+				if err := testkit.WriteFile(filepath.Join(home, name), []byte(text), 0o700); err != nil && text != "" { //nolint:gosec // one is to be run
 					t.Fatal(err)
 				}
 			}

@@ -107,7 +107,7 @@ func (w *world) compact(id string) {
 // program makes a shell script in the working directory.
 func (w *world) program(name, text string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.root, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := testkit.WriteFile(filepath.Join(w.root, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is to be run
 		w.t.Fatal(err)
 	}
 }

@@ -71,7 +71,7 @@ func TestSealedProgramOutside(t *testing.T) {
 	t.Parallel()
 	c := sealed(t, "")
 	c.Argv = []string{filepath.Join(t.TempDir(), "program")}
-	if err := os.WriteFile(c.Argv[0], []byte("#!/bin/sh\n"), 0o700); err != nil {
+	if err := testkit.WriteFile(c.Argv[0], []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Run(t.Context(), c); !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "the seal does not allow reading it") {

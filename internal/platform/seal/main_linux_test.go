@@ -102,7 +102,7 @@ func output(t testing.TB, s *Seal, cmd *exec.Cmd) string {
 
 func write(t testing.TB, path, data string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+	if err := testkit.WriteFile(path, []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -34,7 +34,7 @@ esac
 func theTable(t *testing.T, script string) (Table, string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "crontab"), []byte(script), 0o755); err != nil {
+	if err := testkit.WriteFile(filepath.Join(dir, "crontab"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	disk := store.Disk{Now: time.Now, Warn: func(message string) { t.Error(message) }}

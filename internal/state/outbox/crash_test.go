@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // alive reports whether a process runs. A zombie that its new parent has not collected does not.
@@ -161,7 +162,7 @@ func lockout(t *testing.T, o *office) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(os.WriteFile(exe, data, 0o700), os.Chmod(filepath.Dir(o.Home.Path()), 0o755)); err != nil {
+		if err := errors.Join(testkit.WriteFile(exe, data, 0o700), os.Chmod(filepath.Dir(o.Home.Path()), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		err = filepath.WalkDir(o.Home.Path(), func(path string, _ fs.DirEntry, err error) error {

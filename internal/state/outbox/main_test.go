@@ -74,7 +74,7 @@ func (o *office) script(t *testing.T, body string) {
 	t.Helper()
 	path := o.Home.Path("send.sh")
 	text := "#!/bin/sh\ndata='" + o.Home.Path() + "'\n" + body + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+	if err := testkit.WriteFile(path, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	o.Command = []string{path}

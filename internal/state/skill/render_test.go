@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // fake is a machine on which each program is known.
@@ -141,7 +142,7 @@ func TestRenderPrograms(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$1\"; pwd; env | grep -c SECRET; cat; echo gone wrong >&2; exit 3\n"), 0o700); err != nil {
+	if err := testkit.WriteFile(script, []byte("#!/bin/sh\necho \"$1\"; pwd; env | grep -c SECRET; cat; echo gone wrong >&2; exit 3\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SECRET", "x")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // fixture is a working directory with protected places and links of every kind, and approved directories beside it.
@@ -79,7 +80,7 @@ func (h fixture) put(t testing.TB, path, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := testkit.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -255,7 +255,7 @@ func TestBoth(t *testing.T) {
 	o, s := newOffice(t, discordapi.Options{})
 	script := filepath.Join(string(o.Home), "send.sh")
 	text := "#!/bin/sh\necho \"$OLLIM_MESSAGE_ID\" >> sent\n[ ! -e broken ]\n"
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+	if err := testkit.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	o.Command, o.Env = []string{script}, []string{"PATH=/usr/bin:/bin"}
