@@ -58,11 +58,7 @@ func parse(line string) (c *chatCommand, args string, err error) {
 	commands := chatCommands()
 	i := slices.IndexFunc(commands, func(c chatCommand) bool { return c.name == word })
 	if i < 0 {
-		var names []string
-		for _, c := range commands {
-			names = append(names, c.name)
-		}
-		return nil, "", hint(usage("unknown command %s: want one of %s", word, strings.Join(names, " ")), "to send it as a message, begin it with //")
+		return nil, "", hint(usage("unknown command %s: /help lists them", word), "to send it as a message, begin it with //")
 	}
 	return &commands[i], strings.TrimSpace(rest), nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -235,7 +236,7 @@ func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 		}
 		if number++; number > s.seen {
 			s.seen = number
-			s.part("delivered", text)
+			s.part("delivered", strings.TrimSuffix(text, "\n\n"+prompt.CatchingUp))
 		}
 	}
 	pending, err := h.Updates.Peek(ctx)

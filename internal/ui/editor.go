@@ -38,7 +38,7 @@ type Editor struct {
 	history *History
 	decoder decoder
 	killed  string  // by the latest Ctrl-K and its like, for Ctrl-Y
-	recall  int     // index in the history of the text that is shown; the length of the history: none of it
+	recall  int     // which text of the history is shown, counted from its end; 0: none
 	draft   string  // what was typed before a text of the history was shown
 	search  *search // nil: none is in progress
 	prefix  bool    // Ctrl-X was typed
@@ -80,7 +80,7 @@ func (e *Editor) SetText(text string) {
 }
 
 func (e *Editor) clear() {
-	e.line, e.draft, e.recall, e.search, e.prefix, e.over = line{}, "", len(e.history.texts), nil, false, false
+	e.line, e.draft, e.recall, e.search, e.prefix, e.over = line{}, "", 0, nil, false, false
 }
 
 // Type edits the text as the keys say, and returns what its program has to do, in the order of the keys.
@@ -204,11 +204,11 @@ func (e *Editor) special(key string) {
 		e.add("\n")
 	case ctrlP, "\x1b[A", "\x1bOA":
 		if !e.up() {
-			e.show(e.recall - 1)
+			e.show(e.recall + 1)
 		}
 	case ctrlN, "\x1b[B", "\x1bOB":
 		if !e.down() {
-			e.show(e.recall + 1)
+			e.show(e.recall - 1)
 		}
 	case ctrlR:
 		e.search = &search{hit: -1, before: e.line}
@@ -219,18 +219,18 @@ func (e *Editor) special(key string) {
 	}
 }
 
-// show shows a text of the history, or after the newest one the draft.
-func (e *Editor) show(i int) {
+// show shows a text of the history, counted from its end, or for 0 the draft.
+func (e *Editor) show(back int) {
 	texts := e.history.texts
-	if i < 0 || i > len(texts) {
+	if back < 0 || back > len(texts) {
 		return
 	}
-	if e.recall == len(texts) {
+	if e.recall == 0 {
 		e.draft = e.text
 	}
 	text := e.draft
-	if e.recall = i; i < len(texts) {
-		text = texts[i]
+	if e.recall = back; back > 0 {
+		text = texts[len(texts)-back]
 	}
 	e.line = line{text, len(text)}
 }
@@ -270,7 +270,7 @@ func (e *Editor) look(before int, all bool) {
 	}
 	if i := e.history.find(e.search.part, before); i >= 0 {
 		text := e.history.texts[i]
-		e.search.hit, e.recall, e.line = i, i, line{text, strings.Index(text, e.search.part)}
+		e.search.hit, e.recall, e.line = i, len(e.history.texts)-i, line{text, strings.Index(text, e.search.part)}
 	}
 }
 

@@ -119,6 +119,31 @@ func TestHistoryOfTwoPrompts(t *testing.T) {
 	}
 }
 
+// TestUpAfterAnAnswer: the text that was kept after it was entered is the first that Up shows.
+func TestUpAfterAnAnswer(t *testing.T) {
+	t.Parallel()
+	h, err := open(t, filepath.Join(t.TempDir(), "history"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := NewEditor(h)
+	for _, text := range []string{"five", "six"} {
+		for _, event := range e.Type([]byte(text + "\r")) {
+			if err := h.Add(t.Context(), event.Text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, step := range []struct{ key, want string }{
+		{"d", "d"}, {"\x1b[A", "six"}, {"\x1b[A", "five"}, {"\x1b[A", "five"}, {"\x1b[B", "six"}, {"\x1b[B", "d"}, {"\x1b[B", "d"},
+	} {
+		e.Type([]byte(step.key))
+		if e.Text() != step.want {
+			t.Errorf("%q: %q, want %q", step.key, e.Text(), step.want)
+		}
+	}
+}
+
 // FuzzEditor: no keys, in whatever pieces, bring the editor or its rows out of order.
 func FuzzEditor(f *testing.F) {
 	f.Add([]byte("日本語\x7f\x01ab\x1b[200~x\r\n\x1b[201~\x1b[A\x12q\x12\x07"), 3, 10)
