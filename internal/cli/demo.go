@@ -236,7 +236,7 @@ func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 		}
 		if number++; number > s.seen {
 			s.seen = number
-			s.part("delivered", strings.TrimSuffix(text, "\n\n"+prompt.CatchingUp))
+			s.part("delivered", strings.TrimSuffix(strings.TrimSpace(text), "\n\n"+prompt.CatchingUp))
 		}
 	}
 	pending, err := h.Updates.Peek(ctx)
