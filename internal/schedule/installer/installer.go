@@ -1,6 +1,6 @@
 // Package installer converts routines into the input of a scheduler: a block for a crontab, systemd units, Kubernetes
-// CronJobs, files for launchd. The same jobs on the same host give the same text, byte for byte, so that installed entries can
-// be compared with expected ones.
+// CronJobs. The same jobs on the same host give the same text, byte for byte, so that installed entries can be compared with
+// expected ones.
 //
 // No scheduler here decides whether a routine runs. Each only calls `ollim fire --scheduled`, which knows the slots, so a
 // scheduler that calls too often, late, or beside another one does no harm. Every scheduler also calls `ollim tick` each
@@ -98,14 +98,6 @@ func SameZone(a, b string) bool { return a == b || isUTC(a) && isUTC(b) }
 
 // isUTC knows the two names that systems write down by themselves.
 func isUTC(zone string) bool { return zone == "UTC" || zone == "Etc/UTC" }
-
-// portable is a routine's line for schedulers that know five fields and no zone; why is set when there is none.
-func (h Host) portable(j job.Job, scheduler string) (fields, why string) {
-	if zone := h.foreignZone(j); zone != "" {
-		return "", fmt.Sprintf("its zone %s differs from that of %s (%s)", zone, scheduler, h.Zone)
-	}
-	return fiveFields(j)
-}
 
 func fiveFields(j job.Job) (fields, why string) {
 	fields, ok := j.Schedule.Crontab()
