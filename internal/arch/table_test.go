@@ -31,7 +31,6 @@ func layers() []layer {
 			"config":   {"heartbeat", "model"},
 			"inbox":    {"payload"},
 			"job":      {"heartbeat", "payload"},
-			"pi":       {"transcript"},
 			"request":  {"object"},
 		}},
 		{path: "internal/schedule"},

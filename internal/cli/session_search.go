@@ -168,7 +168,7 @@ func (d *deps) filesIn(h app.Home, paths []string) (files []transcript.File, err
 			_, err = h.OpenFile(path)
 		}
 		if errors.Is(err, transcript.ErrForeign) {
-			err = &withStatus{fmt.Errorf("%s: not a session file of ollim, Claude Code or pi", path), statusData}
+			err = &withStatus{fmt.Errorf("%s: not a session file of ollim or Claude Code", path), statusData}
 		}
 		if err != nil {
 			return nil, err
