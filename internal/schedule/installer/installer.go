@@ -15,12 +15,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
@@ -69,7 +69,7 @@ func (h Host) routines(jobs []job.Job, unfit func(string) (why string)) (found [
 		}
 		found = append(found, j)
 	}
-	order.Sort(found, func(a, b job.Job) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(found, func(a, b job.Job) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
 }
 
