@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ollim/ollim/bench/program"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -129,11 +130,9 @@ func turns(dir string, chats int) error {
 
 // processes takes turns by the chat command with the script engine.
 func processes(dir string, chats int, binary string) error {
-	if binary == "" {
-		binary = filepath.Join(dir, "ollim")
-		if out, err := exec.Command("go", "build", "-o", binary, "./cmd/ollim").CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
+	binary, err := program.Path(binary, dir)
+	if err != nil {
+		return err
 	}
 	data := filepath.Join(dir, "data")
 	run := func(args ...string) error {
@@ -150,7 +149,7 @@ func processes(dir string, chats int, binary string) error {
 		return err
 	}
 	began, cpu := time.Now(), spent(syscall.RUSAGE_CHILDREN)
-	err := together(chats, func(i int) error {
+	err = together(chats, func(i int) error {
 		return run("chat", "--channel", "bench", "--chat-id", strconv.Itoa(i/25), strconv.Itoa(i))
 	})
 	return errors.Join(err, count(book(data), chats, "processes", began, spent(syscall.RUSAGE_CHILDREN)-cpu))

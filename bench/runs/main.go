@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ollim/ollim/bench/program"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -58,11 +59,9 @@ func measure(runs, megabytes int, binary string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if binary == "" {
-		binary = filepath.Join(dir, "ollim")
-		if out, err := exec.Command("go", "build", "-o", binary, "./cmd/ollim").CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
+	binary, err = program.Path(binary, dir)
+	if err != nil {
+		return err
 	}
 	data := filepath.Join(dir, "data")
 	b := bench{binary, data}
@@ -155,8 +154,7 @@ func (b bench) records(n int) error {
 		at := now.Add(-time.Duration(i) * time.Minute / 2)
 		end := at.Add(time.Second)
 		r := runlog.Record{
-			ID: fmt.Sprintf("%s-%06x", at.UTC().Format("20060102T150405.000Z"), i), Kind: "routine", Job: "bench", Name: "bench",
-			Path: filepath.Join(b.data, "routines", "bench.md"), Mode: "persistent", Engine: "script:bench.yaml", Started: at,
+			ID: fmt.Sprintf("%s-%06x", at.UTC().Format("20060102T150405.000Z"), i), Subject: runlog.Subject{Kind: "routine", Job: "bench", Name: "bench", Path: filepath.Join(b.data, "routines", "bench.md")}, Mode: "persistent", Engine: "script:bench.yaml", Started: at,
 			Finished: &end, Outcome: runlog.OK, Text: strings.Repeat("What was said. ", 20), Turns: 1, Cost: 0.01,
 			Tools: []string{"Read(./**.md)", "Glob(./**.md)", "Grep(./**.md)", "Bash(ollim help)", "Bash(ollim tasks *)"},
 		}

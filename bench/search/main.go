@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ollim/ollim/bench/program"
 )
 
 func main() {
@@ -36,11 +38,9 @@ func measure(megabytes, rounds int, binary string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if binary == "" {
-		binary = filepath.Join(dir, "ollim")
-		if out, err := exec.Command("go", "build", "-o", binary, "./cmd/ollim").CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
+	binary, err = program.Path(binary, dir)
+	if err != nil {
+		return err
 	}
 	data, theirs := filepath.Join(dir, "data"), filepath.Join(dir, "projects")
 	ollim := []string{binary, "--data-dir", data, "session", "search"}

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ollim/ollim/bench/program"
 	"github.com/ollim/ollim/internal/server/webhook"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -67,11 +68,9 @@ func (b *bench) run(binary, disk string, rounds, memory int) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if binary == "" {
-		binary = filepath.Join(dir, "ollim")
-		if out, err := exec.Command("go", "build", "-o", binary, "./cmd/ollim").CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
+	binary, err = program.Path(binary, dir)
+	if err != nil {
+		return err
 	}
 	onDisk, err := os.MkdirTemp(disk, "ollim-bench-")
 	if err != nil {

@@ -207,7 +207,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 	return &runner.Runner{
 		World: runner.World{
 			Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random, Sleep: h.app.Sleep,
-			Process:  sync.OnceValue(func() runner.Process { return runner.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
+			Process:  sync.OnceValue(func() runlog.Process { return runlog.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
 			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(),
 			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},

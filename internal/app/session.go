@@ -15,7 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/pi"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -170,8 +169,7 @@ func (h Home) Transcript(text string) (c Conversation, err error) {
 	return c, err
 }
 
-// OpenFile opens a transcript, or a session file of the claude command or of pi. The error wraps transcript.ErrForeign for another
-// file.
+// OpenFile opens a transcript, or a session file of the claude command. The error wraps transcript.ErrForeign for another file.
 func (h Home) OpenFile(path string) (transcript.Transcript, error) {
 	t, err := transcript.Open(path)
 	if !errors.Is(err, transcript.ErrForeign) {
@@ -182,21 +180,13 @@ func (h Home) OpenFile(path string) (transcript.Transcript, error) {
 	if statErr != nil || linkErr != nil || !info.Mode().IsRegular() {
 		return t, err
 	}
-	for _, open := range []func(string) (transcript.Transcript, error){pi.Open, h.ClaudeArchive().Open} {
-		if t, err = open(target); !errors.Is(err, transcript.ErrForeign) {
-			break
-		}
-	}
-	return t, err
+	return h.ClaudeArchive().Open(target)
 }
 
 // Load reads a conversation of any form. *bad, which may be nil, counts the lines that cannot be read.
 func (h Home) Load(t transcript.Transcript, bad *int) ([]transcript.Entry, error) {
-	switch t.Form {
-	case engine.ClaudeCode:
+	if t.Form == engine.ClaudeCode {
 		return h.ClaudeArchive().Load(t, false, bad)
-	case pi.Name:
-		return pi.Load(t, bad)
 	}
 	return t.Load(bad)
 }
@@ -207,15 +197,7 @@ func (h Home) Read(path string, maybe func(lines []byte) bool) (transcript.Trans
 	if err != nil {
 		return transcript.Transcript{}, nil, err
 	}
-	t, err := pi.Open(path)
-	if errors.Is(err, transcript.ErrForeign) {
-		return h.ClaudeArchive().Read(path, maybe)
-	}
-	if err != nil {
-		return t, nil, err
-	}
-	entries, err := pi.Load(t, nil)
-	return t, entries, err
+	return h.ClaudeArchive().Read(path, maybe)
 }
 
 // IsPath reports whether text is a file and not an id, which has no slash.

@@ -110,25 +110,15 @@ func (h Home) findCommand(words []string) error {
 	if err := h.findProgram(words[0]); err != nil || len(words) < 3 || filepath.Base(words[0]) != "sh" || words[1] != "-c" {
 		return err
 	}
-	list, err := shell.Commands(words[2])
-	if err != nil {
+	name, err := shell.Program(words[2])
+	if err != nil || name == "" || slices.Contains(strings.Fields(builtins), name) {
 		return err
 	}
-	for _, c := range list {
-		if len(c.Words) == 0 || !c.Words[0].Literal {
-			continue
-		}
-		name := c.Words[0].Text
-		if strings.HasPrefix(name, "~") || slices.Contains(strings.Fields(builtins), name) {
-			return nil
-		}
-		return h.findProgram(name)
-	}
-	return nil
+	return h.findProgram(name)
 }
 
 // builtins are the commands of the shell that need no program.
-const builtins = ". : [ alias bg break cd command continue echo eval exec exit export false fg getopts hash jobs kill printf pwd read readonly " +
+const builtins = ". : alias bg break cd command continue echo eval exec exit export false fg getopts hash jobs kill printf pwd read readonly " +
 	"return set shift test times trap true type ulimit umask unalias unset wait"
 
 // findProgram returns an error if a program is not found in PATH, or is not executable.

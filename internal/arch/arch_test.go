@@ -136,29 +136,6 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestStartFormatsNothing: no package variable is made by fmt, which every start of the program would pay for.
-func TestStartFormatsNothing(t *testing.T) {
-	for _, path := range sources(t) {
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range file.Decls {
-			if isFunc(decl) {
-				continue
-			}
-			ast.Inspect(decl, func(n ast.Node) bool {
-				if call, ok := n.(*ast.CallExpr); ok && isOf(call, "fmt") {
-					t.Errorf("%s: a call of fmt when the program starts", fset.Position(call.Pos()))
-				}
-				_, later := n.(*ast.FuncLit)
-				return !later
-			})
-		}
-	}
-}
-
 // packages maps each directory with Go code to what its non-test files import.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
@@ -209,14 +186,4 @@ func sources(t *testing.T) (paths []string) {
 func isFunc(d ast.Decl) bool {
 	_, ok := d.(*ast.FuncDecl)
 	return ok
-}
-
-// isOf reports whether a call is one of a function of a package.
-func isOf(call *ast.CallExpr, name string) bool {
-	function, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	of, ok := function.X.(*ast.Ident)
-	return ok && of.Name == name
 }

@@ -13,7 +13,6 @@ func layers() []layer {
 		{path: "man"},
 		{path: "internal/platform", beside: map[string][]string{
 			"media":     {"plaintext"},
-			"plaintext": {"order"},
 			"process":   {"seal"},
 			"store":     {"lock"},
 			"shell":     {"plaintext"},
@@ -31,7 +30,6 @@ func layers() []layer {
 			"config":   {"heartbeat", "model"},
 			"inbox":    {"payload"},
 			"job":      {"heartbeat", "payload"},
-			"pi":       {"transcript"},
 			"request":  {"object"},
 		}},
 		{path: "internal/schedule"},

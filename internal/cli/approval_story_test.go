@@ -320,3 +320,31 @@ func TestApprovedTextIsKept(t *testing.T) {
 		t.Errorf("%v: %s", err, got)
 	}
 }
+
+// TestCrontabToRoutines: asked as in ollim-tutorial(7), the agent of the main conversation writes the lines of a crontab as routines.
+// One that needs more than a routine has by itself waits for approval.
+func TestCrontabToRoutines(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	const head = "---\ncron: \"0 9 * * 1-5\"\nbackground: true\nisolated: true\n"
+	write := func(name, text string) anthropicapi.Reply {
+		return anthropicapi.Use("Write", map[string]string{"file_path": "routines/" + name + ".md", "content": text})
+	}
+	api.Reply(write("news", head+"---\nWhat is new?\n"), write("log", head+"allowed-tools: [Bash(git log *)]\n---\nWhat changed?\n"),
+		bash("ollim check routines/news.md routines/log.md"), anthropicapi.Reply{Text: "Two routines."})
+	crontab := "0 9 * * 1-5 claude -p 'What is new?'\n0 9 * * 1-5 claude -p 'What changed?' --allowedTools 'Bash(git log *)'\n"
+	if r := w.pipe(crontab, "chat", "For each of these lines that runs claude -p, write a routine."); r.status != 0 || r.out != "Two routines.\n" {
+		t.Fatalf("%+v", r)
+	}
+	if n := occurrences(lastRequest(t, api), "claude -p 'What changed?'"); n != 1 {
+		t.Errorf("the model sees the crontab %d times", n)
+	}
+	if got := w.must("approve", "--list"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "\tlog\troutine\tnew\tallowed-tools\n") {
+		t.Errorf("waiting: %q", got)
+	}
+	api.Reply(anthropicapi.Reply{Text: "Nothing."})
+	w.must("fire", "news")
+	if r := w.run("fire", "log"); r.status != 77 {
+		t.Errorf("%+v", r)
+	}
+}

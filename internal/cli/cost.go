@@ -13,7 +13,6 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/overview"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -97,6 +96,6 @@ func costRows(h app.Home, from time.Time, key func(runlog.Record) string, trends
 			rows[i].Share = rows[i].Cost / all
 		}
 	}
-	order.Sort(rows, func(a, b costRow) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key)) })
+	slices.SortStableFunc(rows, func(a, b costRow) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key)) })
 	return rows, nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/timeparse"
@@ -110,7 +109,7 @@ func (d *deps) reminders(context.Context) (rows []reminderRow, err error) {
 		return nil, err
 	}
 	jobs := s.Only(job.Reminder).Jobs
-	order.Sort(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
+	slices.SortStableFunc(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 	for _, j := range jobs {
 		state, err := reminderState(h, j)
 		if err != nil {

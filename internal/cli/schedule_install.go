@@ -22,7 +22,7 @@ func newSchedule(d *deps) *cobra.Command {
 	return group("schedule", "Show future and past fires, and install entries for cron or systemd",
 		newScheduleList(d), newScheduleAudit(d),
 		newScheduleUnits(d, "print", "Print the entries that install would install",
-			[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, programs, runSchedulePrint),
+			[]string{forCrontab, forSystemd, forKubernetes}, programs, runSchedulePrint),
 		newScheduleUnits(d, "install", "Install entries for all routines in cron or systemd", []string{forCrontab, forSystemd}, refused, runScheduleInstall),
 		newScheduleUnits(d, "diff", "Show what install would change; exits 1 if there is anything", []string{forCrontab, forSystemd}, programs, runScheduleDiff),
 		newScheduleUnits(d, "remove", "Remove the entries that install has installed", []string{forCrontab, forSystemd}, refused, runScheduleRemove),
@@ -50,8 +50,6 @@ func (d *deps) printEntries(o unitOptions, host installer.Host, jobs []job.Job) 
 		text, left, err = installer.Crontab(host, jobs)
 	case forKubernetes:
 		text, left, err = installer.Kubernetes(host, jobs, o.kube)
-	case forLaunchd:
-		files, left, err = installer.Launchd(host, jobs)
 	default:
 		files, err = installer.Systemd(host, jobs)
 	}

@@ -28,7 +28,6 @@ const (
 	forCrontab    = "crontab"
 	forSystemd    = "systemd"
 	forKubernetes = "kubernetes"
-	forLaunchd    = "launchd"
 )
 
 type unitOptions struct {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/ollim/ollim/internal/engine/native"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/config"
-	"github.com/ollim/ollim/internal/state/pi"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -98,14 +96,9 @@ func isAnswer(m transcript.Message) bool {
 	return m.Role == transcript.Assistant && !slices.ContainsFunc(m.Content, func(b transcript.Block) bool { return b.Type == transcript.ToolUse })
 }
 
-var errPi = errors.New("a session of pi can only be read")
-
 // heldBy refuses a conversation that none of some engines keeps: nobody else takes a transcript for a session.
 func heldBy(c app.Conversation, names string, engines ...string) error {
-	switch {
-	case c.File.Form == pi.Name:
-		return errPi
-	case slices.Contains(engines, c.Holder()):
+	if slices.Contains(engines, c.Holder()) {
 		return readable(c)
 	}
 	return fmt.Errorf("only for sessions of %s: %w", names, engine.Foreign(c.ID))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -180,7 +180,7 @@ func runChannelList(d *deps, h app.Home) error {
 			d.warn(err.Error())
 		}
 	}
-	order.Sort(rows, func(a, b channelRow) int { return b.LastAccessed.Compare(a.LastAccessed) })
+	slices.SortStableFunc(rows, func(a, b channelRow) int { return b.LastAccessed.Compare(a.LastAccessed) })
 	return records(d, "SESSION USED MESSAGES STATE", rows, func(r channelRow) []any {
 		return []any{r.Session, past(r.LastAccessed), strconv.Itoa(r.Messages), state(idleOr(r.Busy))}
 	})

@@ -16,7 +16,6 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -168,7 +167,7 @@ func (d *deps) filesIn(h app.Home, paths []string) (files []transcript.File, err
 			_, err = h.OpenFile(path)
 		}
 		if errors.Is(err, transcript.ErrForeign) {
-			err = &withStatus{fmt.Errorf("%s: not a session file of ollim, Claude Code or pi", path), statusData}
+			err = &withStatus{fmt.Errorf("%s: not a session file of ollim or Claude Code", path), statusData}
 		}
 		if err != nil {
 			return nil, err
@@ -259,7 +258,7 @@ func (l *latest) add(h hit) {
 // sorted is the hits, newest first. Of those that are copies of one message it keeps the one in a session that stays, such as main, if
 // there is one.
 func (l *latest) sorted() []hit {
-	order.Sort(l.hits, func(a, b hit) int {
+	slices.SortStableFunc(l.hits, func(a, b hit) int {
 		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Excerpt, b.Excerpt), cmp.Compare(a.Who, b.Who), cmp.Compare(l.rank(a), l.rank(b)))
 	})
 	l.hits = slices.CompactFunc(l.hits, func(a, b hit) bool {

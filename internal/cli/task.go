@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/task"
 )
@@ -68,7 +67,7 @@ func runTaskList(d *deps, h app.Home, words []string, all, due bool) error {
 		return t.Done && !all || due && t.Due == "" || slices.ContainsFunc(words, func(word string) bool { return !taskHas(t, word) })
 	})
 	if due {
-		order.Sort(list, func(a, b task.Task) int { return cmp.Compare(a.Due, b.Due) })
+		slices.SortStableFunc(list, func(a, b task.Task) int { return cmp.Compare(a.Due, b.Due) })
 	}
 	return records(d, "NUMBER PRIORITY DUE TASK", list, func(t task.Task) []any {
 		priority := t.Priority

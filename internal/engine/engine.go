@@ -114,12 +114,12 @@ var (
 	// ErrUnavailable: the engine or the service behind it cannot be reached or used.
 	ErrUnavailable = errors.New("engine unavailable")
 	// ErrKey: the service refuses the key, the login or the account behind it. It is an ErrUnavailable.
-	ErrKey error = refusesKey{}
+	ErrKey = fmt.Errorf("%w", ErrUnavailable)
 	// ErrNoKey: the engine has neither a key nor a login. It is an ErrKey.
-	ErrNoKey error = noKey{}
+	ErrNoKey = fmt.Errorf("%w: no key or login", ErrKey)
 	// ErrSetup: the engine is not installed or configured so that it could be used: its program, its model, its directories. It is an
 	// ErrUnavailable, and waiting does not help.
-	ErrSetup error = badSetup{}
+	ErrSetup = fmt.Errorf("%w", ErrUnavailable)
 	// ErrSessionUnknown: the session to continue does not exist any more.
 	ErrSessionUnknown = errors.New("session unknown to the engine")
 	// ErrForeignSession: the session belongs to another engine.
@@ -129,25 +129,6 @@ var (
 	// ErrMaxTurns: the turn did not end within the answers that the model may give.
 	ErrMaxTurns = errors.New("turn limit reached")
 )
-
-// These are types because an error that fmt.Errorf makes is made at every start of the program.
-type (
-	refusesKey struct{}
-	noKey      struct{}
-	badSetup   struct{}
-)
-
-func (refusesKey) Error() string { return ErrUnavailable.Error() }
-
-func (refusesKey) Unwrap() error { return ErrUnavailable }
-
-func (badSetup) Error() string { return ErrUnavailable.Error() }
-
-func (badSetup) Unwrap() error { return ErrUnavailable }
-
-func (noKey) Error() string { return ErrUnavailable.Error() + ": no key or login" }
-
-func (noKey) Unwrap() error { return ErrKey }
 
 // Unaffordable is an ErrMaxCost: the next request would exceed the request's limit. Amounts are in USD.
 type Unaffordable struct{ Next, Spent, Most float64 }

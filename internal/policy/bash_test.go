@@ -156,7 +156,6 @@ func TestBashOfMain(t *testing.T) {
 		ollim mcp serve
 		ollim mcp tools
 		ollim hook stop
-		ollim import x
 		ollim routine add x
 		ollim routines add x
 		ollim routine edit x

@@ -61,7 +61,7 @@ func (v Verbs) Access(args []string) (command string, access Access) {
 func OwnerVerbs() Verbs {
 	return Verbs{
 		"approve": Never, "routine add": Never, "routine edit": Never, "config": Never, "schedule": Never, "init": Never, "mcp": Never,
-		"hook": Never, "import": Never, "webhook add": Never, "webhook edit": Never, "webhook serve": Never, "skill render": Never,
+		"hook": Never, "webhook add": Never, "webhook edit": Never, "webhook serve": Never, "skill render": Never,
 		"budget set": Never, "secret": Never,
 	}
 }

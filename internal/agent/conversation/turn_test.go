@@ -79,7 +79,7 @@ func begin(t *testing.T, c *topic, e answers) (*Turn, *[]engine.Request) {
 		Updates: update.Box{Home: dir, Disk: disk, Zone: time.UTC},
 		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
-	run, err := runs.Open(runlog.Record{ID: "20260302T090000.000Z-aaaaaa", Job: "j", Name: "j", Started: disk.Now()})
+	run, err := runs.Open(runlog.Record{ID: "20260302T090000.000Z-aaaaaa", Subject: runlog.Subject{Job: "j", Name: "j"}, Started: disk.Now()})
 	if err == nil {
 		err = b.Updates.Add(t.Context(), "The kettle boils.", "x")
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/update"
@@ -165,7 +164,7 @@ func (b Book) release(ctx context.Context) error {
 
 // together is one message for several.
 func (b Book) together(held []notice.Message) notice.Message {
-	order.Sort(held, func(a, b notice.Message) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(held, func(a, b notice.Message) int { return a.At.Compare(b.At) })
 	text := fmt.Sprintf("%d notices:", len(held))
 	share := (update.MaxChars - 100) / len(held)
 	for _, m := range held {

@@ -117,7 +117,7 @@ func (r *Runner) question(id string, q Question, o Options) Spec {
 			"and nothing besides:\n" + q.Schema.Source())
 	}
 	return Spec{
-		Identity: identity{Kind: kindAsk, ID: id, Path: q.Root},
+		Identity: identity{Subject: runlog.Subject{Kind: kindAsk, Job: id, Path: q.Root}},
 		Input:    prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Engine:   choice{Name: o.Engine, Model: o.Model},
 		Policy: rights{

@@ -8,6 +8,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
 
@@ -44,7 +45,7 @@ func (board) Event() session.Kind { return "board" }
 // post is a message on a board, and its answer goes to the board.
 func (b board) post(text string, to outbox.Sender) Spec {
 	return Spec{
-		Identity:     identity{Kind: "board", ID: b.Key()},
+		Identity:     identity{Subject: runlog.Subject{Kind: "board", Job: b.Key()}},
 		Input:        prompt.Input{Task: prompt.Task{Tag: "board:" + b.topic, Body: text, Background: true}},
 		Conversation: b,
 		Policy:       rights{System: prompt.SystemAlone, Deliver: true},

@@ -71,7 +71,7 @@ func (r *Runner) Clear(ctx context.Context) error {
 func (r *Runner) CompactSession(ctx context.Context, routine, instructions string, o Options) (runlog.Record, error) {
 	s, err := r.mainTurn(kindSession, o)
 	if routine != "" {
-		s.Identity = identity{Kind: kindSession, ID: routine, Path: routine}
+		s.Identity = identity{Subject: runlog.Subject{Kind: kindSession, Job: routine, Path: routine}}
 		s.Conversation = conversation.Routine{Sessions: r.Sessions, ID: routine}
 		s.Policy.System, s.Input.Task = "", r.taskOf(routine)
 		s.Policy.Tools, _, err = r.patterns(true)
@@ -97,7 +97,7 @@ func (r *Runner) taskOf(routine string) prompt.Task {
 func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
 	own, _, err := r.patterns(false)
 	return Spec{
-		Identity:     identity{Kind: kind, ID: session.MainKey, Path: session.MainKey},
+		Identity:     identity{Subject: runlog.Subject{Kind: kind, Job: session.MainKey, Path: session.MainKey}},
 		Input:        prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Conversation: &conversation.Main{Sessions: r.Sessions},
 		Engine:       choice{Name: o.Engine, Model: o.Model, Thinking: "true"},
@@ -140,7 +140,7 @@ func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, 
 	system, err := r.channelPrompt()
 	c := &conversation.Channel{Book: r.Channels, Name: name, Zone: r.Zone}
 	record, err := r.runTurn(ctx, Spec{
-		Identity:     identity{Kind: kindChannel, ID: name.String(), Path: name.String(), Answers: slices.DeleteFunc([]string{m.Source}, func(id string) bool { return id == "" })},
+		Identity:     identity{Subject: runlog.Subject{Kind: kindChannel, Job: name.String(), Path: name.String(), Answers: slices.DeleteFunc([]string{m.Source}, func(id string) bool { return id == "" })}},
 		Input:        prompt.Input{Task: prompt.Task{Body: m.Text}, Piped: prompt.Piped{Text: o.Input, Files: m.Attachments}},
 		Conversation: c,
 		Engine:       choice{Name: o.Engine, Model: o.Model, Thinking: "off"},

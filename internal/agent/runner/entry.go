@@ -10,7 +10,6 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
@@ -199,7 +198,7 @@ func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, run
 			due = append(due, dueEntry{e, limit, s})
 		}
 	}
-	order.Sort(due, func(a, b dueEntry) int { return a.Arrived.Compare(b.Arrived) })
+	slices.SortStableFunc(due, func(a, b dueEntry) int { return a.Arrived.Compare(b.Arrived) })
 	return due, running, again, err
 }
 

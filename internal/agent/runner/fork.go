@@ -120,7 +120,7 @@ type forkTurn struct {
 // fork is not open any more.
 func (r *Runner) inFork(ctx context.Context, f session.Fork, t forkTurn, o Options, fill func(*Spec)) (runlog.Record, error) {
 	s, wrong := r.turnOf(o)
-	s.Identity.Kind, s.Identity.ID, s.Identity.Path = t.kind, session.ForkKey, session.ForkKey
+	s.Identity.Kind, s.Identity.Job, s.Identity.Path = t.kind, session.ForkKey, session.ForkKey
 	s.Conversation = &conversation.Fork{Sessions: r.Sessions, ID: f.ID, First: t.first, Busy: r.Busy}
 	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model, r.Main.Model), "adaptive"
 	s.Duties = []duty{endFork{fork: f, report: t.report}.enforce}

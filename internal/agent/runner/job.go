@@ -29,8 +29,7 @@ func (f *fire) spec() Spec {
 	j, o := f.job, f.options
 	s := Spec{
 		Identity: identity{
-			Run: f.run, Kind: string(j.Kind), ID: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
-			Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil,
+			Subject: subject(j), Run: f.run, Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil,
 		},
 		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
@@ -53,6 +52,11 @@ func (f *fire) spec() Spec {
 	s.Policy.Tools, f.wrong = own, err
 	f.in(&s, f.conversation(), main)
 	return s
+}
+
+// subject is a job as the record of its run names it.
+func subject(j job.Job) runlog.Subject {
+	return runlog.Subject{Kind: string(j.Kind), Job: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description}
 }
 
 // in makes a Spec one of a conversation. main is the patterns of the main conversation.
@@ -371,7 +375,7 @@ func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 func (r *Runner) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
 	err := r.heldBack(j)
 	if err != nil && tell {
-		r.reportRefusal(ctx, runlog.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err, 0)
+		r.reportRefusal(ctx, runlog.Record{Subject: subject(j), Error: oneLine(err)}, err, 0)
 	}
 	return err != nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -71,7 +72,7 @@ func concludes(t *testing.T, f *Runner, j job.Job, outcome runlog.Outcome) strin
 		t.Fatal(err)
 	}
 	_, err = f.Runs.Open(runlog.Record{
-		ID: id, Kind: string(job.Reminder), Job: j.ID, Name: j.ID, Path: j.Path, Started: time.Now(), PID: 1 << 30,
+		ID: id, Subject: runlog.Subject{Kind: string(job.Reminder), Job: j.ID, Name: j.ID, Path: j.Path}, Started: time.Now(), Process: runlog.Process{ID: process.ID{PID: 1 << 30}},
 		Scheduled: &j.RunAt, Outcome: outcome,
 	})
 	if err == nil {

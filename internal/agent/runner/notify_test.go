@@ -40,7 +40,7 @@ func TestLimitOfRun(t *testing.T) {
 		{Key: "runs-per-day", Used: 500, Allowed: 500, Until: until},
 	} {
 		want := limitCause(limit)
-		got := (&Runner{}).CauseOf(runlog.Record{Fault: string(notify.Limit), Name: "market", Error: (&overLimit{limit}).Error()}, "failed")
+		got := (&Runner{}).CauseOf(runlog.Record{Fault: string(notify.Limit), Subject: runlog.Subject{Name: "market"}, Error: (&overLimit{limit}).Error()}, "failed")
 		if got.Key() != want.Key() || got.Name != want.Name || got.Remedy != want.Remedy || !got.Until.Equal(until) {
 			t.Errorf("%s\n got %+v\nwant %+v", limit.Key, got, want)
 		}
@@ -48,7 +48,7 @@ func TestLimitOfRun(t *testing.T) {
 			t.Errorf("%s: %q", limit.Key, got.Text)
 		}
 	}
-	if c := (&Runner{}).CauseOf(runlog.Record{Fault: string(notify.Limit), Name: "market", Error: errors.ErrUnsupported.Error()}, "failed"); c.Key() != "limit spend" || !c.Until.IsZero() {
+	if c := (&Runner{}).CauseOf(runlog.Record{Fault: string(notify.Limit), Subject: runlog.Subject{Name: "market"}, Error: errors.ErrUnsupported.Error()}, "failed"); c.Key() != "limit spend" || !c.Until.IsZero() {
 		t.Errorf("of an unknown limit: %+v", c)
 	}
 }

@@ -325,7 +325,7 @@ func (c *continuation) conversation() conversation.Conversation {
 func (c *continuation) Begin(r *runlog.Record) error {
 	now, previous := *r, c.previous
 	*r = c.before
-	r.PID, r.PIDStart, r.PIDGroup, r.BootID, r.PIDNamespace = now.PID, now.PIDStart, now.PIDGroup, now.BootID, now.PIDNamespace
+	r.Process = now.Process
 	r.Deadline, r.Tools, r.Dirs, r.AllowPing, r.Busy = now.Deadline, now.Tools, now.Dirs, now.AllowPing, now.Busy
 	r.Continued, r.Settled, r.Reserved = r.Continued+1, c.settled, 0
 	r.Resumed = c.Disk.Now().In(c.Zone)

@@ -84,6 +84,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 		return record, ErrMovedClock
 	}
 	id := s.Identity
+	id.Name = cmp.Or(id.Name, id.Job)
 	if id.Run == "" {
 		if id.Run, err = runlog.NewID(r.Disk.Now(), r.Random); err != nil {
 			return record, err
@@ -96,10 +97,9 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 	traits := s.Conversation.Traits()
 	deadline := r.Disk.Now().Add(s.Limits.Time).In(r.Zone)
 	record = runlog.Record{
-		ID: id.Run, Kind: id.Kind, Job: id.ID, Name: cmp.Or(id.Name, id.ID), Path: id.Path, Description: id.Description, Answers: id.Answers,
+		ID: id.Run, Subject: id.Subject, Process: r.Process(),
 		Mode: traits.Mode, Foreground: traits.Foreground, Shared: traits.Shared, Persistent: traits.Persistent, Key: s.Conversation.Key(),
 		Engine: name, Model: s.Engine.Model, Started: r.Disk.Now(), Deadline: &deadline,
-		PID: r.Process().PID, PIDStart: r.Process().Start, PIDGroup: r.Process().Group, BootID: r.Process().Boot, PIDNamespace: r.Process().Namespace,
 		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(),
 		Tools: s.Policy.Tools, Root: s.Policy.Root, Skills: s.Input.Task.Skills,
 		Previous: r.previous(s.Conversation.Key(), id.Run), SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,

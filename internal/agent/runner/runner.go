@@ -12,7 +12,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
-	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/policy"
@@ -47,7 +46,7 @@ type World struct {
 	Disk     store.Disk
 	Zone     *time.Location
 	Random   io.Reader
-	Process  func() Process                             // of this program: four files of /proc, which only a run reads
+	Process  func() runlog.Process                      // of this program: four files of /proc, which only a run reads
 	Secret   []string                                   // paths outside the data directory that no agent may reach
 	UserHome string                                     // the owner's home, for ~/ in dirs
 	Env      []string                                   // of gates and of commands in skills
@@ -55,13 +54,6 @@ type World struct {
 	Serve    func(Service) Socket                       // executes the commands of ollim of a sealed run
 	Sealing  Sealing                                    // of the programs that an agent starts
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
-}
-
-// Process is the process that runs, for the record.
-type Process struct {
-	process.ID
-
-	Group int
 }
 
 // conversations returns what conversations share.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -431,7 +432,7 @@ func TestOneMoreGivesWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(guard.Release)
-		_, err = d.Runs.Open(runlog.Record{ID: id, Kind: "routine", Job: "a", Started: d.now})
+		_, err = d.Runs.Open(runlog.Record{ID: id, Subject: runlog.Subject{Kind: "routine", Job: "a"}, Started: d.now})
 		return err
 	}
 	d.fires(Options{}, runlog.Skipped, false)
@@ -496,7 +497,7 @@ func TestKilledAfterTheRecord(t *testing.T) {
 			d := newDesk(t, turn(nothing), time.Minute)
 			id := d.diesBefore(nine)
 			at := nine
-			if _, err := d.Runs.Open(runlog.Record{ID: id, Kind: "routine", Job: "a", Name: "a", Started: d.now, PID: 1 << 30, Scheduled: &at}); err != nil {
+			if _, err := d.Runs.Open(runlog.Record{ID: id, Subject: runlog.Subject{Kind: "routine", Job: "a", Name: "a"}, Started: d.now, Process: runlog.Process{ID: process.ID{PID: 1 << 30}}, Scheduled: &at}); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.MkdirAll(d.Home.Locks(), 0o700); err != nil {

@@ -35,17 +35,12 @@ type Spec struct {
 
 // identity is what tags, locks and the record call the run.
 type identity struct {
-	Run         string // its id; "": a new one
-	Kind        string // routine, reminder, chat, ask, …
-	ID          string // of the job, or of what has runs like one: main
-	Name        string // for people; "": ID
-	Path        string // of the job's file
-	Description string
-	Queued      bool        // what asked for the run waits until it can run: a pause or a limit leaves no record
-	Again       bool        // the run Run waits, and its record is opened again; see Origin.Begin
-	Answers     []string    // the ids that a messenger gave to the messages that the run answers
-	Scheduled   time.Time   // the time that the run is for; zero: none
-	Guard       *lock.Guard // of the job, which the engine inherits and Run releases; nil: none
+	runlog.Subject             // without a Name, that is its id
+	Run            string      // its id; "": a new one
+	Queued         bool        // what asked for the run waits until it can run: a pause or a limit leaves no record
+	Again          bool        // the run Run waits, and its record is opened again; see Origin.Begin
+	Scheduled      time.Time   // the time that the run is for; zero: none
+	Guard          *lock.Guard // of the job, which the engine inherits and Run releases; nil: none
 }
 
 // choice is what answers.

@@ -54,7 +54,7 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 	stores.Spend.Past = func(time.Time) ([]spend.Past, error) { return nil, nil }
 	return &Runner{
 		World: World{
-			Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() Process { return Process{ID: process.Self()} },
+			Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() runlog.Process { return runlog.Process{ID: process.Self()} },
 			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Sealing: Sealing{Mode: config.SealOff},
 		},
 		Stores: stores,
@@ -115,7 +115,7 @@ func TestKilledRunIsCountedByTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead, err := f.Runs.Open(runlog.Record{ID: id, Job: "a", Name: "a", Started: time.Now(), PID: 1 << 30, Accounted: true, Reserved: 1})
+	dead, err := f.Runs.Open(runlog.Record{ID: id, Subject: runlog.Subject{Job: "a", Name: "a"}, Started: time.Now(), Process: runlog.Process{ID: process.ID{PID: 1 << 30}}, Accounted: true, Reserved: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func newClock(t *testing.T) *clock {
 		Keep: 90,
 		Runner: &runner.Runner{
 			World: runner.World{
-				Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() runner.Process { return runner.Process{ID: process.Self()} },
+				Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() runlog.Process { return runlog.Process{ID: process.Self()} },
 				Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 				Sealing: runner.Sealing{Mode: config.SealOff, Temp: c.home.Path("..", "no-tmp"), Cache: c.home.Path("..", "no-cache")},
 			},
@@ -213,7 +213,7 @@ func (c *clock) dies(id string, claimed bool) runlog.Record {
 		c.t.Fatal(err)
 	}
 	c.write(f.Home.JobLock(id), runID+"\n")
-	r, err := f.Runs.Open(runlog.Record{ID: runID, Kind: string(j.Kind), Job: id, Name: j.Name(), Started: c.now, PID: 1 << 30})
+	r, err := f.Runs.Open(runlog.Record{ID: runID, Subject: runlog.Subject{Kind: string(j.Kind), Job: id, Name: j.Name()}, Started: c.now, Process: runlog.Process{ID: process.ID{PID: 1 << 30}}})
 	if err != nil {
 		c.t.Fatal(err)
 	}

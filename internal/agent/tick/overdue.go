@@ -15,7 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
@@ -67,7 +66,7 @@ func (m Minute) misdated(files job.Set) (back []job.Job, err error) {
 			back = append(back, j)
 		}
 	}
-	order.Sort(back, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
+	slices.SortStableFunc(back, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 	return back, err
 }
 

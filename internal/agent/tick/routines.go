@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -206,7 +205,7 @@ func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.S
 			}
 		}
 	}
-	order.Sort(slots, func(a, b instant) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(slots, func(a, b instant) int { return a.at.Compare(b.at) })
 	noted := 0
 	for _, s := range slots {
 		if noted == maxMissed {

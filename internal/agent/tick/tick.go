@@ -9,12 +9,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -244,7 +244,7 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 		return nil, nil, err
 	}
 	jobs := files.Only(job.Reminder).Jobs
-	order.Sort(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
+	slices.SortStableFunc(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 	for _, j := range jobs {
 		last, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
 		switch {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/policy"
@@ -262,7 +261,7 @@ func callListReminders(_ context.Context, b *Set, _ struct{}) (string, error) {
 	if len(jobs) == 0 {
 		return "No reminders.", nil
 	}
-	order.Sort(jobs, func(a, z job.Job) int { return a.RunAt.Compare(z.RunAt) })
+	slices.SortStableFunc(jobs, func(a, z job.Job) int { return a.RunAt.Compare(z.RunAt) })
 	var lines []string
 	for _, j := range jobs {
 		lines = append(lines, fmt.Sprintf("%s  %s  %s", j.ID, j.RunAt.In(b.Zone).Format(time.RFC3339), j.Label()))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -119,7 +118,7 @@ func (a *account) since(date string) (sum float64) {
 func (b *Bill) costliest(from time.Time) (list []*account) {
 	date := b.label(from)
 	list = slices.DeleteFunc(slices.Collect(maps.Values(b.jobs)), func(a *account) bool { return a.since(date) <= 0 })
-	order.Sort(list, func(x, y *account) int {
+	slices.SortStableFunc(list, func(x, y *account) int {
 		return cmp.Or(cmp.Compare(y.since(date), x.since(date)), cmp.Compare(x.id, y.id))
 	})
 	return list

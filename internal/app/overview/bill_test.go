@@ -43,7 +43,7 @@ func TestGrowth(t *testing.T) {
 		"today is not over":   {28, func(ago int) float64 { return map[bool]float64{true: 0.001, false: 1}[ago == 0] }, 0},
 		"free":                {28, func(int) float64 { return 0 }, math.NaN()},
 	} {
-		b := billOf([]runlog.Record{{Job: "a", Name: "a"}}, c.days, func(_ string, ago int) float64 { return c.cost(ago) })
+		b := billOf([]runlog.Record{{Subject: runlog.Subject{Job: "a", Name: "a"}}}, c.days, func(_ string, ago int) float64 { return c.cost(ago) })
 		got := math.NaN()
 		if tr := b.Trend("a", noon.AddDate(0, 0, -7)); tr.Growth != nil {
 			got = *tr.Growth
@@ -58,10 +58,10 @@ func TestShareAndContext(t *testing.T) {
 	b := NewBill(noon, time.UTC)
 	at := func(days int) time.Time { return noon.AddDate(0, 0, -days) }
 	for _, r := range []runlog.Record{
-		{Job: "a", Kind: "routine", Started: at(1), Cost: 0, Outcome: runlog.Gated},
-		{Job: "a", Kind: "routine", Started: at(2), Cost: 0.3, Context: 1200, Window: 200_000},
-		{Job: "b", Kind: "routine", Started: at(3), Cost: 0.1, Context: 7},
-		{Job: "b", Kind: "routine", Started: at(20), Cost: 100, Context: 9},
+		{Subject: runlog.Subject{Job: "a", Kind: "routine"}, Started: at(1), Cost: 0, Outcome: runlog.Gated},
+		{Subject: runlog.Subject{Job: "a", Kind: "routine"}, Started: at(2), Cost: 0.3, Context: 1200, Window: 200_000},
+		{Subject: runlog.Subject{Job: "b", Kind: "routine"}, Started: at(3), Cost: 0.1, Context: 7},
+		{Subject: runlog.Subject{Job: "b", Kind: "routine"}, Started: at(20), Cost: 100, Context: 9},
 	} {
 		b.Add(r)
 	}
@@ -78,7 +78,7 @@ func TestShareAndContext(t *testing.T) {
 
 func TestFindings(t *testing.T) {
 	const monitor, digest = "monitor", "digest"
-	jobs := []runlog.Record{{Job: monitor, Name: monitor, Persistent: true}, {Job: digest, Name: digest}}
+	jobs := []runlog.Record{{Subject: runlog.Subject{Job: monitor, Name: monitor}, Persistent: true}, {Subject: runlog.Subject{Job: digest, Name: digest}}}
 	grows := func(rate float64) func(string, int) float64 {
 		return func(job string, ago int) float64 {
 			if job == digest {
@@ -131,12 +131,12 @@ func TestFindings(t *testing.T) {
 // Each kind of job has a command that helps.
 func TestRemedies(t *testing.T) {
 	for want, r := range map[string]runlog.Record{
-		`ollim session compact routine:a "keep what matters"`: {Kind: "routine", Job: "1", Name: "a", Persistent: true},
-		"ollim routine edit a":                                {Kind: "routine", Job: "1", Name: "a"},
-		"ollim routine edit 2":                                {Kind: "routine", Job: "2", Name: "a; rm b"},
-		"ollim webhook edit a":                                {Kind: "webhook", Job: "a", Name: "a"},
-		`ollim session compact main "keep what matters"`:      {Kind: "chat", Job: "main"},
-		"ollim cost --by day --since 14d":                     {Kind: "ask", Job: "ask"},
+		`ollim session compact routine:a "keep what matters"`: {Subject: runlog.Subject{Kind: "routine", Job: "1", Name: "a"}, Persistent: true},
+		"ollim routine edit a":                                {Subject: runlog.Subject{Kind: "routine", Job: "1", Name: "a"}},
+		"ollim routine edit 2":                                {Subject: runlog.Subject{Kind: "routine", Job: "2", Name: "a; rm b"}},
+		"ollim webhook edit a":                                {Subject: runlog.Subject{Kind: "webhook", Job: "a", Name: "a"}},
+		`ollim session compact main "keep what matters"`:      {Subject: runlog.Subject{Kind: "chat", Job: "main"}},
+		"ollim cost --by day --since 14d":                     {Subject: runlog.Subject{Kind: "ask", Job: "ask"}},
 	} {
 		b := NewBill(noon, time.UTC)
 		r.Started, r.Cost = noon, 1

@@ -9,11 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
@@ -236,7 +236,7 @@ func held(jobs []job.Job, now, end time.Time, holdsAll bool, zone *time.Location
 		}
 		list = append(list, fire{at.In(zone), j.ID, j.Label()})
 	}
-	order.Sort(list, func(a, b fire) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job)) })
+	slices.SortStableFunc(list, func(a, b fire) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job)) })
 	return list
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
@@ -80,7 +79,7 @@ func (s *Status) runs(h app.Home, brief bool) error {
 		w.Trend = bill.Trend(id, from)
 		s.Week = append(s.Week, *w)
 	}
-	order.Sort(s.Week, func(a, b week) int { return strings.Compare(a.Label+a.Job, b.Label+b.Job) })
+	slices.SortStableFunc(s.Week, func(a, b week) int { return strings.Compare(a.Label+a.Job, b.Label+b.Job) })
 	if brief {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -110,7 +109,7 @@ func (w *Week) runs(h app.Home, bill *Bill) error {
 		}
 		w.Jobs = append(w.Jobs, *s)
 	}
-	order.Sort(w.Jobs, func(a, b share) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Job, b.Job)) })
+	slices.SortStableFunc(w.Jobs, func(a, b share) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Job, b.Job)) })
 	for _, id := range slices.Sorted(maps.Keys(grown)) {
 		g := *grown[id]
 		g.Name = bill.jobs[id].name
@@ -223,7 +222,7 @@ func listed[T any](list []T, text func(T) string) (lines []string) {
 
 func tallies(list []tally) string {
 	list = slices.Clone(list)
-	order.Sort(list, func(a, b tally) int { return cmp.Or(b.Count-a.Count, strings.Compare(a.Job, b.Job)) })
+	slices.SortStableFunc(list, func(a, b tally) int { return cmp.Or(b.Count-a.Count, strings.Compare(a.Job, b.Job)) })
 	var words []string
 	for _, t := range list[:min(named, len(list))] {
 		text := fmt.Sprintf("%s %d (%s", t.Name, t.Count, t.First.Format("Mon 15:04"))

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
@@ -82,7 +81,7 @@ func (p *Page) byJob() []sum {
 	for _, id := range slices.Sorted(maps.Keys(sums)) {
 		list = append(list, *sums[id])
 	}
-	order.Sort(list, func(a, b sum) int { return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(a.name, b.name)) })
+	slices.SortStableFunc(list, func(a, b sum) int { return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(a.name, b.name)) })
 	if len(list) > mostBars {
 		rest := sum{name: plaintext.Count(len(list)-mostBars+1, "other")}
 		for _, s := range list[mostBars-1:] {

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -187,7 +187,7 @@ func (p *Page) groups() []*group {
 			of(a.Outcome, slotNote(a.Outcome)).add(a.Name, "", a.Slot)
 		}
 	}
-	order.Sort(list, func(a, b *group) int { return b.last.Compare(a.last) })
+	slices.SortStableFunc(list, func(a, b *group) int { return b.last.Compare(a.last) })
 	return list
 }
 

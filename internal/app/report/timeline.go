@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
@@ -93,10 +92,10 @@ func (p *Page) lines() []line {
 	}
 	var list []line
 	for _, l := range rows {
-		order.Sort(l.marks, func(a, b mark) int { return a.at.Compare(b.at) })
+		slices.SortStableFunc(l.marks, func(a, b mark) int { return a.at.Compare(b.at) })
 		list = append(list, *l)
 	}
-	order.Sort(list, func(a, b line) int { return cmp.Or(a.kind-b.kind, strings.Compare(a.name, b.name)) })
+	slices.SortStableFunc(list, func(a, b line) int { return cmp.Or(a.kind-b.kind, strings.Compare(a.name, b.name)) })
 	return list
 }
 

@@ -3,11 +3,11 @@ package report
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -54,7 +54,7 @@ func (p *Page) hear(t told) {
 // readTold reads notices and updates. The messages of runs are there already.
 func (p *Page) readTold(ctx context.Context, h app.Home) error {
 	err := errors.Join(p.readNotices(h), p.readUpdates(ctx, h))
-	order.Sort(p.told, func(a, b told) int { return b.at.Compare(a.at) })
+	slices.SortStableFunc(p.told, func(a, b told) int { return b.at.Compare(a.at) })
 	return err
 }
 

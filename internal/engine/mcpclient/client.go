@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -193,7 +192,7 @@ func (c *Client) offered() (list []engine.Tool) {
 			list = append(list, engine.Tool{Name: name, Description: t.Description, Schema: t.Schema})
 		}
 	}
-	order.Sort(list, func(a, b engine.Tool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b engine.Tool) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(list, func(a, b engine.Tool) bool { return a.Name == b.Name })
 }
 

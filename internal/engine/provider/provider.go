@@ -6,6 +6,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -32,7 +33,7 @@ var (
 	// ErrCut: the answer broke off before its end. It may be asked for again.
 	ErrCut = errors.New("the answer was cut off")
 	// ErrUnreached: there is no way to the service, maybe for a moment only.
-	ErrUnreached error = unreached{}
+	ErrUnreached = fmt.Errorf("%w: no connection", engine.ErrUnavailable)
 	// ErrGarbled: what came is not what such a service sends.
 	ErrGarbled = errors.New("the service gave an unexpected answer")
 	// ErrTooLong: the conversation does not fit into the model's window, or the answer to it does not.
@@ -43,13 +44,6 @@ var (
 	// ErrRejected: the service does not take the request, for the reason that it gives.
 	ErrRejected = errors.New("refused")
 )
-
-// unreached is a type because an error that fmt.Errorf makes is made at every start of the program.
-type unreached struct{}
-
-func (unreached) Error() string { return engine.ErrUnavailable.Error() + ": no connection" }
-
-func (unreached) Unwrap() error { return engine.ErrUnavailable }
 
 // Request is one question.
 type Request struct {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/ollim/ollim/internal/platform/order"
 )
 
 // First returns the first most characters of s, and reports whether there are more.
@@ -86,7 +84,7 @@ func Thousands(n int) string {
 func Tally[T ~string](counts map[T]int) string {
 	var words []string
 	kinds := slices.Collect(maps.Keys(counts))
-	order.Sort(kinds, func(a, b T) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	slices.SortStableFunc(kinds, func(a, b T) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
 	for _, what := range kinds {
 		words = append(words, strconv.Itoa(counts[what])+" "+string(what))
 	}

@@ -3,12 +3,11 @@ package plaintext
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/agext/levenshtein"
-
-	"github.com/ollim/ollim/internal/platform/order"
 )
 
 // most is the maximum number of words in a suggestion; more is noise.
@@ -29,7 +28,7 @@ func Similar(word string, known []string) []string {
 			near = append(near, candidate{k, d})
 		}
 	}
-	order.Sort(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	var words []string
 	for _, c := range near[:min(most, len(near))] {
 		words = append(words, c.word)

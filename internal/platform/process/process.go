@@ -25,10 +25,10 @@ import (
 
 // ID identifies a process: its number, its start time, and the boot and namespace in which the number is valid.
 type ID struct {
-	PID       int
-	Start     uint64 // clock ticks after boot; 0 where there is no /proc
-	Boot      string // the kernel's boot id; "" where there is no /proc
-	Namespace string // of process ids, as pid:[4026531836]; "" where there is no /proc
+	PID       int    `json:"pid"`
+	Start     uint64 `json:"pid_start"`               // clock ticks after boot; 0 where there is no /proc
+	Boot      string `json:"boot_id,omitempty"`       // the kernel's boot id; "" where there is no /proc
+	Namespace string `json:"pid_namespace,omitempty"` // of process ids, as pid:[4026531836]; "" where there is no /proc
 }
 
 // Self returns the ID of this process.

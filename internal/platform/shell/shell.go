@@ -1,5 +1,5 @@
-// Package shell reads the text of shell commands: as the words of one command that every shell reads alike, and as the list of
-// commands that a person's text has. It starts nothing and expands nothing.
+// Package shell reads the text of shell commands: as the words of one command that every shell reads alike, and as a line whose first
+// program can be named. It starts nothing and expands nothing.
 package shell
 
 import (
@@ -40,9 +40,9 @@ func Patterns(text string, stars bool) ([][]string, error) {
 	if err := plaintext.Check(text, longest); err != nil {
 		return nil, err
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	file, err := parse(text)
 	if err != nil {
-		return nil, errors.New("the shell parser cannot read it")
+		return nil, err
 	}
 	call := simpleCommand(file)
 	switch {
@@ -63,6 +63,38 @@ func Patterns(text string, stars bool) ([][]string, error) {
 		return nil, errors.New("the command name must not contain quotes or wildcards")
 	}
 	return words, nil
+}
+
+// Program returns the name of the program that a line for the shell starts first; "" if the line does not spell it out. It finds
+// mistakes in what a person wrote, and is no ground for allowing anything. The error says why the shell cannot read the line; more than
+// 32 KiB is one reason.
+func Program(line string) (name string, err error) {
+	if len(line) > longest {
+		return "", fmt.Errorf("longer than %d bytes", longest)
+	}
+	file, err := parse(line)
+	if err != nil {
+		return "", err
+	}
+	found := false
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && !found && len(call.Args) > 0 {
+			found = true
+			if pieces, err := readWord(call.Args[0], false); err == nil {
+				name = pieces[0]
+			}
+		}
+		return !found
+	})
+	return name, nil
+}
+
+func parse(text string) (*syntax.File, error) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return nil, errors.New("the shell parser cannot read it")
+	}
+	return file, nil
 }
 
 // simpleCommand returns the file's only statement, if that is a command and its words and nothing else.
@@ -138,7 +170,21 @@ func doubleQuoted(q *syntax.DblQuoted) (string, error) {
 		if strings.ContainsAny(strings.NewReplacer(`\\`, "", `\$`, "", "\\`", "").Replace(lit.Value), "$`") {
 			return "", errors.New("no $ or ` in double quotes; use single quotes if it is meant literally")
 		}
-		text.WriteString(unescaped(lit.Value, "\\\"$`"))
+		text.WriteString(unescaped(lit.Value))
 	}
 	return text.String(), nil
+}
+
+// unescaped removes the backslashes that quote between double quotes.
+func unescaped(s string) string {
+	var text strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("\\\"$`\n", s[i+1]) >= 0 {
+			if i++; s[i] == '\n' {
+				continue
+			}
+		}
+		text.WriteByte(s[i])
+	}
+	return text.String()
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
 )
@@ -115,7 +114,7 @@ func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]
 	}
 	all.Wait()
 	answers := slices.Concat(parts...)
-	order.Sort(answers, func(a, b Answer) int { return cmp.Or(a.Slot.Compare(b.Slot), cmp.Compare(a.Job, b.Job)) })
+	slices.SortStableFunc(answers, func(a, b Answer) int { return cmp.Or(a.Slot.Compare(b.Slot), cmp.Compare(a.Job, b.Job)) })
 	return answers, errors.Join(failures...)
 }
 

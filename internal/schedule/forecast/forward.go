@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -107,11 +106,11 @@ func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, 
 			ahead = upcoming(ahead, j, own, now)
 		}
 	}
-	order.Sort(recent, byTime)
-	order.Sort(ahead, byTime)
+	slices.SortStableFunc(recent, byTime)
+	slices.SortStableFunc(ahead, byTime)
 	f, ahead := window(ahead, now)
 	rows = slices.Concat(rows, recent[max(0, len(recent)-maxRecent):], ahead)
-	order.Sort(rows, byTime)
+	slices.SortStableFunc(rows, byTime)
 	for _, r := range rows {
 		f.Entries = append(f.Entries, r.entry(zone, relative))
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -28,7 +27,7 @@ func Upcoming(jobs []job.Job, zone *time.Location, after time.Time) iter.Seq[Fir
 				queue = append(queue, Fire{j, at})
 			}
 		}
-		order.Sort(queue, compareFires)
+		slices.SortStableFunc(queue, compareFires)
 		for len(queue) > 0 {
 			f := queue[0]
 			if !yield(f) {

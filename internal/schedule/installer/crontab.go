@@ -20,7 +20,10 @@ func Crontab(h Host, jobs []job.Job) (block string, left []Left, err error) {
 	var b strings.Builder
 	b.WriteString(beginLine + "\n")
 	left, err = h.write(jobs, unquoted, func(j job.Job) (why string) {
-		fields, why := h.portable(j, "cron")
+		fields, why := fiveFields(j)
+		if zone := h.foreignZone(j); zone != "" {
+			why = fmt.Sprintf("its zone %s differs from that of cron (%s)", zone, h.Zone)
+		}
 		line := fields + " " + strings.Join(h.fire(j.ID), " ")
 		switch {
 		case why != "":

@@ -1,6 +1,6 @@
 // Package installer converts routines into the input of a scheduler: a block for a crontab, systemd units, Kubernetes
-// CronJobs, files for launchd. The same jobs on the same host give the same text, byte for byte, so that installed entries can
-// be compared with expected ones.
+// CronJobs. The same jobs on the same host give the same text, byte for byte, so that installed entries can be compared with
+// expected ones.
 //
 // No scheduler here decides whether a routine runs. Each only calls `ollim fire --scheduled`, which knows the slots, so a
 // scheduler that calls too often, late, or beside another one does no harm. Every scheduler also calls `ollim tick` each
@@ -15,12 +15,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
@@ -69,7 +69,7 @@ func (h Host) routines(jobs []job.Job, unfit func(string) (why string)) (found [
 		}
 		found = append(found, j)
 	}
-	order.Sort(found, func(a, b job.Job) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(found, func(a, b job.Job) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
 }
 
@@ -98,14 +98,6 @@ func SameZone(a, b string) bool { return a == b || isUTC(a) && isUTC(b) }
 
 // isUTC knows the two names that systems write down by themselves.
 func isUTC(zone string) bool { return zone == "UTC" || zone == "Etc/UTC" }
-
-// portable is a routine's line for schedulers that know five fields and no zone; why is set when there is none.
-func (h Host) portable(j job.Job, scheduler string) (fields, why string) {
-	if zone := h.foreignZone(j); zone != "" {
-		return "", fmt.Sprintf("its zone %s differs from that of %s (%s)", zone, scheduler, h.Zone)
-	}
-	return fiveFields(j)
-}
 
 func fiveFields(j job.Job) (fields, why string) {
 	fields, ok := j.Schedule.Crontab()

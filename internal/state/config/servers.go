@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
@@ -131,7 +130,7 @@ func readServers(doc *yamldoc.Doc, into *Servers) yamldoc.Field {
 			}})
 		}
 		err := v.Decode(list)
-		order.Sort(*into, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(*into, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 		return err
 	}}
 }

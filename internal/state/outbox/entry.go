@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -100,7 +100,7 @@ func (p Post) entries() ([]entry, error) {
 			entries = append(entries, e)
 		}
 	}
-	order.Sort(entries, func(a, b entry) int { return compare(a.Message, b.Message) })
+	slices.SortStableFunc(entries, func(a, b entry) int { return compare(a.Message, b.Message) })
 	return entries, err
 }
 

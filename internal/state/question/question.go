@@ -20,11 +20,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -132,7 +132,7 @@ func (b Book) List() ([]Question, error) {
 			all = append(all, q)
 		}
 	}
-	order.Sort(all, func(p, q Question) int { return p.Asked.Compare(q.Asked) })
+	slices.SortStableFunc(all, func(p, q Question) int { return p.Asked.Compare(q.Asked) })
 	return all, nil
 }
 

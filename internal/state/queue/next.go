@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -25,7 +24,7 @@ func sortEntries(all []entry) {
 		}
 		return 2
 	}
-	order.Sort(all, func(a, b entry) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
 }
 
 // Turn is the messages that one run answers.

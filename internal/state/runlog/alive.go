@@ -13,11 +13,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Process returns the process that executes the run.
-func (r Record) Process() process.ID {
-	return process.ID{PID: r.PID, Start: r.PIDStart, Boot: r.BootID, Namespace: r.PIDNamespace}
-}
-
 // mark returns the environment entry that identifies an engine and its child processes.
 func mark(id string) string { return "OLLIM_RUN=" + id }
 
@@ -47,7 +42,7 @@ func (b Book) Leave(id string, guard *lock.Guard) {
 // Attended reports whether the process that executes a run is alive. For one of another boot or PID namespace the run's
 // lock alone decides.
 func (b Book) Attended(r Record) bool {
-	if p := r.Process(); !p.Foreign() {
+	if p := r.Process.ID; !p.Foreign() {
 		return p.Alive()
 	}
 	return !lock.Free(b.Home.RunLock(r.ID))

@@ -276,7 +276,7 @@ func (b Book) Close(id string) (changed bool, err error) {
 
 // CloseOf is Close for a record that was read before: the run of another process, which has gone on with it since, stays as it is.
 func (b Book) CloseOf(r Record) (changed bool, err error) {
-	return b.close(r.ID, func(now Record) bool { return now.Process() == r.Process() })
+	return b.close(r.ID, func(now Record) bool { return now.Process.ID == r.Process.ID })
 }
 
 func (b Book) close(id string, still func(Record) bool) (changed bool, err error) {

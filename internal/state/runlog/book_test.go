@@ -87,7 +87,7 @@ func (d *desk) write(id, name, text string) {
 func (d *desk) several(names ...string) (ids []string) {
 	d.t.Helper()
 	for _, name := range names {
-		r := d.open(Record{Job: name + "-id", Name: name})
+		r := d.open(Record{Subject: Subject{Job: name + "-id", Name: name}})
 		ids = append(ids, r.ID)
 		d.now = d.now.Add(time.Millisecond)
 	}
@@ -122,7 +122,7 @@ func TestNewID(t *testing.T) {
 
 func TestOpenAndLoad(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(Record{Job: "a1", Name: "market", PID: 7, Shown: start})
+	r := d.open(Record{Subject: Subject{Job: "a1", Name: "market"}, Process: Process{ID: process.ID{PID: 7}}, Shown: start})
 	if info, err := os.Stat(d.Home.Run(r.ID)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the directory: %v, %v", info, err)
 	}
@@ -152,8 +152,8 @@ func TestEveryFieldIsKept(t *testing.T) {
 	d := newDesk(t)
 	at := time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC)
 	want := Record{
-		ID: newID(t, at, 1), Kind: "reminder", Job: "a", Name: "n", Path: "p", Description: "d", Answers: []string{"1"}, Mode: "isolated", Foreground: true, Shared: true, Persistent: true, Key: "k", Engine: "e", Model: "m", ModelUsed: "u", EngineVersion: "1", Effort: "high", Withdrawn: true, Started: at, Finished: &at,
-		Outcome: OK, Error: "err", Fault: "key", Verify: verifyOK, ToolCalls: 9, ToolErrors: 8, ToolFailed: 7, ToolDenied: 6, PID: 1, PIDStart: 2, PIDGroup: 3, BootID: "b", PIDNamespace: "pid:[1]", AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
+		ID: newID(t, at, 1), Subject: Subject{Kind: "reminder", Job: "a", Name: "n", Path: "p", Description: "d", Answers: []string{"1"}}, Mode: "isolated", Foreground: true, Shared: true, Persistent: true, Key: "k", Engine: "e", Model: "m", ModelUsed: "u", EngineVersion: "1", Effort: "high", Withdrawn: true, Started: at, Finished: &at,
+		Outcome: OK, Error: "err", Fault: "key", Verify: verifyOK, ToolCalls: 9, ToolErrors: 8, ToolFailed: 7, ToolDenied: 6, Process: Process{ID: process.ID{PID: 1, Start: 2, Boot: "b", Namespace: "pid:[1]"}, Group: 3}, AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
 		Skills: []string{"s"}, MaxChain: 4, ChainDepth: 2, Scheduled: &at, Deadline: &at, Shown: at, SessionBefore: "b", SessionAfter: "c", Parent: "p", Compaction: CompactionFailed, Private: true, Text: "t",
 		Accounted: true, Owner: true, Reserved: .5, Permissions: "default", MayAsk: true, ContextBefore: 6, Context: 7, Window: 8, CompactAt: 9, Question: "q", Continued: 5, Resumed: at, Settled: .75, Turns: 1, Pings: 2, Reports: 3, Compactions: 4, Requests: 5, Previous: "p", ToldBefore: Told{Session: "s"}, Told: Told{Session: "s", Context: 1, Pings: "p", Day: "d", Tasks: map[string]time.Time{"t": at}}, Usage: Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: .25, Assumed: .125, ByTable: .375,
 		Seal: "on", Network: "none", Sealed: &Sealed{ABI: 7, Network: "none", Read: []string{"/r"}, Write: []string{"/x"}, Sockets: []string{"/s"}},
@@ -284,7 +284,7 @@ func TestFind(t *testing.T) {
 func TestFindPrefersWhatRan(t *testing.T) {
 	d := newDesk(t)
 	add := func(name string, outcome Outcome, of process.ID) string {
-		r := d.open(Record{Job: name + "-id", Name: name, PID: of.PID, PIDStart: of.Start})
+		r := d.open(Record{Subject: Subject{Job: name + "-id", Name: name}, Process: Process{ID: process.ID{PID: of.PID, Start: of.Start}}})
 		if outcome != "" {
 			if err := r.Finish(outcome, ""); err != nil {
 				t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/process"
 )
 
 // Outcome is the outcome of a run.
@@ -38,18 +40,31 @@ const Ask = "ask"
 // NotKept says what became of the prompt and the answer of a private run.
 const NotKept = "not kept: it was a test question, or one with --no-session"
 
+// Subject is what a run is of: a job, or what has runs like one, such as main.
+type Subject struct {
+	Kind        string   `json:"kind"` // routine, reminder, chat, ask, …
+	Job         string   `json:"job"`  // its id
+	Name        string   `json:"name"` // for people: of its file, else the id
+	Path        string   `json:"path"` // of its file
+	Description string   `json:"description,omitempty"`
+	Answers     []string `json:"answers,omitempty"` // the ids that a messenger gave to the messages that the run answers
+}
+
+// Process is the process of a run.
+type Process struct {
+	process.ID
+
+	Group int `json:"pid_group"`
+}
+
 // Record is run.json. Times are in the configured zone.
 type Record struct {
-	ID          string   `json:"id"`
-	Kind        string   `json:"kind"` // of the job
-	Job         string   `json:"job"`  // its id
-	Name        string   `json:"name"` // its file's name
-	Path        string   `json:"path"`
-	Description string   `json:"description,omitempty"`
-	Answers     []string `json:"answers,omitempty"` // the ids that a messenger gave to the messages that it answers
-	Mode        string   `json:"mode"`
-	Engine      string   `json:"engine,omitempty"`
-	Model       string   `json:"model,omitempty"` // that was asked for; "": the engine's default
+	ID string `json:"id"`
+	Subject
+
+	Mode   string `json:"mode"`
+	Engine string `json:"engine,omitempty"`
+	Model  string `json:"model,omitempty"` // that was asked for; "": the engine's default
 
 	ModelUsed     string `json:"model_used,omitempty"`     // as the engine names it
 	EngineVersion string `json:"engine_version,omitempty"` // of the engine's program
@@ -63,12 +78,7 @@ type Record struct {
 	Withdrawn bool       `json:"withdrawn,omitempty"` // the owner, who started it at a terminal, stopped it there
 	Verify    string     `json:"verify,omitempty"`    // verifyOK or verifyFailed; "" if the run was not verified
 
-	PID      int    `json:"pid"`
-	PIDStart uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
-	PIDGroup int    `json:"pid_group"`
-
-	BootID       string `json:"boot_id,omitempty"`       // of the kernel that assigned the pid
-	PIDNamespace string `json:"pid_namespace,omitempty"` // in which the pid means the process
+	Process
 
 	AllowPing bool   `json:"allow_ping"`
 	Update    string `json:"update_main_session,omitempty"`

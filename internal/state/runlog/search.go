@@ -8,9 +8,9 @@ import (
 	"errors"
 	"iter"
 	"os"
+	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -70,7 +70,7 @@ func (b Book) latest() ([]found, error) {
 		}
 		all = append(all, f)
 	}
-	order.Sort(all, func(a, b found) int { return b.Changed.Compare(a.Changed) })
+	slices.SortStableFunc(all, func(a, b found) int { return b.Changed.Compare(a.Changed) })
 	return all, nil
 }
 

@@ -59,16 +59,16 @@ func TestStream(t *testing.T) {
 	d := newDesk(t)
 	s := d.Stream(time.Time{})
 	d.wants(s, "")
-	a := d.open(Record{Name: "a"})
+	a := d.open(Record{Subject: Subject{Name: "a"}})
 	d.text(a, "a1")
-	b := d.open(Record{Name: "b"})
+	b := d.open(Record{Subject: Subject{Name: "b"}})
 	d.text(b, "b1")
 	d.text(a, "a2")
 	d.finish(b, OK)
 	d.wants(s, "a:run_started a:text=a1 b:run_started b:text=b1 a:text=a2 b:run_ended")
 	d.wants(s, "")
 	d.text(a, "a3")
-	skipped := d.open(Record{Name: "c"})
+	skipped := d.open(Record{Subject: Subject{Name: "c"}})
 	d.finish(skipped, Skipped)
 	d.wants(s, "a:text=a3 c:run_started c:run_ended")
 	d.text(b, "late") // about a run that has ended
@@ -85,7 +85,7 @@ func TestStream(t *testing.T) {
 // A line has the run, and the fields of the event as they are on disk.
 func TestStreamLine(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(Record{Name: "a", Job: "j", Kind: "routine"})
+	r := d.open(Record{Subject: Subject{Name: "a", Job: "j", Kind: "routine"}})
 	huge := strings.Repeat("x", large)
 	d.event(r, Event{Type: ToolUse, Tool: "Read", Input: json.RawMessage(`{"a":"<b>"}`)}, Event{Type: Text, Text: huge})
 	n := 0
@@ -111,7 +111,7 @@ func TestStreamOfAWaitingRun(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		d := newDesk(t)
 		s := d.Stream(time.Time{})
-		r := d.open(Record{Name: "a"})
+		r := d.open(Record{Subject: Subject{Name: "a"}})
 		d.text(r, "which?")
 		d.finish(r, Waiting)
 		d.wants(s, "a:run_started a:text=which? a:run_ended")
@@ -140,10 +140,10 @@ func TestStreamOfAWaitingRun(t *testing.T) {
 // The stream begins at an instant: of a run that began before, only what happened since.
 func TestStreamSince(t *testing.T) {
 	d := newDesk(t)
-	old, waiting := d.open(Record{Name: "old"}), d.open(Record{Name: "w"})
+	old, waiting := d.open(Record{Subject: Subject{Name: "old"}}), d.open(Record{Subject: Subject{Name: "w"}})
 	d.finish(old, OK)
 	d.finish(waiting, Waiting)
-	a := d.open(Record{Name: "a"})
+	a := d.open(Record{Subject: Subject{Name: "a"}})
 	d.text(a, "a1")
 	d.later(time.Hour)
 	since := d.now
@@ -174,7 +174,7 @@ func TestStreamSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.text(again, "w1")
-	d.text(d.open(Record{Name: "new"}), "n1")
+	d.text(d.open(Record{Subject: Subject{Name: "new"}}), "n1")
 	d.wants(s, "a:text=a2 w:text=w1 new:run_started new:text=n1")
 }
 

@@ -3,6 +3,8 @@ package runlog
 import (
 	"errors"
 	"testing"
+
+	"github.com/ollim/ollim/internal/platform/process"
 )
 
 // asked is the event of a question, answered that of the answer.
@@ -38,7 +40,7 @@ func TestStandingOfQuestions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			r := d.open(Record{PID: 1 << 30})
+			r := d.open(Record{Process: Process{ID: process.ID{PID: 1 << 30}}})
 			d.event(r, tc.events...)
 			s, err := r.Standing()
 			if s.Question != tc.question || s.Asking() != tc.asking || s.Earlier != tc.earlier || err != nil {
@@ -64,7 +66,7 @@ func TestStandingOfQuestions(t *testing.T) {
 // A run that was requested to end does not wait.
 func TestStoppedDoesNotWait(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(Record{PID: 1 << 30})
+	r := d.open(Record{Process: Process{ID: process.ID{PID: 1 << 30}}})
 	d.event(r, asked("Q"))
 	if err := d.AskStop(r.ID, ""); err != nil {
 		t.Fatal(err)
@@ -77,7 +79,7 @@ func TestStoppedDoesNotWait(t *testing.T) {
 // Only a run that waits is opened again, and whoever saw it in its former process does not end it.
 func TestReopen(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(Record{PID: 1 << 30})
+	r := d.open(Record{Process: Process{ID: process.ID{PID: 1 << 30}}})
 	d.event(r, asked("Q"))
 	before := d.load(r.ID)
 	if _, err := d.Reopen(t.Context(), r.ID, func(*Record) {}); !errors.Is(err, errNotWaiting) {

@@ -81,7 +81,7 @@ func TestEventsOfManyProcesses(t *testing.T) {
 
 func TestFinish(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(Record{Job: "a1", SessionBefore: "s-0"})
+	r := d.open(Record{Subject: Subject{Job: "a1"}, SessionBefore: "s-0"})
 	d.event(r,
 		Event{Type: Session, Session: "s-1"},
 		Event{Type: UsageEvent, Usage: &Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: 0.25},
@@ -116,7 +116,7 @@ func TestFinish(t *testing.T) {
 	}
 	got.Text, got.Started, got.Finished = "", time.Time{}, nil
 	want := Record{
-		ID: r.ID, Job: "a1", Outcome: Unreported, Error: "silent", SessionBefore: "s-0", SessionAfter: "s-2",
+		ID: r.ID, Subject: Subject{Job: "a1"}, Outcome: Unreported, Error: "silent", SessionBefore: "s-0", SessionAfter: "s-2",
 		Turns: 2, Pings: 1, Reports: 2, Compactions: 2, Requests: 2, Compaction: CompactionDone, Usage: Usage{In: 11, Out: 22, CacheRead: 33, CacheWrite: 44}, Cost: 0.75, Assumed: 0.5,
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
@@ -58,7 +57,7 @@ func (d Dir) Names() ([]Header, error) {
 		begun, _ := time.Parse(nameTime, filepath.Base(f.path)[:len(nameTime)]) // it is a file's name
 		names = append(names, Header{ID: f.id, Timestamp: begun})
 	}
-	order.Sort(names, func(a, b Header) int { return b.Timestamp.Compare(a.Timestamp) })
+	slices.SortStableFunc(names, func(a, b Header) int { return b.Timestamp.Compare(a.Timestamp) })
 	return names, err
 }
 
@@ -125,7 +124,7 @@ func (d Dir) newest(cwd string) ([]file, error) {
 		f.modified, f.size = info.ModTime(), info.Size()
 		known = append(known, f)
 	}
-	order.Sort(known, func(a, b file) int {
+	slices.SortStableFunc(known, func(a, b file) int {
 		return cmp.Or(b.modified.Compare(a.modified), strings.Compare(filepath.Base(b.path), filepath.Base(a.path)))
 	})
 	return known, nil

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -67,7 +66,7 @@ func Search(ctx context.Context, files []File, words []string, own ownWords, rea
 			return
 		}
 		files = slices.Clone(files)
-		order.Sort(files, func(a, b File) int { return b.Modified.Compare(a.Modified) })
+		slices.SortStableFunc(files, func(a, b File) int { return b.Modified.Compare(a.Modified) })
 		i := -1
 		for found := range ahead(ctx, files, s.scan) {
 			if i++; found.err != nil {

@@ -158,7 +158,7 @@ func header(line []byte) (Header, bool) {
 	var l struct {
 		headerLine
 		Timestamp string          `json:"timestamp"` // other software leaves out the zone
-		Version   json.RawMessage `json:"version"`   // of a session of pi, whose messages have another form
+		Version   json.RawMessage `json:"version"`   // of a session of other software, whose messages have another form
 		ModelID   json.RawMessage `json:"modelId"`   // of an old one
 	}
 	if len(line) == 0 || json.Unmarshal(line, &l) != nil || l.Version != nil || l.ModelID != nil {

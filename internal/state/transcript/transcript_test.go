@@ -108,8 +108,8 @@ func TestOpen(t *testing.T) {
 	}{
 		"of the seed": {`{"type": "session", "id": "uuid", "cwd": "/path", "provider": "anthropic", "model": "m", "timestamp": "2024-01-15T10:30:00.5"}` + "\n", true},
 		"more fields": {`{"release":3,"type":"session","id":"a","cwd":"/p","tools":["x"],"timestamp":"soon"}` + "\r\n{}\n", true},
-		"of pi":       {`{"type":"session","version":3,"id":"a","timestamp":"2026-02-24T14:30:00Z","cwd":"/p"}` + "\n", false},
-		"of pi's 1":   {`{"type":"session","id":"a","cwd":"/p","provider":"anthropic","modelId":"m","timestamp":"2026-02-24T14:30:00Z"}` + "\n", false},
+		"version 3":   {`{"type":"session","version":3,"id":"a","timestamp":"2026-02-24T14:30:00Z","cwd":"/p"}` + "\n", false},
+		"its first":   {`{"type":"session","id":"a","cwd":"/p","provider":"anthropic","modelId":"m","timestamp":"2026-02-24T14:30:00Z"}` + "\n", false},
 		"torn":        {`{"type":"session","id":"a","cwd":"/p"}`, false},
 		"empty":       {"", false},
 		"no cwd":      {`{"type":"session","id":"s-1","timestamp":"2026-02-24T14:30:00Z"}` + "\n", false},

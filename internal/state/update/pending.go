@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 )
@@ -77,7 +76,7 @@ func (p pending) merged(back pending) pending {
 // ordered sorts by ts and makes the ts strictly increasing, which other writers of the array do not guarantee. It
 // depends on the list alone, so two readers of one file agree.
 func ordered(list []Update) []Update {
-	order.Sort(list, func(a, b Update) int { return a.TS.Compare(b.TS) })
+	slices.SortStableFunc(list, func(a, b Update) int { return a.TS.Compare(b.TS) })
 	for i := 1; i < len(list); i++ {
 		if !list[i].TS.After(list[i-1].TS) {
 			list[i].TS = list[i-1].TS.Add(time.Microsecond)

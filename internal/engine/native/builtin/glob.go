@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/policy"
 )
 
@@ -49,7 +49,7 @@ func (b *Box) glob(ctx context.Context, path string, search policy.Glob) (string
 	if err := s.run(ctx, b, "Glob", path); err != nil {
 		return "", err
 	}
-	order.Sort(files, func(a, b found) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.path, b.path)) })
+	slices.SortStableFunc(files, func(a, b found) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.path, b.path)) })
 	var lines []string
 	for _, f := range files[:min(len(files), globFiles)] {
 		lines = append(lines, nameOf(s.g, f.path))
