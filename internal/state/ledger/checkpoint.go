@@ -18,7 +18,7 @@ type checkpoint struct {
 
 func (l *Ledger) checkpointPath() string { return l.home.State("checkpoint.json") }
 
-func (l *Ledger) basePath() string { return l.home.State("ledger", "base.json") }
+func (l *Ledger) basePath() string { return l.home.State(l.name, "base.json") }
 
 // load returns a view of what the checkpoint says, if it is of these files, else of the base.
 func (l *Ledger) load() *view {
@@ -63,7 +63,7 @@ func (v *view) checkpoint() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-func (l *Ledger) headPath() string { return l.home.State("ledger", "head.json") }
+func (l *Ledger) headPath() string { return l.home.State(l.name, "head.json") }
 
 // writeHead notes the position after what was synced, in text of constant length, so that it is replaced in place. An error costs Verify
 // what it would find by it.

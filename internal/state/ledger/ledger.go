@@ -35,9 +35,14 @@ type Fact interface {
 // Ledger is the log of one data directory. It is safe for concurrent use. The books are those that the process can fold; a checkpoint
 // holds no others.
 type Ledger struct {
+	// Import adds the facts of a directory that has no ledger yet, from the files of an earlier version. Nil: there are none. It is called
+	// under the lock of the ledger, again after a crash, and must not change what it reads.
+	Import func(*Tx) error
+
 	home  paths.Dir
 	disk  store.Disk
 	books []Reducer
+	name  string // of the folder
 
 	mu   sync.Mutex
 	view *view // what has been read; nil: nothing yet
@@ -45,7 +50,7 @@ type Ledger struct {
 
 // New returns the ledger of a data directory. It reads nothing.
 func New(home paths.Dir, disk store.Disk, books ...Reducer) *Ledger {
-	return &Ledger{home: home, disk: disk, books: books}
+	return &Ledger{home: home, disk: disk, books: books, name: folderName}
 }
 
 // View is the state at one moment. It is valid until the function that it was given to returns.
@@ -59,8 +64,18 @@ type Tx struct {
 	facts []Line    // without what encode adds
 }
 
-// Read calls do with the state as it is now. It takes no lock and writes nothing. do must not use the ledger.
+// folderName is the name of the directory of the files, in state.
+const folderName = "ledger"
+
+// Read calls do with the state as it is now. It takes no lock and writes nothing, unless there is no ledger yet. do must not use the ledger.
 func (l *Ledger) Read(do func(View) error) error {
+	imported, err := l.begin()
+	if err != nil {
+		return err
+	}
+	if imported != nil {
+		return do(View{imported})
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.refresh(); err != nil {
@@ -79,11 +94,19 @@ func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) er
 	defer held.Release()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.takeOver(); err != nil {
+		return err
+	}
+	return l.change(d, do)
+}
+
+// change is Change for a caller that holds the locks.
+func (l *Ledger) change(d store.Durability, do func(*Tx) error) error {
 	if err := l.refresh(); err != nil {
 		return err
 	}
 	tx := &Tx{View: View{l.view}, At: l.disk.Now().UTC().Truncate(time.Microsecond)}
-	err = do(tx)
+	err := do(tx)
 	if err == nil && len(tx.facts) > 0 {
 		err = l.append(tx, d)
 	}
@@ -94,13 +117,16 @@ func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) er
 }
 
 // Add adds facts to the change. What the View shows includes them.
-func (t *Tx) Add(facts ...Fact) error {
+func (t *Tx) Add(facts ...Fact) error { return t.AddAt(t.At, facts...) }
+
+// AddAt is Add for facts of an earlier time.
+func (t *Tx) AddAt(at time.Time, facts ...Fact) error {
 	for _, f := range facts {
 		text, err := body(f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Fact(), err)
 		}
-		line := Line{At: t.At, Kind: f.Fact(), JSON: text}
+		line := Line{At: at.UTC().Truncate(time.Microsecond), Kind: f.Fact(), JSON: text}
 		t.facts = append(t.facts, line)
 		t.v.add(line)
 	}

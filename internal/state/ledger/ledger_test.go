@@ -353,6 +353,55 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// The facts of an earlier version are taken over once, whatever is left of an earlier attempt, also where only reading is possible.
+func TestImport(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	imported := 0
+	with := func() *Ledger {
+		l := open(dir, c.Now)
+		l.Import = func(tx *Tx) error {
+			imported++
+			return tx.AddAt(tx.At.Add(-100*time.Hour), put{"old", 1}, put{"older", 2})
+		}
+		return l
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "state/ledger.new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "state/ledger.new/2026-11-20.jsonl"), []byte("half\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lockFile := paths.Dir(dir).Lock("ledger")
+	if err := os.MkdirAll(lockFile, 0o700); err != nil { // nothing can be written
+		t.Fatal(err)
+	}
+	want := map[string]int{"old": 1, "older": 2}
+	if got := read(t, with()); !maps.Equal(got, want) || imported != 1 {
+		t.Errorf("%v, imported %d times", got, imported)
+	}
+	if err := os.Remove(lockFile); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, with()); !maps.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+	imported = 0
+	add(t, with(), put{"new", 3})
+	want["new"] = 3
+	if got := read(t, with()); !maps.Equal(got, want) || imported != 0 {
+		t.Errorf("%v, imported %d times", got, imported)
+	}
+	for line := range with().Lines(time.Time{}, "test.put") {
+		if !line.At.Equal(c.now.Add(-100 * time.Hour)) {
+			t.Errorf("%v", line.At)
+		}
+		break
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "state/ledger.*")); len(left) > 0 {
+		t.Errorf("%q", left)
+	}
+}
+
 // Lines and Newest read the facts of a time, whole changes only.
 func TestWindow(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
