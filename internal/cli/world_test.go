@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+	stores "github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -35,6 +38,11 @@ type world struct {
 	mu    sync.Mutex
 	now   time.Time
 	ahead time.Duration // of the clock that is the real one
+}
+
+// facts returns the stores of the data directory as a process of its own has them.
+func (w *world) facts() *stores.Stores {
+	return stores.Of(paths.Dir(w.dir), store.Disk{Now: w.clock, Warn: func(m string) { w.t.Error(m) }}, time.UTC)
 }
 
 // result is what a command line left: its exit status and its streams.

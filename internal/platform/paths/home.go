@@ -177,9 +177,6 @@ func (d Dir) Slots() string { return d.State("slots") }
 // Schedules is the history of each routine's schedule.
 func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
 
-// Heartbeats holds the calls that are owed to monitors.
-func (d Dir) Heartbeats() string { return d.State("heartbeats.json") }
-
 // Notices holds what has been reported to the owner.
 func (d Dir) Notices() string { return d.State("notices.json") }
 

@@ -85,6 +85,7 @@ func (l *Ledger) Trim(ctx context.Context, before time.Time) error {
 	defer held.Release()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.putAway()
 	days, err := l.days()
 	if err != nil {
 		return err

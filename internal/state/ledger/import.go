@@ -50,5 +50,15 @@ func (l *Ledger) takeOver() error {
 		return err
 	}
 	l.view = nil
+	l.putAway()
 	return nil
+}
+
+// putAway moves the files that were taken over to state/former. What a crash leaves is moved by the next Trim; nobody reads it any more.
+func (l *Ledger) putAway() {
+	for _, name := range l.Former {
+		if _, err := os.Lstat(l.home.State(name)); err == nil && store.MkdirOwn(l.home.State("former")) == nil {
+			_ = os.Rename(l.home.State(name), l.home.State("former", name))
+		}
+	}
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -150,7 +151,7 @@ func TestChangeThatFails(t *testing.T) {
 		}
 		return os.ErrInvalid
 	})
-	if err != os.ErrInvalid || read(t, l)["a"] != 1 {
+	if !errors.Is(err, os.ErrInvalid) || read(t, l)["a"] != 1 {
 		t.Errorf("%v %v", err, read(t, l))
 	}
 	add(t, l)
