@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -167,7 +168,7 @@ func (b bench) records(n int) error {
 		if err != nil {
 			return err
 		}
-		folder := filepath.Join(b.data, "state", "runs", r.ID)
+		folder := paths.Dir(b.data).Run(r.ID)
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}

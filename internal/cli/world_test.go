@@ -45,6 +45,9 @@ func (w *world) facts() *stores.Stores {
 	return stores.Of(paths.Dir(w.dir), store.Disk{Now: w.clock, Warn: func(m string) { w.t.Error(m) }}, time.UTC)
 }
 
+// runFile is the path of a file of a run below the data directory.
+func runFile(run string, elem ...string) string { return paths.Dir("").Run(run, elem...) }
+
 // result is what a command line left: its exit status and its streams.
 type result struct {
 	status      int
@@ -187,7 +190,7 @@ func (w *world) script(text string) { w.write("script.yaml", text) }
 // runs is the records of all runs, oldest first, as they are on disk.
 func (w *world) runs() []map[string]any {
 	w.t.Helper()
-	files, err := filepath.Glob(filepath.Join(w.dir, "state/runs/*/run.json"))
+	files, err := filepath.Glob(filepath.Join(w.dir, "state/runs/*/*/*/*/run.json"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
