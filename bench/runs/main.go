@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/bench/program"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -165,7 +166,7 @@ func (b bench) records(n int) error {
 		if err != nil {
 			return err
 		}
-		folder := filepath.Join(b.data, "state", "runs", r.ID)
+		folder := paths.Dir(b.data).Run(r.ID)
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ func (c *command) holdMain() (release func()) {
 func (c *command) checkChats(senders []*sender) {
 	c.t.Helper()
 	asked, reported := []string{}, map[string]int{}
-	prompts, err := filepath.Glob(filepath.Join(c.data, "state/runs/*/prompt.txt"))
+	prompts, err := filepath.Glob(filepath.Join(c.data, "state/runs/*/*/*/*/prompt.txt"))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -264,11 +264,17 @@ type event struct {
 // last is the directory of the newest run.
 func (c *command) last() string {
 	c.t.Helper()
-	runs, err := os.ReadDir(filepath.Join(c.data, "state/runs"))
-	if err != nil || len(runs) == 0 {
-		c.t.Fatal("no run", err)
+	runs := c.runs()
+	if len(runs) == 0 {
+		c.t.Fatal("no run")
 	}
-	return filepath.Join(c.data, "state/runs", runs[len(runs)-1].Name())
+	return runs[len(runs)-1]
+}
+
+// runs lists the directories of all runs, oldest first.
+func (c *command) runs() []string {
+	runs, _ := filepath.Glob(filepath.Join(c.data, "state/runs/*/*/*/*"))
+	return runs
 }
 
 func (c *command) events() (list []event) {

@@ -105,11 +105,11 @@ func stopped(t *testing.T, c *command, api *anthropicapi.Server, sig syscall.Sig
 
 // processes are those of the newest run whose command line has this part.
 func (c *command) processes(part string) (list []process.ID) {
-	runs, _ := os.ReadDir(filepath.Join(c.data, "state/runs"))
+	runs := c.runs()
 	if len(runs) == 0 {
 		return nil
 	}
-	for _, p := range process.Carrying("OLLIM_RUN=" + runs[len(runs)-1].Name()) {
+	for _, p := range process.Carrying("OLLIM_RUN=" + filepath.Base(runs[len(runs)-1])) {
 		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); bytes.Contains(line, []byte(part)) {
 			list = append(list, p)
 		}

@@ -183,7 +183,7 @@ func (c *command) askedOnce(text string) bool { return strings.Contains(c.prompt
 
 // prompts returns the prompts of all runs, oldest first.
 func (c *command) prompts() string {
-	files, _ := filepath.Glob(filepath.Join(c.data, "state/runs/*/prompt.txt"))
+	files, _ := filepath.Glob(filepath.Join(c.data, "state/runs/*/*/*/*/prompt.txt"))
 	var all strings.Builder
 	for _, f := range files {
 		text, _ := os.ReadFile(f)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -37,7 +38,7 @@ func TestInitReleases(t *testing.T) {
 		if got := c.ok("run", "show", lastRun(t, c)); !strings.Contains(got, `"outcome": "`+want+`"`) && !strings.Contains(got, want) {
 			t.Errorf("want %s:\n%s", want, got)
 		}
-		if text, _ := os.ReadFile(filepath.Join(c.data, "state/runs", lastRun(t, c), "prompt.txt")); !strings.Contains(string(text), prompt) {
+		if text, _ := os.ReadFile(paths.Dir(c.data).Run(lastRun(t, c), "prompt.txt")); !strings.Contains(string(text), prompt) {
 			t.Errorf("%q is missing:\n%s", prompt, text)
 		}
 	}
@@ -52,11 +53,11 @@ func TestInitReleases(t *testing.T) {
 // lastRun is the id of the newest run.
 func lastRun(t *testing.T, c *command) string {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(c.data, "state/runs"))
-	if err != nil || len(entries) == 0 {
-		t.Fatal(err)
+	runs := c.runs()
+	if len(runs) == 0 {
+		t.Fatal("no run")
 	}
-	return entries[len(entries)-1].Name()
+	return filepath.Base(runs[len(runs)-1])
 }
 
 // TestInitKilled: what a killed init has made is usable, and the next one goes on.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -123,7 +124,7 @@ func (c *command) slotsMatch() {
 		if err == nil {
 			err = json.Unmarshal(text, &claim)
 		}
-		record, readErr := os.ReadFile(filepath.Join(c.data, "state/runs", claim.Run, "run.json"))
+		record, readErr := os.ReadFile(paths.Dir(c.data).Run(claim.Run, "run.json"))
 		if errors.Is(readErr, fs.ErrNotExist) || claim.Run == "" {
 			continue // it was killed before the record, and the slot may be answered again
 		}
@@ -174,7 +175,7 @@ func (c *command) noLeftOvers() {
 		switch parent := filepath.Base(filepath.Dir(path)); {
 		case strings.Contains(name, ".tmp-"):
 			c.t.Errorf("a draft is left: %s", path)
-		case parent == "runs" && e.IsDir():
+		case e.IsDir() && path == string(paths.Dir(c.data).Run(name)):
 			if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
 				c.t.Errorf("a run without a record is left: %s", path)
 			}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,7 +64,7 @@ func TestOwnersClaude(t *testing.T) {
 	if tasks := c.ok("task", "list"); tasks != "1\tA\t\tsell oil\n" {
 		t.Errorf("tasks: %q", tasks)
 	}
-	if leftover, _ := filepath.Glob(filepath.Join(c.data, "state/runs/*")); len(leftover) != 1 {
+	if leftover := c.runs(); len(leftover) != 1 {
 		t.Errorf("runs: %q", leftover)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
@@ -123,7 +124,7 @@ func TestPublicServers(t *testing.T) {
 			if engine == "native" {
 				return
 			}
-			if text := c.read("state/runs/" + filepath.Base(c.last()) + "/mcp.json"); !strings.Contains(text, `"connect"`) {
+			if text := c.read(paths.Dir("").Run(filepath.Base(c.last()), "mcp.json")); !strings.Contains(text, `"connect"`) {
 				t.Errorf("mcp.json: %s", text)
 			}
 		})

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
 )
 
 const questionScript = `turns:
@@ -45,7 +47,7 @@ func (c *command) latest(job string) (r questionRun) {
 // reboot makes a record one of another boot of the machine.
 func (c *command) reboot(run string) {
 	c.t.Helper()
-	path := filepath.Join(c.data, "state/runs", run, "run.json")
+	path := paths.Dir(c.data).Run(run, "run.json")
 	text, err := os.ReadFile(path)
 	if err == nil {
 		text = regexp.MustCompile(`"boot_id": "[^"]*"`).ReplaceAll(text, []byte(`"boot_id": "00000000-0000-0000-0000-000000000000"`))

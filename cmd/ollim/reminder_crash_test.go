@@ -63,7 +63,7 @@ func (c *command) agentRuns(id string) (begun, well int) {
 		if r.Job != id {
 			continue
 		}
-		events, err := os.ReadFile(filepath.Join(c.data, "state/runs", r.ID, "events.jsonl"))
+		events, err := os.ReadFile(paths.Dir(c.data).Run(r.ID, "events.jsonl"))
 		if err == nil && bytes.Contains(events, []byte(`"type":"session"`)) {
 			begun++
 		}

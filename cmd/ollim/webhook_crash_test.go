@@ -127,7 +127,7 @@ func (c *command) ranOnce(accepted map[string][]string, outcomes ...string) {
 			if !slices.Contains(outcomes, outcome) {
 				c.t.Errorf("%s: run %s: outcome %q", hook, run, outcome)
 			}
-			prompt, err := os.ReadFile(filepath.Join(c.data, "state/runs", run, "prompt.txt"))
+			prompt, err := os.ReadFile(paths.Dir(c.data).Run(run, "prompt.txt"))
 			own := strings.HasPrefix(string(prompt), "[webhook:"+hook+"]") && strings.Contains(string(prompt), fmt.Sprintf("\n- n: %d\n", n))
 			if !own && (outcome == "ok" || !errors.Is(err, fs.ErrNotExist)) {
 				c.t.Errorf("%s: run %s of event %d: prompt %q, %v", hook, run, n, prompt, err)

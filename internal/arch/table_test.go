@@ -23,14 +23,15 @@ func layers() []layer {
 		{path: "internal/policy"},
 		{path: "internal/state", beside: map[string][]string{
 			"": {
-				"approval", "budget", "changed", "channel", "heartbeat", "inbox", "job", "notice", "object", "question", "queue",
+				"approval", "budget", "changed", "channel", "heartbeat", "inbox", "job", "ledger", "notice", "object", "question", "queue",
 				"request", "runlog", "session", "skill", "slot", "spend", "update",
 			},
-			"approval": {"config", "job", "object"},
-			"config":   {"heartbeat", "model"},
-			"inbox":    {"payload"},
-			"job":      {"heartbeat", "payload"},
-			"request":  {"object"},
+			"approval":  {"config", "job", "object"},
+			"config":    {"heartbeat", "model"},
+			"heartbeat": {"ledger"},
+			"inbox":     {"payload"},
+			"job":       {"heartbeat", "payload"},
+			"request":   {"object"},
 		}},
 		{path: "internal/schedule"},
 		{path: "internal/engine", beside: map[string][]string{

@@ -48,7 +48,7 @@ func TestBusyAtThePing(t *testing.T) {
 				turn.Release()
 			}
 			record := w.last()
-			refused := strings.Contains(w.read("state/runs/"+record["id"].(string)+"/events.jsonl"), "The owner is in mid-conversation.")
+			refused := strings.Contains(w.read(runFile(record["id"].(string), "events.jsonl")), "The owner is in mid-conversation.")
 			if pings := record["pings"].(float64); record["busy"] != atStart || refused == atStart || (pings == 1) != atStart {
 				t.Errorf("busy at the start: %v; refused: %v, %v pings", record["busy"], refused, pings)
 			}

@@ -54,7 +54,7 @@ func TestLostMainIsReported(t *testing.T) {
 	}
 	w.must("chat", "and now?")
 	id, _ := w.last()["id"].(string)
-	if prompt := w.read("state/runs/" + id + "/prompt.txt"); !strings.Contains(prompt, "Your earlier session is gone") {
+	if prompt := w.read(runFile(id, "prompt.txt")); !strings.Contains(prompt, "Your earlier session is gone") {
 		t.Errorf("the prompt is\n%s", prompt)
 	}
 }

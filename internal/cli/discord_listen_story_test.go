@@ -240,7 +240,7 @@ func TestListenReadsWhatItNeeds(t *testing.T) {
 // asked is what the owner said in the prompts of all runs, line by line.
 func (w *world) asked() (said []string) {
 	for _, r := range w.runs() {
-		text := w.read(fmt.Sprintf("state/runs/%s/prompt.txt", r["id"]))
+		text := w.read(runFile(r["id"].(string), "prompt.txt"))
 		_, text, _ = strings.Cut(text, "\n")
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSpace(line); line != "" {

@@ -208,8 +208,8 @@ func set(key string, values ...string) func(*world) {
 
 // plantGrowth leaves a file with a large hole: doctor goes by the lengths of files.
 func plantGrowth(w *world) {
-	w.write("state/runs/20260301T000000.000Z-abcdef/answer", "")
-	if err := os.Truncate(filepath.Join(w.dir, "state/runs/20260301T000000.000Z-abcdef/answer"), 3<<30); err != nil {
+	w.write(runFile("20260301T000000.000Z-abcdef", "answer"), "")
+	if err := os.Truncate(filepath.Join(w.dir, runFile("20260301T000000.000Z-abcdef", "answer")), 3<<30); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -320,7 +320,7 @@ func faults() map[string]fault {
 		"events of no webhook":  {plantEvent("gone"), w, "webhooks", "which does not exist", "restore"},
 		"old events":            {func(w *world) { plantHook(w); plantEvent("ci")(w) }, w, "webhooks", "1 event of the webhook ci wait since", "rate-limit"},
 		"clock set back":        {later(-time.Hour), f, "clock", "ollim tick ran at", "timedatectl"},
-		"run of the future":     {write("state/runs/20300101T000000.000Z-abcdef/run.json", "{}"), f, "clock", "1 run began later", "timedatectl"},
+		"run of the future":     {write(runFile("20300101T000000.000Z-abcdef", "run.json"), "{}"), f, "clock", "1 run began later", "timedatectl"},
 		"dead run":              {plantDeadRun, w, "runs", "its record is incomplete", "ollim tick"},
 		"lock as link":          {func(w *world) { w.link("state/locks/x.lock", "/tmp") }, f, "locks", "not a file", "remove it"},
 		"process of a run":      {plantMarkedProcess, w, "runs", "(sleep) is left of run ", "kill "},

@@ -133,7 +133,7 @@ func freeAddress(t *testing.T) string {
 func plantDeadRun(w *world) {
 	at := w.clock().Add(-3 * 60e9).UTC()
 	id := at.Format("20060102T150405.000Z") + "-abcdef"
-	w.write("state/runs/"+id+"/run.json", `{"id":"`+id+`","kind":"routine","job":"daily","name":"daily","started":"`+at.Format("2006-01-02T15:04:05Z07:00")+`","pid":0}`)
+	w.write(runFile(id, "run.json"), `{"id":"`+id+`","kind":"routine","job":"daily","name":"daily","started":"`+at.Format("2006-01-02T15:04:05Z07:00")+`","pid":0}`)
 }
 
 // plantKilledRun is the record of a sealed run whose process was killed a while ago. It returns the run's id.
@@ -148,7 +148,7 @@ func plantKilledRun(w *world) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.write("state/runs/"+id+"/run.json", string(record))
+	w.write(runFile(id, "run.json"), string(record))
 	return id
 }
 

@@ -151,7 +151,7 @@ func TestForwardedCommandsAreTheSame(t *testing.T) {
 			socket.pass(time.Second)
 		}
 	}
-	for _, name := range []string{"tasks/todo.txt", "state/pending_updates.json", "state/runs/" + files.last()["id"].(string) + "/events.jsonl"} {
+	for _, name := range []string{"tasks/todo.txt", "state/pending_updates.json", runFile(files.last()["id"].(string), "events.jsonl")} {
 		if a, b := plain(files.read(name)), plain(socket.read(name)); a != b {
 			t.Errorf("%s:\nby files   %s\nforwarded  %s", name, a, b)
 		}
@@ -216,7 +216,7 @@ func TestForwardedFiles(t *testing.T) {
 		}
 		return result{status, out.String(), errOut.String()}
 	}
-	run := "notes/state/runs/" + w.last()["id"].(string) + "/run.json"
+	run := "notes/" + runFile(w.last()["id"].(string), "run.json")
 	for _, tc := range []struct{ dir, file, want string }{
 		{filepath.Join(w.dir, "notes"), "routines/a.md", "ok: next"},
 		{filepath.Join(w.dir, "notes/routines"), "a.md", "ok: next"},
@@ -344,7 +344,7 @@ func TestForwardedEngine(t *testing.T) {
 		}
 	}
 	events := func(w *world) string {
-		return strings.ReplaceAll(w.read("state/runs/"+w.last()["id"].(string)+"/events.jsonl"), w.dir, socket.dir)
+		return strings.ReplaceAll(w.read(runFile(w.last()["id"].(string), "events.jsonl")), w.dir, socket.dir)
 	}
 	if a, b := events(files), events(socket); a != b {
 		t.Errorf("events:\nby files   %s\nforwarded  %s", a, b)

@@ -80,8 +80,8 @@ func TestSealedPrograms(t *testing.T) {
 	}
 	left, _ := filepath.Glob(filepath.Join(w.env["TMPDIR"], "*"))
 	run := w.last()["id"].(string)
-	copies, _ := filepath.Glob(filepath.Join(w.dir, "state/runs", run, "programs", "*"))
-	for _, path := range append(append(left, copies...), filepath.Join(w.home, "taken"), filepath.Join(w.dir, "new.md"), filepath.Join(w.dir, "gates/new"), filepath.Join(w.dir, "state/runs", run, "socket")) {
+	copies, _ := filepath.Glob(filepath.Join(w.dir, runFile(run), "programs", "*"))
+	for _, path := range append(append(left, copies...), filepath.Join(w.home, "taken"), filepath.Join(w.dir, "new.md"), filepath.Join(w.dir, "gates/new"), filepath.Join(w.dir, runFile(run), "socket")) {
 		if exists(path) {
 			t.Errorf("%s is there", path)
 		}

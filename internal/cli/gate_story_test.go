@@ -49,7 +49,7 @@ func TestGateDecidesWhetherTheJobRuns(t *testing.T) {
 		if (r.status == 0) != (tc.reason == "") || (r.out == "done\n") != (tc.outcome == "ok") || (r.errOut == "") != (tc.reason == "") {
 			t.Errorf("%s: %+v", name, r)
 		}
-		if exists(filepath.Join(w.dir, "state/runs", record["id"].(string), "programs")) {
+		if exists(filepath.Join(w.dir, runFile(record["id"].(string)), "programs")) {
 			t.Errorf("%s: the directory of the copied gate is left", name)
 		}
 		if updates := w.must("updates", "list"); strings.Contains(updates, "failed: "+tc.reason) != (tc.reason != "") {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/state/heartbeat"
 )
 
 // monitor is a server that is called by heartbeats.
@@ -65,7 +67,7 @@ func TestHeartbeatOfAJob(t *testing.T) {
 	w.cron = true
 	w.run("fire", "daily")
 	m.wants(t, false)
-	if w.read("state/heartbeats.json") != "" {
+	if len(w.owed()) > 0 {
 		t.Error("a call is owed")
 	}
 }
@@ -111,9 +113,19 @@ func TestHeartbeatIsTriedAgain(t *testing.T) {
 	m.calls(false)
 	w.must("tick")
 	m.wants(t, false)
-	if got := w.read("state/heartbeats.json"); got != "" {
-		t.Errorf("still owed: %s", got)
+	if got := w.owed(); len(got) > 0 {
+		t.Errorf("still owed: %v", got)
 	}
+}
+
+// owed returns the calls that are owed.
+func (w *world) owed() heartbeat.Calls {
+	w.t.Helper()
+	all, err := w.facts().Heartbeats.List()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
 }
 
 // A call that a killed process owes is made only if its run was ok.
@@ -124,13 +136,14 @@ func TestHeartbeatOfAKilledRun(t *testing.T) {
 	for script, want := range map[string][]string{"turns:\n  - - text: done\n": {"/a"}, "turns:\n  - - error: broken\n": nil} {
 		w.script(script)
 		w.run("fire", "daily")
-		now := w.clock().Format(time.RFC3339)
-		w.write("state/heartbeats.json", `{"d1": {"url": "`+m.URL+`/a", "run": "`+w.last()["id"].(string)+`", "at": "`+now+`"}}`)
+		if err := w.facts().Heartbeats.Owe(t.Context(), "d1", w.last()["id"].(string), m.URL+"/a"); err != nil {
+			t.Fatal(err)
+		}
 		w.pass(time.Minute)
 		w.must("tick")
 		m.wants(t, false, want...)
-		if got := w.read("state/heartbeats.json"); got != "" {
-			t.Errorf("still owed: %s", got)
+		if got := w.owed(); len(got) > 0 {
+			t.Errorf("still owed: %v", got)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 func (w *world) inRun() (leave func()) {
 	w.t.Helper()
 	id := w.last()["id"].(string)
-	record := regexp.MustCompile(`(?m)^\s*"(finished|outcome)":.*\n`).ReplaceAllString(w.read("state/runs/"+id+"/run.json"), "")
-	w.write("state/runs/"+id+"/run.json", record)
+	record := regexp.MustCompile(`(?m)^\s*"(finished|outcome)":.*\n`).ReplaceAllString(w.read(runFile(id, "run.json")), "")
+	w.write(runFile(id, "run.json"), record)
 	w.env["OLLIM_RUN"] = id
 	return func() { delete(w.env, "OLLIM_RUN") }
 }

@@ -56,7 +56,7 @@ func TestEventIsRunFromTheInbox(t *testing.T) {
 		t.Errorf("run show: %+v", r)
 	}
 	w.must("fire", "--inbox", run)
-	prompt := w.read("state/runs/" + run + "/prompt.txt")
+	prompt := w.read(runFile(run, "prompt.txt"))
 	if !strings.HasPrefix(prompt, "[webhook:ci] [late: arrived at 10:00 AM, running now] ") || !strings.Contains(prompt, "- branch: \"release 1\"\n") {
 		t.Errorf("prompt: %q", prompt)
 	}

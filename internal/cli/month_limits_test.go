@@ -35,7 +35,7 @@ func (m *month) records() (list []monthRun) {
 	if m.lived != nil {
 		return m.lived
 	}
-	files, err := filepath.Glob(filepath.Join(m.dir, "state/runs/*/run.json"))
+	files, err := filepath.Glob(filepath.Join(m.dir, "state/runs/*/*/*/*/run.json"))
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 // prompt is the prompt of the newest run.
 func (w *world) prompt() string {
 	w.t.Helper()
-	return w.read("state/runs/" + w.last()["id"].(string) + "/prompt.txt")
+	return w.read(runFile(w.last()["id"].(string), "prompt.txt"))
 }
 
 // The text of a persistent routine stays in its session: its agent is not told that nobody reads it.

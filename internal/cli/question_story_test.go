@@ -114,12 +114,12 @@ func TestQuestionIsAnswered(t *testing.T) {
 			if before["session_after"] != after["session_after"] || after["continued"] != float64(1) {
 				t.Errorf("session %v became %v; continued %v", before["session_after"], after["session_after"], after["continued"])
 			}
-			prompt := w.read("state/runs/" + run + "/prompt-2.txt")
+			prompt := w.read(runFile(run, "prompt-2.txt"))
 			if !strings.HasPrefix(prompt, "[system] [2026-03-02 Mon 01:00 PM UTC]\n\nANSWER: ") || !strings.Contains(prompt, "(3 hours ago)") ||
 				!strings.Contains(prompt, "\n- your question:\n  Which color?\n  1. red\n  2. green blue\n- the answer:\n  green blue\n") {
 				t.Errorf("it went on with %q", prompt)
 			}
-			if first := w.read("state/runs/" + run + "/prompt.txt"); !strings.Contains(first, "Paint the wall.") {
+			if first := w.read(runFile(run, "prompt.txt")); !strings.Contains(first, "Paint the wall.") {
 				t.Errorf("the first prompt is now %q", first)
 			}
 			for _, again := range []string{"paint", run, "last"} {
@@ -154,7 +154,7 @@ func TestAnswers(t *testing.T) {
 		w := newWorld(t)
 		run := w.question("turns: [[{tool: ask_owner, input: {question: 'Which?', choices: [red, green]}}], [{text: done}]]\n")
 		r := w.pipe(tc.input, append([]string{"answer", "-w", run}, tc.args...)...)
-		events := w.read("state/runs/" + run + "/events.jsonl")
+		events := w.read(runFile(run, "events.jsonl"))
 		if said := r.errOut + events; r.status != tc.status || !strings.Contains(said, tc.want) {
 			t.Errorf("%q: exit status %d, %s", tc.args, r.status, said)
 		}
@@ -248,7 +248,7 @@ on-nudge:
   - tool: report_updates
     input: {message: painted}
 `, "--isolated", "--update-main-session", "on_ping")
-	if events := w.read("state/runs/" + run + "/events.jsonl"); strings.Count(events, "This run waits for the answer to its question already. End your turn.") < 2 ||
+	if events := w.read(runFile(run, "events.jsonl")); strings.Count(events, "This run waits for the answer to its question already. End your turn.") < 2 ||
 		strings.Contains(events, `"nudge"`) {
 		t.Errorf("events: %s", events)
 	}
@@ -282,7 +282,7 @@ func TestQuestionIsGated(t *testing.T) {
 			w.must("routine", "add", "paint", "--cron", "0 9 * * *", "--background", tc.flag, "Paint.")
 			w.must("fire", "paint")
 			id := w.last()["id"].(string)
-			if events := w.read("state/runs/" + id + "/events.jsonl"); !strings.Contains(events, tc.why) {
+			if events := w.read(runFile(id, "events.jsonl")); !strings.Contains(events, tc.why) {
 				t.Errorf("events: %s", events)
 			}
 			if w.outcomeOf(id) != "ok" || w.questions() != 0 {

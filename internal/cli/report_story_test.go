@@ -135,18 +135,18 @@ func TestReportOfFaults(t *testing.T) {
 	w.script("turns: [[{text: the word is sesame-sesame}]]\n")
 	w.must("fire", "digest")
 	w.secretsAs("engine.KEY=sesame-sesame\n", 0o600)
-	runs, err := os.ReadDir(filepath.Join(w.dir, "state", "runs"))
+	runs, err := w.facts().Runs.After(time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	newest := "state/runs/" + runs[len(runs)-1].Name()
-	w.write("state/runs/"+runs[0].Name()+"/run.json", "{")
+	newest := runFile(runs[len(runs)-1])
+	w.write(runFile(runs[0], "run.json"), "{")
 	w.write(newest+"/events.jsonl", w.read(newest+"/events.jsonl")+"{\xff\"torn\n")
 	r := w.run("report")
-	if r.status != 0 || !strings.Contains(r.errOut, "run "+runs[0].Name()) || !strings.Contains(r.errOut, "omitted 1 event that cannot be read") {
+	if r.status != 0 || !strings.Contains(r.errOut, "run "+runs[0]) || !strings.Contains(r.errOut, "omitted 1 event that cannot be read") {
 		t.Errorf("%d %s", r.status, r.errOut)
 	}
-	w.wants(r.out, "Could not be read: run "+runs[0].Name(), "the word is [secret]")
+	w.wants(r.out, "Could not be read: run "+runs[0], "the word is [secret]")
 	if strings.Contains(r.out, "sesame") || strings.Count(r.out, "<details class=") != 5 {
 		t.Error("the page has the secret, or not the other runs")
 	}

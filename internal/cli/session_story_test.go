@@ -85,7 +85,7 @@ func (w *world) cutOff() (id string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.write("state/runs/"+id+"/run.json", string(text))
+	w.write(runFile(id, "run.json"), string(text))
 	return id
 }
 

@@ -119,7 +119,7 @@ func TestEarlierQuestionIsFoundWhileItRuns(t *testing.T) {
 // foreign makes the record of a run one that another PID namespace wrote: its process id means nothing here.
 func (w *world) foreign(id string) {
 	w.t.Helper()
-	name := filepath.Join("state/runs", id, "run.json")
+	name := runFile(id, "run.json")
 	text := w.read(name)
 	changed := regexp.MustCompile(`"pid_namespace": "[^"]*"`).ReplaceAllString(text, `"pid_namespace": "pid:[1]"`)
 	if changed == text {
@@ -202,7 +202,7 @@ func TestForeignRunWithoutLockHasEnded(t *testing.T) {
 	w.must("fire", "slow")
 	id := w.last()["id"].(string)
 	w.foreign(id)
-	name := filepath.Join("state/runs", id, "run.json")
+	name := runFile(id, "run.json")
 	record := w.last()
 	delete(record, "finished")
 	delete(record, "outcome")

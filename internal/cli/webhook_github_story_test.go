@@ -180,7 +180,7 @@ func TestGitHubSends(t *testing.T) {
 		if r, err := h.Runner(false).FireEntry(t.Context(), answer.Run, runner.Options{}); err != nil || r.Outcome != runlog.OK {
 			t.Fatalf("%s: %s, %v", e.event, r.Outcome, err)
 		}
-		prompt := w.read("state/runs/" + answer.Run + "/prompt.txt")
+		prompt := w.read(runFile(answer.Run, "prompt.txt"))
 		e.judge(t, prompt, pointers[e.event])
 	}
 }

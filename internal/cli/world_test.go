@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+	stores "github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -38,6 +41,14 @@ type world struct {
 	now   time.Time
 	ahead time.Duration // of the clock that is the real one
 }
+
+// facts returns the stores of the data directory as a process of its own has them.
+func (w *world) facts() *stores.Stores {
+	return stores.Of(paths.Dir(w.dir), store.Disk{Now: w.clock, Warn: func(m string) { w.t.Error(m) }}, time.UTC)
+}
+
+// runFile is the path of a file of a run below the data directory.
+func runFile(run string, elem ...string) string { return paths.Dir("").Run(run, elem...) }
 
 // result is what a command line left: its exit status and its streams.
 type result struct {
@@ -182,7 +193,7 @@ func (w *world) script(text string) { w.write("script.yaml", text) }
 // runs is the records of all runs, oldest first, as they are on disk.
 func (w *world) runs() []map[string]any {
 	w.t.Helper()
-	files, err := filepath.Glob(filepath.Join(w.dir, "state/runs/*/run.json"))
+	files, err := filepath.Glob(filepath.Join(w.dir, "state/runs/*/*/*/*/run.json"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/ledger"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/object"
 	"github.com/ollim/ollim/internal/state/question"
@@ -35,6 +36,7 @@ type Stores struct {
 	Heartbeats heartbeat.Book
 	Inbox      inbox.Book
 	Jobs       job.Library
+	Ledger     *ledger.Ledger
 	Notices    notice.Book
 	Objects    object.Box
 	Questions  question.Book
@@ -51,14 +53,16 @@ type Stores struct {
 // Of returns the stores of a data directory without what some of them take from elsewhere. It touches no file.
 func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 	objects := object.Box{Home: dir, Disk: disk}
+	facts := Ledger(dir, disk)
 	s := &Stores{
 		Approvals:  approval.Book{Home: dir, Disk: disk, Zone: zone},
 		Budget:     budget.Book{Home: dir, Disk: disk, Zone: zone},
 		Changes:    changed.Book{Home: dir, Disk: disk},
 		Channels:   channel.Book{Home: dir, Disk: disk},
-		Heartbeats: heartbeat.Book{Home: dir, Disk: disk},
+		Heartbeats: heartbeat.Book{Ledger: facts},
 		Inbox:      inbox.Book{Home: dir, Disk: disk, Zone: zone},
 		Jobs:       job.Library{Home: dir, Zone: zone},
+		Ledger:     facts,
 		Notices:    notice.Book{Home: dir, Disk: disk},
 		Objects:    objects,
 		Questions:  question.Book{Home: dir, Disk: disk, Zone: zone},
@@ -73,4 +77,14 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 	}
 	s.Jobs.Approved = func(j job.Job) bool { return s.Approvals.Holds(j) }
 	return s
+}
+
+// Ledger returns the ledger of a data directory, which knows the facts of all stores. It touches no file.
+func Ledger(dir paths.Dir, disk store.Disk) *ledger.Ledger {
+	l := ledger.New(dir, disk, heartbeat.Facts())
+	l.Former = []string{heartbeat.Former}
+	l.Import = func(tx *ledger.Tx) error {
+		return heartbeat.Import(tx, dir.State(heartbeat.Former))
+	}
+	return l
 }

@@ -223,7 +223,7 @@ func (r *Runner) callHeartbeats(ctx context.Context, due func(job string, record
 	if len(owed) == 0 || err != nil {
 		return err
 	}
-	over := map[string]heartbeat.Call{}
+	over := heartbeat.Calls{}
 	for job, c := range owed {
 		switch record, err := r.Runs.Load(c.Run); {
 		case err != nil, record.Done() && record.Outcome != runlog.OK, r.Disk.Now().Sub(c.At) > heartbeatLimit:

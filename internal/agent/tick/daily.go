@@ -23,6 +23,7 @@ type page struct {
 	Tidied  string               `json:"tidied"`            // the day
 	Settled time.Time            `json:"settled,omitzero"`  // the time by which the age of what is kept is judged, see settle
 	Pending time.Time            `json:"pending,omitzero"`  // becomes Settled when the clock has gone on from there
+	Idled   time.Time            `json:"idled,omitzero"`    // the records of fires that did nothing were removed up to here
 	Started map[string]time.Time `json:"started,omitempty"` // by job, what was started in the last minute
 
 	Summary string `json:"summary,omitempty"` // the Monday whose summary was the last; "": none was asked for
@@ -146,24 +147,58 @@ func (m Minute) expireChannels(at time.Time) error {
 	return err
 }
 
-// pruneRuns removes the records of runs that were too old at an instant: those of runs that did nothing sooner.
+// pruneRuns removes the records of runs that were too old at an instant: those of runs that did nothing sooner. Of the time between it reads
+// only what the last call did not.
 func (m Minute) pruneRuns(ctx context.Context, at time.Time) error {
-	runs, before := m.Runner.Runs, at.AddDate(0, 0, -m.Keep)
-	idle := before
+	p, err := m.page()
+	if err != nil {
+		return err
+	}
+	before, idle := at.AddDate(0, 0, -m.Keep), at.AddDate(0, 0, -m.Keep)
 	if m.Retain.Idle > 0 && m.Retain.Idle < m.Keep {
 		idle = at.AddDate(0, 0, -m.Retain.Idle)
 	}
-	ids, err := runs.Before(idle)
-	for _, id := range ids {
+	old, err := m.Runner.Runs.Between(time.Time{}, before)
+	between, betweenErr := m.Runner.Runs.Between(latest(before, p.Idled.Add(-leftOver)), latest(before, idle))
+	if err = errors.Join(err, betweenErr); err != nil {
+		return err
+	}
+	for _, id := range slices.Concat(old, between) {
 		if ctx.Err() != nil {
 			return err
 		}
-		r, readErr := runs.Load(id)
-		if readErr == nil && r.Done() && r.Outcome != runlog.Waiting && (r.Finished.Before(before) || didNothing(r) && r.Finished.Before(idle)) {
-			err = errors.Join(err, store.RemoveAll(ctx, m.Runner.Home.Run(id)))
+		if m.isOver(id, before, idle) {
+			err = errors.Join(err, m.removeRun(ctx, id))
 		}
 	}
+	if err == nil {
+		p.Idled = idle
+	}
 	return err
+}
+
+// isOver reports whether a run ended before an instant, or before the later one without having done anything. One without a record was killed
+// before it wrote one.
+func (m Minute) isOver(id string, before, idle time.Time) bool {
+	r, err := m.Runner.Runs.Load(id)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) && runlog.Began(id).Before(before) && lock.Free(m.Runner.Home.RunLock(id))
+	}
+	return r.Done() && r.Outcome != runlog.Waiting && (r.Finished.Before(before) || didNothing(r) && r.Finished.Before(idle))
+}
+
+func (m Minute) removeRun(ctx context.Context, id string) error {
+	err := store.RemoveAll(ctx, m.Runner.Home.Run(id))
+	m.Runner.Runs.Tidy(id)
+	return err
+}
+
+// latest returns the later of two instants.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // pruneInbox removes the events of webhooks that are gone, if they arrived before an instant.
@@ -204,14 +239,15 @@ func (m Minute) isLeftOver(path string) bool {
 	return err == nil && info.ModTime().Before(m.now().Add(-leftOver))
 }
 
-// sweepRuns removes the directories of runs that have no record: their process was killed before it wrote one.
+// sweepRuns removes the directories of runs that have no record: their process was killed before it wrote one. Those of before the last
+// week are removed with the records of their time.
 func (m Minute) sweepRuns(ctx context.Context) error {
 	runs := m.Runner.Runs
-	ids, err := runs.Before(m.now())
+	ids, err := runs.Between(m.now().AddDate(0, 0, -7), m.now())
 	for _, id := range ids {
 		_, statErr := os.Lstat(m.Runner.Home.Run(id, "run.json"))
 		if errors.Is(statErr, fs.ErrNotExist) && m.isLeftOver(m.Runner.Home.Run(id)) && lock.Free(m.Runner.Home.RunLock(id)) {
-			err = errors.Join(err, store.RemoveAll(ctx, m.Runner.Home.Run(id)))
+			err = errors.Join(err, m.removeRun(ctx, id))
 		}
 	}
 	return err

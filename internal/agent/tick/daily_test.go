@@ -156,8 +156,8 @@ func TestLeftOvers(t *testing.T) {
 	c := newClock(t)
 	c.remind("here", c.now.Add(1000*time.Hour), "")
 	paths := map[string]bool{ // by whether it stays
-		c.home.Run("20260101T000000.000Z-abcdef", ".run.json.tmp-1"): false,
-		c.home.Run("20260101T000000.000Z-abcde0"):                    false,
+		c.home.Run("20260301T000000.000Z-abcdef", ".run.json.tmp-1"): false,
+		c.home.Run("20260301T000000.000Z-abcde0"):                    false,
 		c.home.Run("20260301T000000.000Z-aaaaaa", "run.json"):        true,
 		c.home.Run("20260302T000000.000Z-abcde1"):                    true, // young
 		c.home.JobLock("gone"):                                       false,
@@ -218,7 +218,7 @@ func TestLeftOvers(t *testing.T) {
 func TestDrafts(t *testing.T) {
 	c := newClock(t)
 	old, young := c.home.Path("state", ".x.tmp-1"), c.home.Path("routines", ".x.tmp-2")
-	kept := []string{young, c.home.Path("state", "x.json"), c.home.Path("reminders", ".hidden"), c.home.Run("20260101T000000.000Z-abcdef", ".x.tmp-3")}
+	kept := []string{young, c.home.Path("state", "x.json"), c.home.Path("reminders", ".hidden"), c.home.Run("20260301T000000.000Z-abcdef", ".x.tmp-3")}
 	for _, path := range append(kept, old) {
 		c.write(path, "x")
 	}

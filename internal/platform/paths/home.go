@@ -2,7 +2,10 @@
 // Path or State. No function here accesses the disk.
 package paths
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"strings"
+)
 
 // Dir is the absolute path of a data directory, by default ~/.ollim-bot.
 type Dir string
@@ -67,12 +70,16 @@ func (d Dir) SessionLock(routine string) string {
 	return d.ConversationLock(RoutinePrefix + routine)
 }
 
-// Runs is the directory of run records.
+// Runs is the directory of run records, which lie in directories by year, month and day in UTC.
 func (d Dir) Runs() string { return d.State("runs") }
 
-// Run joins elements below one run's record.
+// Run joins elements below one run's record. The id begins with its day.
 func (d Dir) Run(id string, elem ...string) string {
-	return filepath.Join(append([]string{d.Runs(), id}, elem...)...)
+	day := ""
+	if len(id) > len("20261123") && strings.Trim(id[:8], "0123456789") == "" {
+		day = filepath.Join(id[:4], id[4:6], id[6:8])
+	}
+	return filepath.Join(append([]string{d.Runs(), day, id}, elem...)...)
 }
 
 // RunLock is the flock that the process of a run holds, from before the record exists until the run ends.
@@ -176,9 +183,6 @@ func (d Dir) Slots() string { return d.State("slots") }
 
 // Schedules is the history of each routine's schedule.
 func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
-
-// Heartbeats holds the calls that are owed to monitors.
-func (d Dir) Heartbeats() string { return d.State("heartbeats.json") }
 
 // Notices holds what has been reported to the owner.
 func (d Dir) Notices() string { return d.State("notices.json") }

@@ -1,28 +1,21 @@
 // Package heartbeat makes calls to monitors, which report the absence of a call that they expect, and keeps those that are owed: a run
 // that ended ok owes its job's URL a call.
 //
-// On disk: state/heartbeats.json, absent when no call is owed,
-//
-//	{"<job>": {"url": "https://hc-ping.com/…", "run": "<run id>", "at": "2026-02-24T14:30:00Z"}}
-//
-// changed under the lock "heartbeats". A call is noted before the record of its run is finished, so that a crash does not lose it,
-// and removed when the monitor has answered. A later run of the job takes the place of an earlier one. A file that cannot be
-// parsed is set aside.
+// In the ledger: heartbeat.owed, which takes the place of the job's earlier one, and heartbeat.done. A call is noted before the record of
+// its run is finished, so that a crash does not lose it, and done when the monitor has answered.
 package heartbeat
 
 import (
 	"context"
+	"maps"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 )
 
-// Book holds the calls of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after ten seconds.
-type Book struct {
-	Home paths.Dir
-	Disk store.Disk
-}
+// Book holds the calls of one data directory. For its errors see ledger.Ledger.Change.
+type Book struct{ Ledger *ledger.Ledger }
 
 // Call is a call that is owed.
 type Call struct {
@@ -31,38 +24,83 @@ type Call struct {
 	At  time.Time `json:"at"` // end of the run
 }
 
+type owed struct {
+	Job string `json:"job"`
+	Run string `json:"run"`
+	URL string `json:"url"`
+}
+
+func (owed) Fact() string { return "heartbeat.owed" }
+
+type done struct {
+	Job string `json:"job"`
+	Run string `json:"run"`
+}
+
+func (done) Fact() string { return "heartbeat.done" }
+
+// Calls is the calls that are owed, by job.
+type Calls map[string]Call
+
+// Facts is the book of the calls that are owed.
+func Facts() *ledger.Book[Calls] {
+	return ledger.NewBook("heartbeat",
+		ledger.On("heartbeat.owed", func(all *Calls, at time.Time, f owed) {
+			if *all == nil {
+				*all = Calls{}
+			}
+			(*all)[f.Job] = Call{f.URL, f.Run, at}
+		}),
+		ledger.On("heartbeat.done", func(all *Calls, _ time.Time, f done) {
+			if (*all)[f.Job].Run == f.Run {
+				delete(*all, f.Job)
+			}
+		}),
+	)
+}
+
 // Owe notes that a run of a job owes a call.
+func Owe(tx *ledger.Tx, job, run, url string) error { return tx.Add(owed{job, run, url}) }
+
+// Owe is the function Owe as a change of its own.
 func (b Book) Owe(ctx context.Context, job, run, url string) error {
-	return b.edit(ctx, func(all map[string]Call) { all[job] = Call{url, run, b.Disk.Now().UTC()} })
+	return b.Ledger.Change(ctx, store.Synced, func(tx *ledger.Tx) error { return Owe(tx, job, run, url) })
 }
 
 // Done removes the calls that were made, by job. One that was replaced by that of a later run stays.
-func (b Book) Done(ctx context.Context, made map[string]Call) error {
-	return b.edit(ctx, func(all map[string]Call) {
+func (b Book) Done(ctx context.Context, made Calls) error {
+	return b.Ledger.Change(ctx, store.Synced, func(tx *ledger.Tx) error {
 		for job, c := range made {
-			if all[job].Run == c.Run {
-				delete(all, job)
+			if err := tx.Add(done{job, c.Run}); err != nil {
+				return err
 			}
-		}
-	})
-}
-
-// List returns the calls that are owed, by job. It takes no lock, because the file is replaced as a whole. A file that cannot be
-// parsed has none; the next change sets it aside.
-func (b Book) List() (map[string]Call, error) {
-	all, _, err := store.PeekJSON[map[string]Call](b.Home.Heartbeats())
-	return all, err
-}
-
-// edit changes the file under its lock.
-func (b Book) edit(ctx context.Context, change func(map[string]Call)) error {
-	return store.EditJSON(ctx, b.Disk, b.Home.Lock("heartbeats"), b.Home.Heartbeats(), func(all *map[string]Call) error {
-		if *all == nil {
-			*all = map[string]Call{}
-		}
-		if change(*all); len(*all) == 0 {
-			return store.ErrEmpty
 		}
 		return nil
 	})
+}
+
+// List returns the calls that are owed, by job.
+func (b Book) List() (all Calls, err error) {
+	err = b.Ledger.Read(func(v ledger.View) error {
+		calls, err := ledger.Of(v, Facts())
+		if err == nil {
+			all = maps.Clone(*calls)
+		}
+		return err
+	})
+	return all, err
+}
+
+// Former is the name of the file of earlier versions in state/: the calls that are owed, by job.
+const Former = "heartbeats.json"
+
+// Import adds the facts of the file of an earlier version.
+func Import(tx *ledger.Tx, path string) error {
+	all, _, err := store.PeekJSON[Calls](path)
+	for job, c := range all {
+		if err == nil {
+			err = tx.AddAt(c.At, owed{job, c.Run, c.URL})
+		}
+	}
+	return err
 }

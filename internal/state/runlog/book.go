@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -69,6 +68,9 @@ func (b Book) Load(id string) (Record, error) {
 		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
 	}
 	data, err := store.Read(b.Home.Run(id, "run.json"))
+	if errors.Is(err, fs.ErrNotExist) && b.moveIn(id) == nil {
+		data, err = store.Read(b.Home.Run(id, "run.json"))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
 	}
@@ -87,12 +89,11 @@ func (b Book) Load(id string) (Record, error) {
 // directory cannot be read, its error is yielded alone and ends the sequence.
 func (b Book) List() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		ids, err := b.ids()
-		if err != nil {
-			yield(Record{}, err)
-			return
-		}
-		for _, id := range slices.Backward(ids) {
+		for id, err := range b.newest() {
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
 			r, err := b.Load(id)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // just created, or killed before run.json was written
@@ -323,37 +324,6 @@ func (b Book) removeDrafts(id string) error {
 		}
 	}
 	return err
-}
-
-// Before lists the ids of the runs that began before an instant, by their ids, oldest first, including those without a
-// record.
-func (b Book) Before(at time.Time) ([]string, error) {
-	ids, err := b.ids()
-	end, _ := slices.BinarySearch(ids, at.UTC().Format(idTime))
-	return ids[:end], err
-}
-
-// After lists the ids of the runs whose ids were made since an instant, oldest first, including those without a record.
-func (b Book) After(at time.Time) ([]string, error) {
-	ids, err := b.ids()
-	begin, _ := slices.BinarySearch(ids, at.UTC().Format(idTime))
-	return ids[begin:], err
-}
-
-// ids lists all runs, oldest first.
-func (b Book) ids() ([]string, error) {
-	folder, err := os.OpenFile(b.Home.Runs(), os.O_RDONLY|syscall.O_DIRECTORY, 0) // does not block on a named pipe
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = folder.Close() }()
-	names, err := folder.Readdirnames(-1)
-	names = slices.DeleteFunc(names, func(name string) bool { return !isID(name) })
-	slices.Sort(names)
-	return names, err
 }
 
 // locked calls do under the run's own lock, which lies in its directory and is removed with the record.

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -337,5 +339,41 @@ func TestFindUnknown(t *testing.T) {
 		if !errors.As(err, &unknown) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("Find(%q): %v, want %s", name, err, want)
 		}
+	}
+}
+
+// The records of an earlier version, which lay in one directory, are moved into those of their days: all of them by a listing, and one by
+// its id. That of a run in progress stays where its process writes it until it has ended.
+func TestFormerPlace(t *testing.T) {
+	d := newDesk(t)
+	ids := d.several("a", "b", "c")
+	former := func(id string) string { return filepath.Join(d.Home.Runs(), id) }
+	for _, id := range ids {
+		if err := os.Rename(d.Home.Run(id), former(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guard, err := lock.TryGuard(filepath.Join(former(ids[0]), "running"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := d.Load(ids[2]); err != nil || r.Name != "c" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if all, err := d.After(time.Time{}); err != nil || !slices.Equal(all, ids[1:]) {
+		t.Errorf("%q, %v; want %q", all, err, ids[1:])
+	}
+	guard.Release()
+	if all, err := d.Between(time.Time{}, Began(ids[2])); err != nil || !slices.Equal(all, ids[:2]) {
+		t.Errorf("%q, %v; want %q", all, err, ids[:2])
+	}
+	for _, id := range ids {
+		if err := os.RemoveAll(d.Home.Run(id)); err != nil {
+			t.Fatal(err)
+		}
+		d.Tidy(id)
+	}
+	if left, err := os.ReadDir(d.Home.Runs()); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }

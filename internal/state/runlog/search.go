@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"os"
 	"slices"
@@ -54,17 +53,13 @@ func (b Book) Search(ctx context.Context, words []string, said func(prompt strin
 
 // latest lists runs by their latest activity, with only these fields.
 func (b Book) latest() ([]found, error) {
-	entries, err := os.ReadDir(b.Home.Runs())
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
 	var all []found
-	for _, e := range entries {
-		if !isID(e.Name()) {
-			continue
+	for id, err := range b.newest() {
+		if err != nil {
+			return nil, err
 		}
-		begun := Began(e.Name())
-		f := found{Run: e.Name(), Changed: begun, At: begun}
+		begun := Began(id)
+		f := found{Run: id, Changed: begun, At: begun}
 		if info, err := os.Stat(b.Home.Run(f.Run, "events.jsonl")); err == nil {
 			f.Changed = info.ModTime()
 		}

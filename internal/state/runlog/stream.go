@@ -37,7 +37,7 @@ type stream struct {
 	book   Book
 	since  time.Time
 	trails map[string]*trail // of the runs on disk; nil: nothing more is expected of that run
-	listed time.Time         // modification time of the directory when it was listed
+	listed newestDay         // when the runs were listed
 	stable bool              // it had not changed since the time before
 	Bad    int               // lines of events that were skipped because they cannot be read
 }
@@ -96,11 +96,13 @@ func (s *stream) Next() iter.Seq2[line, error] {
 
 // update lists the runs anew if there may be others, and returns those of which more is expected, by the time of their ids.
 func (s *stream) update() (open []*trail, err error) {
-	if info, err := os.Stat(s.book.Home.Runs()); err != nil || !s.stable || !info.ModTime().Equal(s.listed) {
-		if err == nil { // a change in the same tick of the file system's clock shows at the next call
-			s.stable, s.listed = info.ModTime().Equal(s.listed), info.ModTime()
-		}
-		ids, err := s.book.ids()
+	day, err := s.book.newestDay()
+	if err != nil {
+		return nil, err
+	}
+	if !s.stable || day != s.listed {
+		s.stable, s.listed = day == s.listed, day // a change in the same tick of the file system's clock shows at the next call
+		ids, err := s.book.After(time.Time{})
 		if err != nil {
 			return nil, err
 		}
@@ -121,6 +123,26 @@ func (s *stream) update() (open []*trail, err error) {
 	}
 	slices.SortFunc(open, func(a, b *trail) int { return strings.Compare(a.id, b.id) })
 	return open, nil
+}
+
+// newestDay is the directory of the last day with runs, and when its list of runs changed.
+type newestDay struct {
+	path    string
+	changed time.Time
+}
+
+func (b Book) newestDay() (d newestDay, err error) {
+	for path, err := range b.days() {
+		if err != nil {
+			return d, err
+		}
+		info, err := os.Stat(path)
+		if err == nil {
+			d = newestDay{path, info.ModTime()}
+		}
+		break
+	}
+	return d, nil
 }
 
 // past reports whether nothing of a run has happened or can happen at or after the stream's instant.

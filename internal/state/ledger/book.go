@@ -1,0 +1,74 @@
+package ledger
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Reducer is a Book of any state.
+type Reducer interface {
+	key() string
+	fresh() any
+	decode(text json.RawMessage) (any, error)
+	apply(state any, l Line) error
+}
+
+// Book is a state that facts fold to. S must be what its JSON says: a checkpoint holds that.
+type Book[S any] struct {
+	name  string
+	rules map[string]func(*S, Line) error
+}
+
+// Rule says what the facts of one kind do to a state.
+type Rule[S any] struct {
+	kind  string
+	apply func(*S, Line) error
+}
+
+// NewBook returns the book of a name. Another name is another state, which is folded again from the first fact: a book whose rules
+// have changed takes a new one, such as update/2.
+func NewBook[S any](name string, rules ...Rule[S]) *Book[S] {
+	b := &Book[S]{name, make(map[string]func(*S, Line) error, len(rules))}
+	for _, r := range rules {
+		b.rules[r.kind] = r.apply
+	}
+	return b
+}
+
+// On returns the rule for facts of a kind, which F decodes. apply must be correct for every fact that the file may hold: it returns no error.
+func On[F, S any](kind string, apply func(s *S, at time.Time, f F)) Rule[S] {
+	return Rule[S]{kind, func(s *S, l Line) error {
+		var f F
+		if err := l.Into(&f); err != nil {
+			return err
+		}
+		apply(s, l.At, f)
+		return nil
+	}}
+}
+
+func (b *Book[S]) key() string { return b.name }
+
+func (b *Book[S]) fresh() any { return new(S) }
+
+func (b *Book[S]) decode(text json.RawMessage) (any, error) {
+	s := new(S)
+	return s, json.Unmarshal(text, s)
+}
+
+func (b *Book[S]) apply(state any, l Line) error {
+	rule := b.rules[l.Kind]
+	if rule == nil {
+		return nil
+	}
+	return rule(state.(*S), l) //nolint:forcetypeassert // made by fresh or decode
+}
+
+// Of returns the state of a book in a view. It must not be changed, and not be used after the function that was given the view.
+func Of[S any](v View, b *Book[S]) (*S, error) {
+	s, err := v.v.state(b)
+	if err != nil {
+		return nil, err
+	}
+	return s.(*S), nil //nolint:forcetypeassert // made by fresh or decode
+}

@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// checkpoint is the fold of the facts up to a position.
+type checkpoint struct {
+	At    position                   `json:"at"`
+	Books map[string]json.RawMessage `json:"books"`
+}
+
+func (l *Ledger) checkpointPath() string { return l.home.State("checkpoint.json") }
+
+func (l *Ledger) basePath() string { return l.home.State(l.name, "base.json") }
+
+// load returns a view of what the checkpoint says, if it is of these files, else of the base.
+func (l *Ledger) load() *view {
+	v := &view{l: l, states: map[string]*state{}, at: position{Hash: first}}
+	c, invalid, err := store.PeekJSON[checkpoint](l.checkpointPath())
+	if err != nil || invalid != nil || c.At.Offset == 0 || !l.holds(c.At) {
+		if c, _ = l.loadBase(); c.At.Day == "" {
+			return v
+		}
+	}
+	v.mark, v.at, v.parts = c.At, c.At, c.Books
+	return v
+}
+
+func (l *Ledger) loadBase() (checkpoint, bool) {
+	c, invalid, err := store.PeekJSON[checkpoint](l.basePath())
+	return c, err == nil && invalid == nil && c.At.Day != ""
+}
+
+// save writes the checkpoint. It is a cache: an error costs the next processes a longer tail.
+func (l *Ledger) save() {
+	if l.view.fold() != nil {
+		l.view = nil
+		return
+	}
+	if c, err := l.view.checkpoint(); err == nil {
+		_ = store.Write(l.checkpointPath(), c, store.Buffered)
+	}
+}
+
+// checkpoint returns the text of a checkpoint at the mark of a view that was folded.
+func (v *view) checkpoint() ([]byte, error) {
+	c := checkpoint{At: v.mark, Books: map[string]json.RawMessage{}}
+	for name, s := range v.states {
+		text, err := json.Marshal(s.value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		c.Books[name] = text
+	}
+	text, err := json.Marshal(c)
+	return append(text, '\n'), err
+}
+
+func (l *Ledger) headPath() string { return l.home.State(l.name, "head.json") }
+
+// writeHead notes the position after what was synced, in text of constant length, so that it is replaced in place. An error costs Verify
+// what it would find by it.
+func (l *Ledger) writeHead(at position) {
+	f, err := store.Open(l.headPath(), os.O_CREATE|os.O_WRONLY)
+	if err != nil {
+		return
+	}
+	_, _ = fmt.Fprintf(f, "{\"day\":%q,\"offset\":%14d,\"hash\":%q}\n", at.Day, at.Offset, at.Hash)
+	_ = f.Close()
+}
+
+// Trim removes the files of the days before an instant, except the newest file. What they fold to is kept in the base.
+func (l *Ledger) Trim(ctx context.Context, before time.Time) error {
+	held, err := l.disk.Lock(ctx, l.home.Lock("ledger"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.putAway()
+	days, err := l.days()
+	if err != nil {
+		return err
+	}
+	n := 0
+	for n < len(days)-1 && days[n] < before.UTC().Format(time.DateOnly) {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := l.rebase(days[n-1]); err != nil {
+		return err
+	}
+	for _, day := range days[:n] {
+		if err := os.Remove(l.path(day)); err != nil {
+			return &store.NotWritten{Path: l.path(day), Err: err}
+		}
+	}
+	return nil
+}
+
+// rebase makes the end of a day the base.
+func (l *Ledger) rebase(day string) error {
+	v := &view{l: l, states: map[string]*state{}, at: position{Hash: first}}
+	if base, ok := l.loadBase(); ok {
+		v.mark, v.at, v.parts = base.At, base.At, base.Books
+	}
+	var failed error
+	err := v.readOn(position{Day: day, Offset: -1}, func(line Line) {
+		if v.add(line); v.weight > most && failed == nil {
+			failed = v.fold()
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil {
+		err = v.fold()
+	}
+	if err != nil {
+		return err
+	}
+	text, err := v.checkpoint()
+	if err != nil {
+		return err
+	}
+	return store.Write(l.basePath(), text, store.Synced)
+}

@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Lines yields the facts of some kinds since an instant, the oldest first; no kind stands for all. It reads the files of that time only.
+func (l *Ledger) Lines(since time.Time, kinds ...string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		days, err := l.since(since)
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		for _, day := range days {
+			lines, err := l.day(day, since, kinds)
+			for _, line := range lines {
+				if !yield(line, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Line{}, err)
+				return
+			}
+		}
+	}
+}
+
+// Newest is Lines with the newest fact first. It reads as many days as it is asked for.
+func (l *Ledger) Newest(since time.Time, kinds ...string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		days, err := l.since(since)
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		for _, day := range slices.Backward(days) {
+			lines, err := l.day(day, since, kinds)
+			if err != nil {
+				yield(Line{}, err)
+				return
+			}
+			for _, line := range slices.Backward(lines) {
+				if !yield(line, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// since lists the days whose files can hold facts since an instant: no fact is later than the day of its file.
+func (l *Ledger) since(since time.Time) ([]string, error) {
+	days, err := l.days()
+	return slices.DeleteFunc(days, func(day string) bool { return day < since.UTC().Format(time.DateOnly) }), err
+}
+
+// day returns the facts of one file.
+func (l *Ledger) day(day string, since time.Time, kinds []string) (lines []Line, err error) {
+	v := &view{l: l, at: position{Day: day, Hash: first}}
+	err = v.readDay(-1, func(line Line) {
+		if !line.At.Before(since) && (len(kinds) == 0 || slices.Contains(kinds, line.Kind)) {
+			lines = append(lines, line)
+		}
+	})
+	return lines, err
+}
+
+// Fault is a place where the ledger is not as it was written.
+type Fault struct {
+	File string // absolute
+	Line int    // from 1; 0: the file as a whole
+	Text string
+}
+
+// Verify compares each line with its hash, and the end with that of the last change that was synced. It returns what was changed or removed, and the number of facts.
+// An incomplete change at the end of a file is no fault: it was never acknowledged.
+func (l *Ledger) Verify() (faults []Fault, facts int, err error) {
+	days, err := l.days()
+	if err != nil {
+		return nil, 0, err
+	}
+	before := first
+	if base, ok := l.loadBase(); ok {
+		before = base.At.Hash
+		days = slices.DeleteFunc(days, func(day string) bool { return day <= base.At.Day })
+	}
+	for _, day := range days {
+		text, err := store.Read(l.path(day))
+		if err != nil {
+			return nil, facts, err
+		}
+		for n, line := range slices.Collect(bytes.Lines(acknowledged(text))) {
+			parsed, why := check(line, before)
+			if why != "" {
+				faults = append(faults, Fault{l.path(day), n + 1, why})
+			}
+			if parsed.hash != "" {
+				before = parsed.hash
+				facts++
+			}
+		}
+	}
+	head, invalid, err := store.PeekJSON[position](l.headPath())
+	if err == nil && invalid == nil && head.Offset > 0 && !l.holds(head) {
+		faults = append(faults, Fault{File: l.path(head.Day), Text: fmt.Sprintf("there were facts up to byte %d", head.Offset)})
+	}
+	return faults, facts, err
+}
+
+// acknowledged returns the text of a file without the incomplete change at its end.
+func acknowledged(text []byte) []byte {
+	end := bytes.LastIndexByte(text, '\n') + 1
+	for end > 0 {
+		begin := bytes.LastIndexByte(text[:end-1], '\n') + 1
+		if l, err := parse(text[begin : end-1]); err != nil || l.more == 0 {
+			break
+		}
+		end = begin
+	}
+	return text[:end]
+}
+
+// check returns the line, and why it is not the one that was written after a hash.
+func check(text []byte, before string) (l Line, why string) {
+	text = bytes.TrimSuffix(text, []byte{'\n'})
+	l, err := parse(text)
+	switch {
+	case err != nil:
+		return l, err.Error()
+	case chain(before, text[:len(text)-tailLen]) == l.hash:
+		return l, ""
+	}
+	return l, "this line or what stood before it was changed or removed"
+}
+
+// Size returns the length of the files in bytes, for people.
+func (l *Ledger) Size() (size int64) {
+	days, _ := l.days()
+	for _, day := range days {
+		if info, err := os.Stat(l.path(day)); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}

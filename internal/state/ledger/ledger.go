@@ -1,0 +1,193 @@
+// Package ledger is the log of facts of a data directory: what several processes must know, one line for each fact, appended under one lock.
+// The facts of one Change happen together or not at all. State is what the facts fold to: a Book says what each kind of fact does to it.
+//
+// On disk, a file for each day in UTC, state/ledger/2026-11-23.jsonl, of lines such as
+//
+//	{"at":"2026-11-23T19:55:00.123456Z","fact":"update.added","message":"…","more":1,"hash":"0123456789abcdef"}
+//
+// "more" is the number of lines of the same Change that follow; it is absent from the last one. Lines at the end of the newest file whose
+// Change is incomplete were never acknowledged: readers ignore them and the next writer removes them. "hash" is the first 16 hex digits of
+// the SHA-256 of the hash of the line before and of the line up to its own hash, so that Verify finds a line that was changed or removed.
+//
+// state/checkpoint.json is the fold up to a position. It is a cache: one that is missing, damaged or of another history is made again.
+// state/ledger/base.json is the fold of the days that Trim has removed; it is no cache. state/ledger/head.json is the position after the last
+// fact that was synced: Verify finds by it that the last facts were removed.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Fact is a line to be: a struct whose JSON is an object without the keys at, fact, more and hash.
+type Fact interface {
+	// Fact returns the kind, such as update.added: letters, a dot, letters.
+	Fact() string
+}
+
+// Ledger is the log of one data directory. It is safe for concurrent use. The books are those that the process can fold; a checkpoint
+// holds no others.
+type Ledger struct {
+	// Import adds the facts of a directory that has no ledger yet, from the files of an earlier version. Nil: there are none. It is called
+	// under the lock of the ledger, again after a crash, and must not change what it reads.
+	Import func(*Tx) error
+	Former []string // names in state/ of what Import reads; it is moved to state/former afterwards
+
+	home  paths.Dir
+	disk  store.Disk
+	books []Reducer
+	name  string // of the folder
+
+	mu   sync.Mutex
+	view *view // what has been read; nil: nothing yet
+}
+
+// New returns the ledger of a data directory. It reads nothing.
+func New(home paths.Dir, disk store.Disk, books ...Reducer) *Ledger {
+	return &Ledger{home: home, disk: disk, books: books, name: folderName}
+}
+
+// View is the state at one moment. It is valid until the function that it was given to returns.
+type View struct{ v *view }
+
+// Tx is a change of the ledger: the state before it, with the facts added so far.
+type Tx struct {
+	View
+
+	At    time.Time // of all its facts, UTC, to the microsecond
+	facts []Line    // without what encode adds
+}
+
+// folderName is the name of the directory of the files, in state.
+const folderName = "ledger"
+
+// Read calls do with the state as it is now. It takes no lock and writes nothing, unless there is no ledger yet. do must not use the ledger.
+func (l *Ledger) Read(do func(View) error) error {
+	imported, err := l.begin()
+	if err != nil {
+		return err
+	}
+	if imported != nil {
+		return do(View{imported})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refresh(); err != nil {
+		return err
+	}
+	return do(View{l.view})
+}
+
+// Change calls do with the state under the lock of the ledger and appends the facts that it added, all or none. If do returns an error,
+// nothing is appended. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after ten seconds. do must not use the ledger.
+func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) error) error {
+	held, err := l.disk.Lock(ctx, l.home.Lock("ledger"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.takeOver(); err != nil {
+		return err
+	}
+	return l.change(d, do)
+}
+
+// change is Change for a caller that holds the locks.
+func (l *Ledger) change(d store.Durability, do func(*Tx) error) error {
+	if err := l.refresh(); err != nil {
+		return err
+	}
+	tx := &Tx{View: View{l.view}, At: l.disk.Now().UTC().Truncate(time.Microsecond)}
+	err := do(tx)
+	if err == nil && len(tx.facts) > 0 {
+		err = l.append(tx, d)
+	}
+	if err != nil && len(tx.facts) > 0 {
+		l.view = nil // it has facts that were not written
+	}
+	return err
+}
+
+// Add adds facts to the change. What the View shows includes them.
+func (t *Tx) Add(facts ...Fact) error { return t.AddAt(t.At, facts...) }
+
+// AddAt is Add for facts of an earlier time.
+func (t *Tx) AddAt(at time.Time, facts ...Fact) error {
+	for _, f := range facts {
+		text, err := body(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Fact(), err)
+		}
+		line := Line{At: at.UTC().Truncate(time.Microsecond), Kind: f.Fact(), JSON: text}
+		t.facts = append(t.facts, line)
+		t.v.add(line)
+	}
+	return nil
+}
+
+// append writes the facts of a change to the newest file. The caller holds the lock, and the view is that of the whole ledger.
+func (l *Ledger) append(tx *Tx, d store.Durability) error {
+	v := l.view
+	from := v.at
+	if day := tx.At.Format(time.DateOnly); day > from.Day {
+		from.Day, from.Offset = day, 0
+	}
+	text, end := encode(tx.facts, from)
+	if err := l.write(from, text, d); err != nil {
+		return err
+	}
+	v.at = end
+	if d == store.Synced {
+		l.writeHead(end)
+	}
+	if end.Day != v.mark.Day || end.Offset-v.mark.Offset > tailSize {
+		l.save()
+	}
+	return nil
+}
+
+// write appends text at a position, the end of the last whole change. What stands there is the rest of one that a dying process left.
+func (l *Ledger) write(at position, text []byte, d store.Durability) (err error) {
+	path := l.path(at.Day)
+	defer func() {
+		if err != nil {
+			err = &store.NotWritten{Path: path, Err: err}
+		}
+	}()
+	if at.Offset == 0 {
+		if err := store.MkdirOwn(l.folder()); err != nil {
+			return err
+		}
+	}
+	f, err := store.Open(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if v := l.view; v.torn {
+		if err := f.Truncate(at.Offset); err != nil {
+			return err
+		}
+		v.torn = false
+	}
+	_, err = f.Write(text)
+	if err == nil && d == store.Synced {
+		err = f.Sync()
+	}
+	if err == nil && at.Offset == 0 && d == store.Synced {
+		err = store.SyncDir(path)
+	}
+	if err != nil {
+		err = errors.Join(err, f.Truncate(at.Offset))
+	}
+	return err
+}

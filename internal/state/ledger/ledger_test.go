@@ -1,0 +1,473 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit/storetest"
+)
+
+// put is a fact of the tests: a key has a value.
+type put struct {
+	Key   string `json:"key"`
+	Value int    `json:"value"`
+}
+
+func (put) Fact() string { return "test.put" }
+
+// gone is a fact without fields of its own but one.
+type gone struct {
+	Key string `json:"key,omitempty"`
+}
+
+func (gone) Fact() string { return "test.gone" }
+
+type values struct {
+	All map[string]int `json:"all"`
+}
+
+func testBook(name string) *Book[values] {
+	return NewBook(name,
+		On("test.put", func(s *values, _ time.Time, f put) {
+			if s.All == nil {
+				s.All = map[string]int{}
+			}
+			s.All[f.Key] = f.Value
+		}),
+		On("test.gone", func(s *values, _ time.Time, f gone) { delete(s.All, f.Key) }),
+	)
+}
+
+// clock is a clock of the tests.
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time { return c.now }
+
+func newClock() *clock { return &clock{time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)} }
+
+func open(dir string, now func() time.Time) *Ledger {
+	return New(paths.Dir(dir), store.Disk{Now: now, Warn: func(string) {}}, testBook("values"))
+}
+
+func add(t *testing.T, l *Ledger, facts ...Fact) {
+	t.Helper()
+	if err := l.Change(t.Context(), store.Buffered, func(tx *Tx) error { return tx.Add(facts...) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func addSynced(t *testing.T, l *Ledger, facts ...Fact) {
+	t.Helper()
+	if err := l.Change(t.Context(), store.Synced, func(tx *Tx) error { return tx.Add(facts...) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, l *Ledger) map[string]int {
+	t.Helper()
+	all := map[string]int{}
+	err := l.Read(func(v View) error {
+		s, err := Of(v, testBook("values"))
+		if err == nil {
+			maps.Copy(all, s.All)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestConformance(t *testing.T) {
+	count := func(dir string, _ func(string)) (n int, err error) {
+		err = open(dir, time.Now).Read(func(v View) error {
+			s, err := Of(v, testBook("values"))
+			n = len(s.All)
+			return err
+		})
+		return n, err
+	}
+	storetest.Run(t, storetest.Store{
+		File: func(dir string) string { return filepath.Join(dir, "state", "ledger") },
+		Lock: func(dir string) string { return paths.Dir(dir).Lock("ledger") },
+		Busy: lock.ErrBusy,
+		Add: func(ctx context.Context, dir string, _ func(string), item string) error {
+			return open(dir, time.Now).Change(ctx, store.Synced, func(tx *Tx) error { return tx.Add(put{item, 1}, put{item, 2}) })
+		},
+		Count: count,
+	})
+}
+
+// A fact is a line that a person can search, and a change shows what it added.
+func TestLines(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	l := open(dir, c.Now)
+	err := l.Change(t.Context(), store.Synced, func(tx *Tx) error {
+		if err := tx.Add(put{"a<b", 1}, gone{}); err != nil {
+			return err
+		}
+		s, err := Of(tx.View, testBook("values"))
+		if s.All["a<b"] != 1 {
+			t.Errorf("in the change: %v", s)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "state/ledger/2026-11-23.jsonl"))
+	lines := strings.Split(string(text), "\n")
+	if err != nil || len(lines) != 3 || !strings.HasPrefix(lines[0], `{"at":"2026-11-23T12:00:00.000000Z","fact":"test.put","key":"a<b","value":1,"more":1,"hash":"`) ||
+		!strings.HasPrefix(lines[1], `{"at":"2026-11-23T12:00:00.000000Z","fact":"test.gone","hash":"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	info, err := os.Stat(filepath.Join(dir, "state/ledger/2026-11-23.jsonl"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// A change that fails, and one that adds nothing, change nothing.
+func TestChangeThatFails(t *testing.T) {
+	l := open(t.TempDir(), newClock().Now)
+	add(t, l, put{"a", 1})
+	err := l.Change(t.Context(), store.Buffered, func(tx *Tx) error {
+		if err := tx.Add(put{"a", 2}); err != nil {
+			return err
+		}
+		return os.ErrInvalid
+	})
+	if !errors.Is(err, os.ErrInvalid) || read(t, l)["a"] != 1 {
+		t.Errorf("%v %v", err, read(t, l))
+	}
+	add(t, l)
+	if lines := slices.Collect(maps.Keys(read(t, l))); len(lines) != 1 {
+		t.Errorf("%v", lines)
+	}
+}
+
+// Wherever the file ends, the last change is there as a whole or not at all, and the next writer goes on behind what is whole.
+func TestTornAtEachByte(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	l := open(dir, c.Now)
+	path := l.path("2026-11-23")
+	add(t, l, put{"a", 1})
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, put{"a", 2}, put{"b", 2}, put{"c", 2})
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(l.checkpointPath()); err != nil {
+		t.Fatal(err)
+	}
+	for end := len(before); end <= len(whole); end++ {
+		if err := os.WriteFile(path, whole[:end], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int{"a": 1}
+		if end == len(whole) {
+			want = map[string]int{"a": 2, "b": 2, "c": 2}
+		}
+		next := open(dir, c.Now)
+		if got := read(t, next); !maps.Equal(got, want) {
+			t.Fatalf("%d of %d bytes: %v", end, len(whole), got)
+		}
+		add(t, next, put{"d", 3})
+		want["d"] = 3
+		if got := read(t, open(dir, c.Now)); !maps.Equal(got, want) || !maps.Equal(read(t, l), want) {
+			t.Fatalf("%d of %d bytes, and a change: %v, %v", end, len(whole), got, read(t, l))
+		}
+		if faults, _, err := l.Verify(); err != nil || len(faults) > 0 {
+			t.Fatalf("%d of %d bytes: %v %v", end, len(whole), faults, err)
+		}
+		if err := os.Remove(l.checkpointPath()); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestHistories compares a ledger with a map over random histories: changes by several processes, days that pass, clocks that are set back,
+// checkpoints that are deleted, damaged or of another history, days that are trimmed and books that are new.
+func TestHistories(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			h := history{T: t, r: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), clock: newClock(), want: map[string]int{}}
+			h.all = []*Ledger{open(h.dir, h.clock.Now), open(h.dir, h.clock.Now)}
+			for range 150 {
+				h.step()
+			}
+			if faults, n, err := h.all[0].Verify(); err != nil || len(faults) > 0 || n == 0 {
+				t.Errorf("%v %d %v", faults, n, err)
+			}
+		})
+	}
+}
+
+type history struct {
+	*testing.T
+
+	r     *rand.Rand
+	dir   string
+	clock *clock
+	all   []*Ledger
+	want  map[string]int
+	old   []byte // an earlier checkpoint
+	torn  bool   // the newest file ends in an incomplete change
+}
+
+func (h *history) step() {
+	h.Helper()
+	l := h.all[h.r.IntN(len(h.all))]
+	switch h.r.IntN(12) {
+	case 0:
+		h.clock.now = h.clock.now.Add(time.Duration(h.r.IntN(40)-4) * time.Hour)
+	case 1:
+		_ = os.Remove(l.checkpointPath())
+	case 2:
+		if h.old != nil {
+			_ = os.WriteFile(l.checkpointPath(), h.old[:h.r.IntN(len(h.old)+1)], 0o600)
+		}
+		h.old, _ = os.ReadFile(l.checkpointPath())
+	case 3:
+		h.all[h.r.IntN(len(h.all))] = open(h.dir, h.clock.Now)
+	case 4:
+		if err := l.Trim(h.Context(), h.clock.now.Add(-48*time.Hour)); err != nil {
+			h.Fatal(err)
+		}
+	case 5:
+		days, _ := l.days()
+		if len(days) > 0 && !h.torn { // what a process left that was killed as it wrote
+			f, err := os.OpenFile(l.path(days[len(days)-1]), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				h.Fatal(err)
+			}
+			_, _ = f.WriteString(`{"at":"2026-11-23T12:00:00.000000Z","fact":"test.put","key":"k1","value":-1,"more":1,"hash":"0123456789abcdef"}` + "\n" + `{"at`)
+			_ = f.Close()
+			h.torn = true
+		}
+	default:
+		h.torn = false
+		var facts []Fact
+		for range 1 + h.r.IntN(3) {
+			key, value := fmt.Sprintf("k%d", h.r.IntN(9)), h.r.IntN(1000)
+			if h.r.IntN(4) == 0 {
+				facts = append(facts, gone{key})
+				delete(h.want, key)
+				continue
+			}
+			facts = append(facts, put{key, value})
+			h.want[key] = value
+		}
+		if h.r.IntN(8) == 0 {
+			facts = append(facts, put{"long", len(facts)}, put{strings.Repeat("x", 30<<10), 0}, gone{strings.Repeat("x", 30<<10)})
+			h.want["long"] = len(facts) - 3
+		}
+		add(h.T, l, facts...)
+	}
+	for _, l := range h.all {
+		if got := read(h.T, l); !maps.Equal(got, h.want) {
+			h.Fatalf("%v, want %v", got, h.want)
+		}
+	}
+	if h.r.IntN(10) == 0 { // a book of another name is folded from the first fact
+		err := l.Read(func(v View) error {
+			s, err := Of(v, testBook("other"))
+			if days, _ := l.days(); err == nil && len(s.All) > len(h.want) && len(days) > 0 {
+				h.Errorf("%v, want %v", s.All, h.want)
+			}
+			return err
+		})
+		if err != nil {
+			h.Fatal(err)
+		}
+	}
+}
+
+// A bit that is flipped anywhere, and each line that is removed, added twice or swapped, is found.
+func TestVerify(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	l := open(dir, c.Now)
+	for i := range 6 {
+		c.now = c.now.Add(9 * time.Hour)
+		addSynced(t, l, put{"a", i}, put{"b", i})
+	}
+	if faults, n, err := l.Verify(); err != nil || len(faults) > 0 || n != 12 {
+		t.Fatalf("%v %d %v", faults, n, err)
+	}
+	days, err := l.days()
+	if err != nil || len(days) < 3 {
+		t.Fatalf("%v %v", days, err)
+	}
+	for _, day := range days {
+		whole, err := os.ReadFile(l.path(day))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoilt := [][]byte{nil}
+		lines := bytes.SplitAfter(whole, []byte{'\n'})
+		lines = lines[:len(lines)-1]
+		for i := range lines {
+			without := slices.Delete(slices.Clone(lines), i, i+1)
+			twice := slices.Insert(slices.Clone(lines), i, lines[i])
+			spoilt = append(spoilt, bytes.Join(without, nil), bytes.Join(twice, nil))
+			if i > 0 {
+				swapped := slices.Clone(lines)
+				swapped[i], swapped[i-1] = swapped[i-1], swapped[i]
+				spoilt = append(spoilt, bytes.Join(swapped, nil))
+			}
+		}
+		for i := range whole {
+			text := bytes.Clone(whole)
+			text[i] ^= 1 << (i % 8)
+			spoilt = append(spoilt, text)
+		}
+		for i, text := range spoilt {
+			if err := os.WriteFile(l.path(day), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if faults, _, err := open(dir, c.Now).Verify(); err != nil || len(faults) == 0 {
+				t.Errorf("%s: change %d is not found: %v\n%s", day, i, err, text)
+			}
+		}
+		if err := os.WriteFile(l.path(day), whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The facts of an earlier version are taken over once, whatever is left of an earlier attempt, also where only reading is possible.
+func TestImport(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	imported := 0
+	with := func() *Ledger {
+		l := open(dir, c.Now)
+		l.Import = func(tx *Tx) error {
+			imported++
+			return tx.AddAt(tx.At.Add(-100*time.Hour), put{"old", 1}, put{"older", 2})
+		}
+		return l
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "state/ledger.new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "state/ledger.new/2026-11-20.jsonl"), []byte("half\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lockFile := paths.Dir(dir).Lock("ledger")
+	if err := os.MkdirAll(lockFile, 0o700); err != nil { // nothing can be written
+		t.Fatal(err)
+	}
+	want := map[string]int{"old": 1, "older": 2}
+	if got := read(t, with()); !maps.Equal(got, want) || imported != 1 {
+		t.Errorf("%v, imported %d times", got, imported)
+	}
+	if err := os.Remove(lockFile); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, with()); !maps.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+	imported = 0
+	add(t, with(), put{"new", 3})
+	want["new"] = 3
+	if got := read(t, with()); !maps.Equal(got, want) || imported != 0 {
+		t.Errorf("%v, imported %d times", got, imported)
+	}
+	for line := range with().Lines(time.Time{}, "test.put") {
+		if !line.At.Equal(c.now.Add(-100 * time.Hour)) {
+			t.Errorf("%v", line.At)
+		}
+		break
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "state/ledger.*")); len(left) > 0 {
+		t.Errorf("%q", left)
+	}
+}
+
+// Lines and Newest read the facts of a time, whole changes only.
+func TestWindow(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	l := open(dir, c.Now)
+	for i := range 10 {
+		c.now = c.now.Add(7 * time.Hour)
+		add(t, l, put{"a", i}, gone{"x"})
+	}
+	since := c.now.Add(-20 * time.Hour)
+	var forward, backward []int
+	for line, err := range l.Lines(since, "test.put") {
+		var f put
+		if err != nil || line.Into(&f) != nil || line.Kind != "test.put" || line.At.Before(since) {
+			t.Errorf("%v %+v", err, line)
+		}
+		forward = append(forward, f.Value)
+	}
+	for line, err := range l.Newest(since, "test.put") {
+		var f put
+		if err != nil || line.Into(&f) != nil {
+			t.Errorf("%v %+v", err, line)
+		}
+		backward = append(backward, f.Value)
+	}
+	slices.Reverse(backward)
+	if want := []int{7, 8, 9}; !slices.Equal(forward, want) || !slices.Equal(backward, want) {
+		t.Errorf("%v %v", forward, backward)
+	}
+	for line := range l.Newest(time.Time{}) {
+		if line.Kind != "test.gone" {
+			t.Errorf("the newest is %+v", line)
+		}
+		break
+	}
+}
+
+// FuzzFile: whatever is in the file of today, reading it does not panic, and a change that is added is there.
+func FuzzFile(f *testing.F) {
+	dir := f.TempDir()
+	l := open(dir, newClock().Now)
+	_ = l.Change(f.Context(), store.Buffered, func(tx *Tx) error { return tx.Add(put{"a", 1}, put{"b", 1}) })
+	text, err := os.ReadFile(l.path("2026-11-23"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(append(text, '\n', 'x', '\n'))
+	f.Add(text[:len(text)-40])
+	f.Add([]byte("{}\n\n\x00"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		l := open(dir, newClock().Now)
+		if err := store.MkdirOwn(l.folder()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(l.path("2026-11-23"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		read(t, l)
+		if _, _, err := l.Verify(); err != nil {
+			t.Error(err)
+		}
+		add(t, l, put{"new", 7})
+		if got := read(t, open(dir, newClock().Now)); got["new"] != 7 {
+			t.Errorf("%v", got)
+		}
+	})
+}

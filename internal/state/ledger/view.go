@@ -1,0 +1,268 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+const (
+	// tailSize is how many bytes of facts a checkpoint leaves to be folded by each process.
+	tailSize = 64 << 10
+	// most is how many bytes of facts a process keeps unfolded.
+	most = 4 << 20
+)
+
+// position is a place between two changes.
+type position struct {
+	Day    string `json:"day"` // of the file; "" before the first fact
+	Offset int64  `json:"offset"`
+	Hash   string `json:"hash"` // of the line before it
+}
+
+// view is what a process has read: the state at a mark, as text or folded, and the facts since.
+type view struct {
+	l      *Ledger
+	mark   position
+	parts  map[string]json.RawMessage // of the mark, by book
+	states map[string]*state          // by book
+	tail   []Line
+	weight int      // of the tail, in bytes
+	at     position // after the tail
+	torn   bool     // an incomplete change follows
+	bad    int      // lines that are no facts, or none that their book understands
+}
+
+// state is the state of a book after the mark and so many lines of the tail.
+type state struct {
+	value   any
+	applied int
+}
+
+func (v *view) add(l Line) {
+	v.tail = append(v.tail, l)
+	v.weight += len(l.JSON)
+}
+
+// state returns the state of a book at the end of the view.
+func (v *view) state(b Reducer) (any, error) {
+	s := v.states[b.key()]
+	if s == nil {
+		value, err := v.atMark(b)
+		if err != nil {
+			return nil, err
+		}
+		s = &state{value: value}
+		v.states[b.key()] = s
+	}
+	for ; s.applied < len(v.tail); s.applied++ {
+		if b.apply(s.value, v.tail[s.applied]) != nil {
+			v.bad++
+		}
+	}
+	return s.value, nil
+}
+
+// atMark returns the state of a book at the mark: as it stands there, or folded again from the first fact.
+func (v *view) atMark(b Reducer) (any, error) {
+	if part, ok := v.parts[b.key()]; ok {
+		if value, err := b.decode(part); err == nil {
+			return value, nil
+		}
+	}
+	if v.mark.Day == "" {
+		return b.fresh(), nil
+	}
+	value, from := b.fresh(), position{Hash: first}
+	if base, ok := v.l.loadBase(); ok {
+		from = base.At
+		if part, ok := base.Books[b.key()]; ok {
+			decoded, err := b.decode(part)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", v.l.basePath(), b.key(), err)
+			}
+			value = decoded
+		}
+	}
+	again := &view{l: v.l, at: from}
+	return value, again.readOn(v.mark, func(l Line) {
+		if b.apply(value, l) != nil {
+			v.bad++
+		}
+	})
+}
+
+// fold makes the end of the view its mark, with the states of all books of the ledger.
+func (v *view) fold() error {
+	for _, b := range v.l.books {
+		if _, err := v.state(b); err != nil {
+			return err
+		}
+	}
+	known := map[string]*state{}
+	for _, b := range v.l.books {
+		s := v.states[b.key()]
+		s.applied = 0
+		known[b.key()] = s
+	}
+	v.mark, v.parts, v.states, v.tail, v.weight = v.at, nil, known, nil, 0
+	return nil
+}
+
+// refresh makes the view that of the ledger as it is now.
+func (l *Ledger) refresh() error {
+	if l.view != nil && !l.holds(l.view.at) {
+		l.view = nil // the files are of another history: restored, or a write that failed was undone
+	}
+	if l.view == nil {
+		l.view = l.load()
+	}
+	v := l.view
+	err := v.readOn(position{Day: "9"}, v.add)
+	if err == nil && v.weight > most {
+		err = v.fold()
+	}
+	if err != nil {
+		l.view = nil
+	}
+	return err
+}
+
+// holds reports whether a line with the hash of a position ends there.
+func (l *Ledger) holds(at position) bool {
+	if at.Offset == 0 {
+		return true
+	}
+	f, err := store.Open(l.path(at.Day), os.O_RDONLY)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	want := at.Hash + "\"}\n"
+	text := make([]byte, len(want))
+	_, err = f.ReadAt(text, at.Offset-int64(len(want)))
+	return err == nil && string(text) == want
+}
+
+// readOn reads the whole changes from v.at to a position, and passes their lines.
+func (v *view) readOn(until position, pass func(Line)) error {
+	days, err := v.l.days()
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		if day < v.at.Day || day > until.Day {
+			continue
+		}
+		if day > v.at.Day {
+			v.at.Day, v.at.Offset = day, 0
+		}
+		end := int64(-1)
+		if day == until.Day {
+			end = until.Offset
+		}
+		if err := v.readDay(end, pass); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunkSize is how much of a file is read at once, in bytes, unless a line is longer.
+const chunkSize = 1 << 20
+
+// readDay reads the file of v.at from there to an offset, -1 for its end.
+func (v *view) readDay(end int64, pass func(Line)) error {
+	f, err := store.Open(v.l.path(v.at.Day), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if end < 0 {
+		if end, err = f.Seek(0, io.SeekEnd); err != nil {
+			return err
+		}
+	}
+	var g group
+	for from, size := v.at.Offset, int64(chunkSize); from < end; {
+		text := make([]byte, min(size, end-from))
+		if n, err := f.ReadAt(text, from); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		} else if text = text[:n]; n == 0 {
+			break // it has become shorter
+		}
+		last := bytes.LastIndexByte(text, '\n')
+		if last < 0 {
+			if from+int64(len(text)) >= end || size > store.MaxLine {
+				break
+			}
+			size *= 2
+			continue
+		}
+		v.take(&g, text[:last+1], from, pass)
+		from += int64(last + 1)
+	}
+	v.torn = v.at.Offset < end
+	return nil
+}
+
+// group is the lines of a change that is being read.
+type group struct{ lines []Line }
+
+// take passes the lines of text, which begins at an offset of the file, with the last of their change.
+func (v *view) take(g *group, text []byte, from int64, pass func(Line)) {
+	for line := range bytes.Lines(text) {
+		from += int64(len(line))
+		l, err := parse(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err != nil {
+			v.bad++
+			if len(g.lines) == 0 {
+				v.at.Offset = from
+			}
+			continue
+		}
+		if g.lines = append(g.lines, l); l.more > 0 {
+			continue
+		}
+		for _, l := range g.lines {
+			pass(l)
+		}
+		g.lines, v.at.Offset, v.at.Hash = nil, from, l.hash
+	}
+}
+
+const ext = ".jsonl"
+
+func (l *Ledger) folder() string { return l.home.State(l.name) }
+
+func (l *Ledger) path(day string) string { return filepath.Join(l.folder(), day+ext) }
+
+// days lists the days of the files, oldest first.
+func (l *Ledger) days() ([]string, error) {
+	files, err := os.ReadDir(l.folder())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var days []string
+	for _, f := range files {
+		day, ok := strings.CutSuffix(f.Name(), ext)
+		if _, err := time.Parse(time.DateOnly, day); ok && err == nil {
+			days = append(days, day)
+		}
+	}
+	slices.Sort(days)
+	return days, nil
+}

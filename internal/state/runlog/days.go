@@ -1,0 +1,161 @@
+package runlog
+
+import (
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Between lists the ids of the runs that began between two instants, by their ids, oldest first, including those without a record. The zero
+// time is no limit. Only the directories of that time are read.
+func (b Book) Between(from, to time.Time) (ids []string, err error) {
+	for id, err := range b.newest() {
+		if err != nil {
+			return nil, err
+		}
+		if !to.IsZero() && id >= to.UTC().Format(idTime) {
+			continue
+		}
+		if !from.IsZero() && id < from.UTC().Format(idTime) {
+			break
+		}
+		ids = append(ids, id)
+	}
+	slices.Reverse(ids)
+	return ids, nil
+}
+
+// After is Between without an end.
+func (b Book) After(from time.Time) ([]string, error) { return b.Between(from, time.Time{}) }
+
+// newest yields the ids of all runs, newest first. It reads the directory of a day when it gets there.
+func (b Book) newest() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for day, err := range b.days() {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			ids, err := names(day)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, id := range slices.Backward(ids) {
+				if isID(id) && !yield(id, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// days yields the directories of the days that have runs, newest first.
+func (b Book) days() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		years, err := names(b.Home.Runs())
+		if slices.ContainsFunc(years, isID) {
+			years, err = b.moveInto(years)
+		}
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, year := range slices.Backward(numbers(years, 4)) {
+			if !b.months(filepath.Join(b.Home.Runs(), year), yield) {
+				return
+			}
+		}
+	}
+}
+
+// months yields the days of a year, newest first, and reports whether yield wants more.
+func (b Book) months(year string, yield func(string, error) bool) bool {
+	months, err := names(year)
+	if err != nil {
+		return yield("", err)
+	}
+	for _, month := range slices.Backward(numbers(months, 2)) {
+		days, err := names(filepath.Join(year, month))
+		if err != nil {
+			return yield("", err)
+		}
+		for _, day := range slices.Backward(numbers(days, 2)) {
+			if !yield(filepath.Join(year, month, day), nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// numbers returns the names that consist of so many digits.
+func numbers(names []string, digits int) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return len(name) != digits || strings.Trim(name, "0123456789") != "" })
+}
+
+// names lists a directory, sorted. A missing one is empty.
+func names(path string) ([]string, error) {
+	folder, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0) // does not block on a named pipe
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	found, err := folder.Readdirnames(-1)
+	slices.Sort(found)
+	return found, err
+}
+
+// moveInto moves the records that an earlier version kept in the directory of all runs into those of their days, and returns the names there
+// afterwards.
+func (b Book) moveInto(all []string) ([]string, error) {
+	for _, id := range all {
+		if !isID(id) {
+			continue
+		}
+		if err := b.moveIn(id); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, lock.ErrBusy) {
+			return nil, err
+		}
+	}
+	return names(b.Home.Runs())
+}
+
+// moveIn moves one of them. The record of a run in progress stays where its process writes it: lock.ErrBusy. The error is fs.ErrNotExist if
+// there is none, or if another process has moved it.
+func (b Book) moveIn(id string) error {
+	former, now := filepath.Join(b.Home.Runs(), id), b.Home.Run(id)
+	if _, err := os.Lstat(former); err != nil {
+		return err
+	}
+	if !lock.Free(filepath.Join(former, filepath.Base(b.Home.RunLock(id)))) {
+		return lock.ErrBusy
+	}
+	if err := store.MkdirOwn(filepath.Dir(now)); err != nil {
+		return err
+	}
+	if err := os.Rename(former, now); err != nil {
+		return &store.NotWritten{Path: now, Err: err}
+	}
+	return nil
+}
+
+// Tidy removes the directory of a run's day, month and year that are empty.
+func (b Book) Tidy(id string) {
+	for path := filepath.Dir(b.Home.Run(id)); path != b.Home.Runs() && len(path) > len(b.Home.Runs()); path = filepath.Dir(path) {
+		if os.Remove(path) != nil {
+			return
+		}
+	}
+}
