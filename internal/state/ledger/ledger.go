@@ -63,6 +63,7 @@ type Tx struct {
 
 	At    time.Time // of all its facts, UTC, to the microsecond
 	facts []Line    // without what encode adds
+	after []func(error)
 }
 
 // folderName is the name of the directory of the files, in state.
@@ -111,11 +112,18 @@ func (l *Ledger) change(d store.Durability, do func(*Tx) error) error {
 	if err == nil && len(tx.facts) > 0 {
 		err = l.append(tx, d)
 	}
+	for _, do := range tx.after {
+		do(err)
+	}
 	if err != nil && len(tx.facts) > 0 {
 		l.view = nil // it has facts that were not written
 	}
 	return err
 }
+
+// After has do called at the end of the change, still under the lock of the ledger: with nil once the facts are written, else with the
+// error of the change. A store that keeps a view of its state in a file writes it there.
+func (t *Tx) After(do func(err error)) { t.after = append(t.after, do) }
 
 // Add adds facts to the change. What the View shows includes them.
 func (t *Tx) Add(facts ...Fact) error { return t.AddAt(t.At, facts...) }

@@ -403,6 +403,33 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// What is to be done after a change is done under its lock, and learns whether the facts were written.
+func TestAfter(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	l := open(dir, c.Now)
+	ended := errors.New("ended")
+	for _, want := range []error{nil, ended} {
+		var got []error
+		err := l.Change(t.Context(), store.Buffered, func(tx *Tx) error {
+			for range 2 {
+				tx.After(func(err error) {
+					if lock.Free(paths.Dir(dir).Lock("ledger")) {
+						t.Error("the ledger is not locked")
+					}
+					got = append(got, err)
+				})
+			}
+			return errors.Join(tx.Add(put{"a", 1}), want)
+		})
+		if !errors.Is(err, want) || len(got) != 2 || !errors.Is(got[0], want) || (got[1] == nil) != (want == nil) {
+			t.Errorf("%v: told %v", err, got)
+		}
+	}
+	if got := read(t, l); got["a"] != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
 // Lines and Newest read the facts of a time, whole changes only.
 func TestWindow(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
