@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"context"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -56,9 +58,13 @@ func (l *Ledger) takeOver() error {
 
 // putAway moves the files that were taken over to state/former. What a crash leaves is moved by the next Trim; nobody reads it any more.
 func (l *Ledger) putAway() {
-	for _, name := range l.Former {
-		if _, err := os.Lstat(l.home.State(name)); err == nil && store.MkdirOwn(l.home.State("former")) == nil {
-			_ = os.Rename(l.home.State(name), l.home.State("former", name))
+	for _, pattern := range l.Former {
+		names, _ := fs.Glob(os.DirFS(l.home.State()), pattern)
+		for _, name := range names {
+			to := l.home.State("former", name)
+			if store.MkdirOwn(filepath.Dir(to)) == nil {
+				_ = os.Rename(l.home.State(name), to)
+			}
 		}
 	}
 }

@@ -38,7 +38,7 @@ type Ledger struct {
 	// Import adds the facts of a directory that has no ledger yet, from the files of an earlier version. Nil: there are none. It is called
 	// under the lock of the ledger, again after a crash, and must not change what it reads.
 	Import func(*Tx) error
-	Former []string // names in state/ of what Import reads; it is moved to state/former afterwards
+	Former []string // patterns in state/ of what Import reads; it is moved to state/former afterwards
 
 	home  paths.Dir
 	disk  store.Disk

@@ -360,6 +360,7 @@ func TestImport(t *testing.T) {
 	imported := 0
 	with := func() *Ledger {
 		l := open(dir, c.Now)
+		l.Former = []string{"queue/*.json", "none.json"}
 		l.Import = func(tx *Tx) error {
 			imported++
 			return tx.AddAt(tx.At.Add(-100*time.Hour), put{"old", 1}, put{"older", 2})
@@ -370,6 +371,11 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "state/ledger.new/2026-11-20.jsonl"), []byte("half\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	queue := filepath.Join(dir, "state/queue")
+	err := errors.Join(os.Mkdir(queue, 0o700), os.WriteFile(filepath.Join(queue, "1.json"), nil, 0o600), os.WriteFile(filepath.Join(queue, "1.lock"), nil, 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	lockFile := paths.Dir(dir).Lock("ledger")
@@ -397,6 +403,10 @@ func TestImport(t *testing.T) {
 			t.Errorf("%v", line.At)
 		}
 		break
+	}
+	former, _ := filepath.Glob(filepath.Join(dir, "state/former/queue/*"))
+	if left, _ := filepath.Glob(filepath.Join(queue, "*")); len(left) != 1 || len(former) != 1 || filepath.Base(former[0]) != "1.json" {
+		t.Errorf("moved %q, left %q", former, left)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "state/ledger.*")); len(left) > 0 {
 		t.Errorf("%q", left)
