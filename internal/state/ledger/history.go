@@ -13,46 +13,55 @@ import (
 
 // Lines yields the facts of some kinds since an instant, the oldest first; no kind stands for all. It reads the files of that time only.
 func (l *Ledger) Lines(since time.Time, kinds ...string) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
-		days, err := l.since(since)
-		if err != nil {
-			yield(Line{}, err)
-			return
-		}
-		for _, day := range days {
-			lines, err := l.day(day, since, kinds)
-			for _, line := range lines {
-				if !yield(line, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(Line{}, err)
+	return l.lines(slices.Values[[]string], slices.Values[[]Line], since, kinds)
+}
+
+// Newest is Lines with the newest fact first. It reads as many days as it is asked for.
+func (l *Ledger) Newest(since time.Time, kinds ...string) iter.Seq2[Line, error] {
+	return l.lines(backward[string], backward[Line], since, kinds)
+}
+
+func backward[T any](list []T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, v := range slices.Backward(list) {
+			if !yield(v) {
 				return
 			}
 		}
 	}
 }
 
-// Newest is Lines with the newest fact first. It reads as many days as it is asked for.
-func (l *Ledger) Newest(since time.Time, kinds ...string) iter.Seq2[Line, error] {
+// lines yields the facts of the files, both in the order that is given.
+func (l *Ledger) lines(
+	ofDays func([]string) iter.Seq[string], ofLines func([]Line) iter.Seq[Line], since time.Time, kinds []string,
+) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		days, err := l.since(since)
-		if err != nil {
-			yield(Line{}, err)
+		imported, err := l.begin()
+		if err == nil && imported != nil { // it cannot be written
+			for line := range ofLines(imported.tail) {
+				if isChosen(line, since, kinds) && !yield(line, nil) {
+					return
+				}
+			}
 			return
 		}
-		for _, day := range slices.Backward(days) {
-			lines, err := l.day(day, since, kinds)
-			if err != nil {
-				yield(Line{}, err)
-				return
+		var days []string
+		if err == nil {
+			days, err = l.since(since)
+		}
+		for day := range ofDays(days) {
+			var lines []Line
+			if lines, err = l.day(day, since, kinds); err != nil {
+				break
 			}
-			for _, line := range slices.Backward(lines) {
+			for line := range ofLines(lines) {
 				if !yield(line, nil) {
 					return
 				}
 			}
+		}
+		if err != nil {
+			yield(Line{}, err)
 		}
 	}
 }
@@ -67,11 +76,15 @@ func (l *Ledger) since(since time.Time) ([]string, error) {
 func (l *Ledger) day(day string, since time.Time, kinds []string) (lines []Line, err error) {
 	v := &view{l: l, at: position{Day: day, Hash: first}}
 	err = v.readDay(-1, func(line Line) {
-		if !line.At.Before(since) && (len(kinds) == 0 || slices.Contains(kinds, line.Kind)) {
+		if isChosen(line, since, kinds) {
 			lines = append(lines, line)
 		}
 	})
 	return lines, err
+}
+
+func isChosen(l Line, since time.Time, kinds []string) bool {
+	return !l.At.Before(since) && (len(kinds) == 0 || slices.Contains(kinds, l.Kind))
 }
 
 // Fault is a place where the ledger is not as it was written.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -386,8 +387,24 @@ func TestImport(t *testing.T) {
 	if got := read(t, with()); !maps.Equal(got, want) || imported != 1 {
 		t.Errorf("%v, imported %d times", got, imported)
 	}
+	keysOf := func(lines iter.Seq2[Line, error]) (keys string) {
+		for line, err := range lines {
+			var f put
+			if err != nil || line.Into(&f) != nil {
+				t.Errorf("%v", err)
+			}
+			keys += f.Key + " "
+		}
+		return keys
+	}
+	if forward, back := keysOf(with().Lines(time.Time{}, "test.put")), keysOf(with().Newest(time.Time{})); forward != "old older " || back != "older old " {
+		t.Errorf("%q, %q", forward, back)
+	}
 	if err := os.Remove(lockFile); err != nil {
 		t.Fatal(err)
+	}
+	if keys := keysOf(with().Lines(time.Time{}, "test.put")); keys != "old older " {
+		t.Errorf("%q", keys)
 	}
 	if got := read(t, with()); !maps.Equal(got, want) {
 		t.Errorf("%v", got)
