@@ -30,6 +30,9 @@ func (l *Ledger) load() *view {
 		}
 	}
 	v.mark, v.at, v.parts = c.At, c.At, c.Books
+	for _, part := range c.Books {
+		v.size += int64(len(part))
+	}
 	return v
 }
 
@@ -45,6 +48,7 @@ func (l *Ledger) save() {
 		return
 	}
 	if c, err := l.view.checkpoint(); err == nil {
+		l.view.size = int64(len(c))
 		_ = store.Write(l.checkpointPath(), c, store.Buffered)
 	}
 }

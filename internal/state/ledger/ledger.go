@@ -157,7 +157,7 @@ func (l *Ledger) append(tx *Tx, d store.Durability) error {
 	if d == store.Synced {
 		l.writeHead(end)
 	}
-	if end.Day != v.mark.Day || end.Offset-v.mark.Offset > tailSize {
+	if end.Day != v.mark.Day || end.Offset-v.mark.Offset > max(tailSize, v.size) {
 		l.save()
 	}
 	return nil

@@ -493,6 +493,38 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// A checkpoint of a large state is written again after as many bytes of facts as it has.
+func TestLargeState(t *testing.T) {
+	l := open(t.TempDir(), newClock().Now)
+	var facts []Fact
+	for i := range 8 {
+		facts = append(facts, put{strings.Repeat(fmt.Sprint(i), 60<<10), i})
+	}
+	add(t, l, facts...)
+	before, err := os.Stat(l.checkpointPath())
+	if err != nil || before.Size() < 8*60<<10 {
+		t.Fatal(before, err)
+	}
+	wants := func(again bool) {
+		t.Helper()
+		if now, err := os.Stat(l.checkpointPath()); err != nil || os.SameFile(before, now) == again {
+			t.Errorf("written again: %t, %v", !again, err)
+		}
+	}
+	more := func(l *Ledger) {
+		t.Helper()
+		for range 3 {
+			add(t, l, put{strings.Repeat("x", 60<<10), 1})
+		}
+	}
+	more(l)
+	wants(false)
+	more(open(string(l.home), newClock().Now)) // another process knows the size, too
+	wants(false)
+	more(l)
+	wants(true)
+}
+
 // FuzzFile: whatever is in the file of today, reading it does not panic, and a change that is added is there.
 func FuzzFile(f *testing.F) {
 	dir := f.TempDir()

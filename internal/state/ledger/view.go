@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// tailSize is how many bytes of facts a checkpoint leaves to be folded by each process.
+	// tailSize is how many bytes of facts a checkpoint leaves to be folded by each process, or as many as it has itself if these are more:
+	// a state that is large costs no more to write than the facts that it is made of.
 	tailSize = 64 << 10
 	// most is how many bytes of facts a process keeps unfolded.
 	most = 4 << 20
@@ -35,6 +36,7 @@ type view struct {
 	l      *Ledger
 	mark   position
 	parts  map[string]json.RawMessage // of the mark, by book
+	size   int64                      // of the checkpoint, in bytes
 	states map[string]*state          // by book
 	tail   []Line
 	weight int      // of the tail, in bytes
