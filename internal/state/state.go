@@ -82,9 +82,8 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 // Ledger returns the ledger of a data directory, which knows the facts of all stores. It touches no file.
 func Ledger(dir paths.Dir, disk store.Disk) *ledger.Ledger {
 	l := ledger.New(dir, disk, heartbeat.Facts())
-	l.Former = []string{heartbeat.Former}
-	l.Import = func(tx *ledger.Tx) error {
-		return heartbeat.Import(tx, dir.State(heartbeat.Former))
+	l.Imports = []ledger.Import{
+		{Store: "heartbeat", Former: []string{heartbeat.Former}, Add: func(tx *ledger.Tx) error { return heartbeat.Import(tx, dir.State(heartbeat.Former)) }},
 	}
 	return l
 }

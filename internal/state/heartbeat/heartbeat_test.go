@@ -50,7 +50,7 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := at(t, dir)
-	b.Ledger.Import = func(tx *ledger.Tx) error { return Import(tx, path) }
+	b.Ledger.Imports = []ledger.Import{{Store: "heartbeat", Add: func(tx *ledger.Tx) error { return Import(tx, path) }}}
 	list, err := b.List()
 	if c := list["a"]; err != nil || len(list) != 1 || c.URL != "http://a/" || c.Run != "r1" || !c.At.Equal(time.Date(2026, 2, 24, 14, 30, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", list, err)

@@ -18,7 +18,7 @@ type checkpoint struct {
 
 func (l *Ledger) checkpointPath() string { return l.home.State("checkpoint.json") }
 
-func (l *Ledger) basePath() string { return l.home.State(l.name, "base.json") }
+func (l *Ledger) basePath() string { return l.home.State("ledger", "base.json") }
 
 // load returns a view of what the checkpoint says, if it is of these files, else of the base.
 func (l *Ledger) load() *view {
@@ -67,7 +67,7 @@ func (v *view) checkpoint() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-func (l *Ledger) headPath() string { return l.home.State(l.name, "head.json") }
+func (l *Ledger) headPath() string { return l.home.State("ledger", "head.json") }
 
 // writeHead notes the position after what was synced, in text of constant length, so that it is replaced in place. An error costs Verify
 // what it would find by it.
@@ -89,7 +89,9 @@ func (l *Ledger) Trim(ctx context.Context, before time.Time) error {
 	defer held.Release()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.putAway()
+	if err := l.tidy(); err != nil {
+		return err
+	}
 	days, err := l.days()
 	if err != nil {
 		return err
@@ -110,6 +112,18 @@ func (l *Ledger) Trim(ctx context.Context, before time.Time) error {
 		}
 	}
 	return nil
+}
+
+// tidy puts away what an import has left that a crash ended.
+func (l *Ledger) tidy() error {
+	if err := l.refresh(); err != nil {
+		return err
+	}
+	owed, err := l.owed(View{l.view})
+	if err == nil && len(owed) == 0 {
+		l.putAway(l.Imports)
+	}
+	return err
 }
 
 // rebase makes the end of a day the base.

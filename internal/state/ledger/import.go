@@ -5,65 +5,101 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// begin takes the files of an earlier version over, if there is no ledger yet. Where that cannot be written, as on a file system that is
-// read-only, it returns the view of their facts; else nil.
-func (l *Ledger) begin() (*view, error) {
-	if !l.missing() {
-		return nil, nil
+// Import takes the files of a store over that an earlier version wrote: once for each data directory, in the first change.
+type Import struct {
+	Store  string             // its name in the fact that notes the import
+	Former []string           // patterns of the files, in state/: they are moved to state/former afterwards
+	Add    func(tx *Tx) error // adds their facts, and changes nothing else. It is called again after a crash
+}
+
+// imported notes that stores need no import any more.
+type imported struct {
+	Stores []string `json:"stores"`
+}
+
+func (imported) Fact() string { return "ledger.imported" }
+
+// importedStores is the state of the book of imports.
+type importedStores struct {
+	Stores []string `json:"stores"`
+}
+
+func imports() *Book[importedStores] {
+	return NewBook("imports", On("ledger.imported", func(s *importedStores, _ time.Time, f imported) { s.Stores = append(s.Stores, f.Stores...) }))
+}
+
+// takeOver adds the facts of the stores that were not imported yet, and that they are now: one fact more than their own, or none at all.
+func (l *Ledger) takeOver(tx *Tx) (taken []Import, err error) {
+	taken, err = l.owed(tx.View)
+	if err != nil || len(taken) == 0 {
+		return nil, err
 	}
-	tx := &Tx{View: View{&view{l: l, states: map[string]*state{}, at: position{Hash: first}}}, At: l.disk.Now().UTC()}
-	if err := l.Import(tx); err != nil || len(tx.facts) == 0 {
+	var names []string
+	for _, i := range taken {
+		names = append(names, i.Store)
+		if err := i.Add(tx); err != nil {
+			return nil, err
+		}
+	}
+	return taken, tx.Add(imported{names})
+}
+
+// owed returns the imports that were not done.
+func (l *Ledger) owed(v View) ([]Import, error) {
+	done, err := Of(v, imports())
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(l.Imports), func(i Import) bool { return slices.Contains(done.Stores, i.Store) }), nil
+}
+
+// isOwed reports whether an import was not done.
+func (l *Ledger) isOwed() (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refresh(); err != nil {
+		return false, err
+	}
+	owed, err := l.owed(View{l.view})
+	return len(owed) > 0, err
+}
+
+// begin imports the stores that were not imported yet and have something to import. Where that cannot be written, as on a file system that
+// is read-only, it returns the view with their facts; else nil.
+func (l *Ledger) begin() (*view, error) {
+	if owed, err := l.isOwed(); !owed || err != nil {
+		return nil, err
+	}
+	v := l.load()
+	if err := v.readOn(position{Day: "9"}, v.add); err != nil {
+		return nil, err
+	}
+	tx := &Tx{View: View{v}, At: l.disk.Now().UTC()}
+	if _, err := l.takeOver(tx); err != nil || len(tx.facts) < 2 {
 		return nil, err
 	}
 	if l.Change(context.Background(), store.Synced, func(*Tx) error { return nil }) == nil {
 		return nil, nil
 	}
-	return tx.v, nil
-}
-
-// missing reports whether there is no ledger and something that may be taken over.
-func (l *Ledger) missing() bool {
-	if l.Import == nil {
-		return false
-	}
-	_, err := os.Lstat(l.folder())
-	return os.IsNotExist(err)
-}
-
-// takeOver writes the facts of Import to a directory beside that of the ledger, and renames it. A crash before that leaves no ledger, and the
-// next process begins again. The caller holds the lock.
-func (l *Ledger) takeOver() error {
-	if !l.missing() {
-		return nil
-	}
-	draft := New(l.home, l.disk, l.books...)
-	draft.name = folderName + ".new"
-	if err := os.RemoveAll(draft.folder()); err != nil {
-		return &store.NotWritten{Path: draft.folder(), Err: err}
-	}
-	if err := draft.change(store.Synced, l.Import); err != nil || draft.view.at.Day == "" {
-		return err
-	}
-	if err := store.Rename(draft.folder(), l.folder()); err != nil {
-		return err
-	}
-	l.view = nil
-	l.putAway()
-	return nil
+	return v, nil
 }
 
 // putAway moves the files that were taken over to state/former. What a crash leaves is moved by the next Trim; nobody reads it any more.
-func (l *Ledger) putAway() {
-	for _, pattern := range l.Former {
-		names, _ := fs.Glob(os.DirFS(l.home.State()), pattern)
-		for _, name := range names {
-			to := l.home.State("former", name)
-			if store.MkdirOwn(filepath.Dir(to)) == nil {
-				_ = os.Rename(l.home.State(name), to)
+func (l *Ledger) putAway(taken []Import) {
+	for _, i := range taken {
+		for _, pattern := range i.Former {
+			names, _ := fs.Glob(os.DirFS(l.home.State()), pattern)
+			for _, name := range names {
+				to := l.home.State("former", name)
+				if store.MkdirOwn(filepath.Dir(to)) == nil {
+					_ = os.Rename(l.home.State(name), to)
+				}
 			}
 		}
 	}

@@ -35,15 +35,11 @@ type Fact interface {
 // Ledger is the log of one data directory. It is safe for concurrent use. The books are those that the process can fold; a checkpoint
 // holds no others.
 type Ledger struct {
-	// Import adds the facts of a directory that has no ledger yet, from the files of an earlier version. Nil: there are none. It is called
-	// under the lock of the ledger, again after a crash, and must not change what it reads.
-	Import func(*Tx) error
-	Former []string // patterns in state/ of what Import reads; it is moved to state/former afterwards
+	Imports []Import
 
 	home  paths.Dir
 	disk  store.Disk
 	books []Reducer
-	name  string // of the folder
 
 	mu   sync.Mutex
 	view *view // what has been read; nil: nothing yet
@@ -51,7 +47,7 @@ type Ledger struct {
 
 // New returns the ledger of a data directory. It reads nothing.
 func New(home paths.Dir, disk store.Disk, books ...Reducer) *Ledger {
-	return &Ledger{home: home, disk: disk, books: books, name: folderName}
+	return &Ledger{home: home, disk: disk, books: append(books, imports())}
 }
 
 // View is the state at one moment. It is valid until the function that it was given to returns.
@@ -66,10 +62,7 @@ type Tx struct {
 	after []func(error)
 }
 
-// folderName is the name of the directory of the files, in state.
-const folderName = "ledger"
-
-// Read calls do with the state as it is now. It takes no lock and writes nothing, unless there is no ledger yet. do must not use the ledger.
+// Read calls do with the state as it is now. It takes no lock and writes nothing, unless a store is to be imported. do must not use the ledger.
 func (l *Ledger) Read(do func(View) error) error {
 	imported, err := l.begin()
 	if err != nil {
@@ -96,26 +89,25 @@ func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) er
 	defer held.Release()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.takeOver(); err != nil {
-		return err
-	}
-	return l.change(d, do)
-}
-
-// change is Change for a caller that holds the locks.
-func (l *Ledger) change(d store.Durability, do func(*Tx) error) error {
 	if err := l.refresh(); err != nil {
 		return err
 	}
 	tx := &Tx{View: View{l.view}, At: l.disk.Now().UTC().Truncate(time.Microsecond)}
-	err := do(tx)
-	if err == nil && len(tx.facts) > 0 {
-		err = l.append(tx, d)
+	taken, err := l.takeOver(tx)
+	imported := len(tx.facts)
+	if err == nil {
+		err = do(tx)
+	}
+	written := err == nil && (len(tx.facts) > imported || imported > 1)
+	if written {
+		err = l.append(tx, d || store.Durability(imported > 1))
 	}
 	for _, do := range tx.after {
 		do(err)
 	}
-	if err != nil && len(tx.facts) > 0 {
+	if err == nil && written {
+		l.putAway(taken)
+	} else if len(tx.facts) > 0 {
 		l.view = nil // it has facts that were not written
 	}
 	return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -355,78 +354,81 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// The facts of an earlier version are taken over once, whatever is left of an earlier attempt, also where only reading is possible.
+// The files of a store are imported once, those of one that joins later as well, also where only reading is possible. A crash before the
+// files were put away costs nothing.
 func TestImport(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
-	imported := 0
-	with := func() *Ledger {
-		l := open(dir, c.Now)
-		l.Former = []string{"queue/*.json", "none.json"}
-		l.Import = func(tx *Tx) error {
-			imported++
-			return tx.AddAt(tx.At.Add(-100*time.Hour), put{"old", 1}, put{"older", 2})
-		}
-		return l
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "state/ledger.new"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "state/ledger.new/2026-11-20.jsonl"), []byte("half\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	queue := filepath.Join(dir, "state/queue")
-	err := errors.Join(os.Mkdir(queue, 0o700), os.WriteFile(filepath.Join(queue, "1.json"), nil, 0o600), os.WriteFile(filepath.Join(queue, "1.lock"), nil, 0o600))
+	queue, lockFile := filepath.Join(dir, "state/queue"), paths.Dir(dir).Lock("ledger")
+	err := errors.Join(os.MkdirAll(queue, 0o700), os.WriteFile(filepath.Join(queue, "1.json"), nil, 0o600), os.WriteFile(filepath.Join(queue, "1.lock"), nil, 0o600),
+		os.MkdirAll(lockFile, 0o700)) // so that nothing can be written
 	if err != nil {
 		t.Fatal(err)
 	}
-	lockFile := paths.Dir(dir).Lock("ledger")
-	if err := os.MkdirAll(lockFile, 0o700); err != nil { // nothing can be written
-		t.Fatal(err)
-	}
-	want := map[string]int{"old": 1, "older": 2}
-	if got := read(t, with()); !maps.Equal(got, want) || imported != 1 {
-		t.Errorf("%v, imported %d times", got, imported)
-	}
-	keysOf := func(lines iter.Seq2[Line, error]) (keys string) {
-		for line, err := range lines {
-			var f put
-			if err != nil || line.Into(&f) != nil {
-				t.Errorf("%v", err)
-			}
-			keys += f.Key + " "
+	added := map[string]int{}
+	with := func(stores ...string) *Ledger {
+		l := open(dir, c.Now)
+		for i, name := range stores {
+			l.Imports = append(l.Imports, Import{Store: name, Former: []string{name + "/*.json", "none.json"}, Add: func(tx *Tx) error {
+				added[name]++
+				return tx.AddAt(tx.At.Add(-100*time.Hour), put{name, i})
+			}})
 		}
-		return keys
+		return l
 	}
-	if forward, back := keysOf(with().Lines(time.Time{}, "test.put")), keysOf(with().Newest(time.Time{})); forward != "old older " || back != "older old " {
-		t.Errorf("%q, %q", forward, back)
+	want := map[string]int{"queue": 0}
+	if got := read(t, with("queue")); !maps.Equal(got, want) || added["queue"] != 1 {
+		t.Errorf("read only: %v, added %v", got, added)
+	}
+	for line := range with("queue").Lines(time.Time{}, "test.put") {
+		if !line.At.Equal(c.now.Add(-100 * time.Hour)) {
+			t.Errorf("%v", line.At)
+		}
 	}
 	if err := os.Remove(lockFile); err != nil {
 		t.Fatal(err)
 	}
-	if keys := keysOf(with().Lines(time.Time{}, "test.put")); keys != "old older " {
-		t.Errorf("%q", keys)
-	}
-	if got := read(t, with()); !maps.Equal(got, want) {
+	if got := read(t, with("queue")); !maps.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
-	imported = 0
-	add(t, with(), put{"new", 3})
-	want["new"] = 3
-	if got := read(t, with()); !maps.Equal(got, want) || imported != 0 {
-		t.Errorf("%v, imported %d times", got, imported)
+	clear(added)
+	want["box"] = 1
+	if got := read(t, with("queue", "box")); !maps.Equal(got, want) || added["queue"] != 0 {
+		t.Errorf("a second store: %v, added %v", got, added)
 	}
-	for line := range with().Lines(time.Time{}, "test.put") {
-		if !line.At.Equal(c.now.Add(-100 * time.Hour)) {
-			t.Errorf("%v", line.At)
-		}
-		break
+	clear(added)
+	add(t, with("queue", "box"), put{"new", 3})
+	want["new"] = 3
+	if got := read(t, with("box", "queue")); !maps.Equal(got, want) || len(added) != 0 {
+		t.Errorf("%v, added %v", got, added)
 	}
 	former, _ := filepath.Glob(filepath.Join(dir, "state/former/queue/*"))
 	if left, _ := filepath.Glob(filepath.Join(queue, "*")); len(left) != 1 || len(former) != 1 || filepath.Base(former[0]) != "1.json" {
 		t.Errorf("moved %q, left %q", former, left)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "state/ledger.*")); len(left) > 0 {
-		t.Errorf("%q", left)
+	err = os.Rename(former[0], filepath.Join(queue, "1.json")) // as a crash leaves it
+	if err = errors.Join(err, with("queue", "box").Trim(t.Context(), time.Time{})); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(queue, "*.json")); len(left) != 0 {
+		t.Errorf("left %q", left)
+	}
+}
+
+// Where there is nothing to import and nothing is changed, nothing is written.
+func TestImportOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	l := open(dir, newClock().Now)
+	l.Imports = []Import{{Store: "none", Add: func(*Tx) error { return nil }}}
+	add(t, l)
+	if got := read(t, l); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	if _, err := os.Lstat(l.folder()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	add(t, l, put{"a", 1})
+	if _, n, err := l.Verify(); n != 2 || err != nil {
+		t.Errorf("%d facts, %v", n, err)
 	}
 }
 
