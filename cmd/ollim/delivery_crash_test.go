@@ -66,7 +66,7 @@ func TestKillDuringDelivery(t *testing.T) {
 			moment = "none"
 		}
 		c.write("moments", moment+"\n")
-		for _, name := range []string{"sessions.json", "notices.json"} { // or the session would become long, and one notice count for all rounds
+		for _, name := range []string{"sessions.json", "ledger", "checkpoint.json"} { // or the session would become long, and one notice count for all rounds
 			if err := os.RemoveAll(filepath.Join(c.data, "state", name)); err != nil {
 				t.Fatal(err)
 			}

@@ -31,6 +31,7 @@ func layers() []layer {
 			"heartbeat": {"ledger"},
 			"inbox":     {"payload"},
 			"job":       {"heartbeat", "payload"},
+			"notice":    {"ledger"},
 			"request":   {"object"},
 		}},
 		{path: "internal/schedule"},

@@ -46,8 +46,8 @@ func (w *world) exercise() {
 func TestNoStateFileIsOpenedThroughALink(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json",
-		"state/ping_budget.json", "state/spend.json", "state/notices.json", "state/fork_messages.json", "state/approvals.json",
+		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json", "state/checkpoint.json",
+		"state/ping_budget.json", "state/spend.json", "state/fork_messages.json", "state/approvals.json",
 		"state/routine_sessions/daily", "state/locks/job-daily.lock", "state/locks/session-routine-daily.lock", "state/locks/pending_updates.lock", "tasks/todo.txt",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +127,8 @@ func files(t *testing.T, dir string) string {
 func TestAPipeInTheStateStopsNobody(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json",
-		"state/ping_budget.json", "state/spend.json", "state/notices.json", "state/fork_messages.json", "state/approvals.json",
+		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json", "state/checkpoint.json",
+		"state/ping_budget.json", "state/spend.json", "state/fork_messages.json", "state/approvals.json",
 		"state/routine_sessions/daily", "state/pause.json", "state/locks/job-daily.lock", "state/locks/session-main.lock", "tasks/todo.txt",
 		"state/runs",
 	} {

@@ -63,7 +63,7 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 		Inbox:      inbox.Book{Home: dir, Disk: disk, Zone: zone},
 		Jobs:       job.Library{Home: dir, Zone: zone},
 		Ledger:     facts,
-		Notices:    notice.Book{Home: dir, Disk: disk},
+		Notices:    notice.Book{Ledger: facts},
 		Objects:    objects,
 		Questions:  question.Book{Home: dir, Disk: disk, Zone: zone},
 		Queue:      queue.Book{Home: dir, Disk: disk, Zone: zone},
@@ -81,9 +81,11 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 
 // Ledger returns the ledger of a data directory, which knows the facts of all stores. It touches no file.
 func Ledger(dir paths.Dir, disk store.Disk) *ledger.Ledger {
-	l := ledger.New(dir, disk, heartbeat.Facts())
+	l := ledger.New(dir, disk, heartbeat.Facts(), notice.Facts())
+	path := func(name string) string { return dir.State(name) }
 	l.Imports = []ledger.Import{
-		{Store: "heartbeat", Former: []string{heartbeat.Former}, Add: func(tx *ledger.Tx) error { return heartbeat.Import(tx, dir.State(heartbeat.Former)) }},
+		{Store: "heartbeat", Former: []string{heartbeat.Former}, Add: func(tx *ledger.Tx) error { return heartbeat.Import(tx, path(heartbeat.Former)) }},
+		{Store: "notice", Former: notice.Former(), Add: func(tx *ledger.Tx) error { return notice.Import(tx, path) }},
 	}
 	return l
 }

@@ -33,6 +33,7 @@ type Book struct {
 	Zone    *time.Location
 	Quiet   timeparse.Span
 	Random  io.Reader
+	Now     func() time.Time
 
 	// Number records a message in the events of a run and returns its id. nil: no message belongs to a run.
 	Number func(ctx context.Context, run, text string) (id string, err error)
@@ -181,7 +182,7 @@ func (b Book) OpenCauses() (map[string]notice.Entry, error) {
 	return open, err
 }
 
-func (b Book) now() time.Time { return b.Notices.Disk.Now().In(b.Zone) }
+func (b Book) now() time.Time { return b.Now().In(b.Zone) }
 
 // within reports whether an instant is in the last so much time. One that is an hour or more ahead is of a clock that was set back since,
 // and keeps nothing from being said.

@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/timeparse"
+	"github.com/ollim/ollim/internal/state/ledger"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/update"
@@ -58,8 +59,8 @@ func newStory(t *testing.T, at string) *story {
 	}
 	disk := store.Disk{Now: func() time.Time { return s.clock }, Warn: func(text string) { t.Error(text) }}
 	s.Book = Book{
-		Notices: notice.Book{Home: home, Disk: disk}, Updates: update.Box{Home: home, Disk: disk, Zone: zone},
-		Sender: s.owner, Zone: zone, Quiet: timeparse.Span{From: 22 * 60, To: 7 * 60}, Random: rand.Reader,
+		Notices: notice.Book{Ledger: ledger.New(home, disk, notice.Facts())}, Updates: update.Box{Home: home, Disk: disk, Zone: zone},
+		Sender: s.owner, Zone: zone, Quiet: timeparse.Span{From: 22 * 60, To: 7 * 60}, Random: rand.Reader, Now: disk.Now,
 	}
 	return s
 }

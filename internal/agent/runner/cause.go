@@ -22,7 +22,7 @@ import (
 // Notify returns what tells the owner about causes.
 func (r *Runner) Notify() notify.Book {
 	return notify.Book{
-		Notices: r.Notices, Updates: r.Updates, Sender: r.Outbox, Zone: r.Zone, Quiet: r.Quiet, Random: r.Random,
+		Notices: r.Notices, Updates: r.Updates, Sender: r.Outbox, Zone: r.Zone, Quiet: r.Quiet, Random: r.Random, Now: r.Disk.Now,
 		Number: func(ctx context.Context, id, text string) (string, error) {
 			run, err := r.Runs.At(id)
 			if err != nil {

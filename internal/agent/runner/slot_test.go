@@ -54,7 +54,7 @@ func newDesk(t *testing.T, e engine.Engine, after time.Duration, more ...string)
 	t.Helper()
 	d := &desk{Runner: newRunner(t, e), t: t, now: nine.Add(after)}
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(message string) { t.Log(message) }}
-	d.Disk, d.Runs.Disk, d.Slots.Disk, d.Spend.Disk, d.Notices.Disk = disk, disk, disk, disk, disk
+	d.Disk, d.Runs.Disk, d.Slots.Disk, d.Spend.Disk = disk, disk, disk, disk
 	d.write(more...)
 	return d
 }

@@ -88,5 +88,5 @@ func (m Minute) pruneHistory(ctx context.Context, before time.Time) error {
 	if err := f.Sessions.Trim(ctx, before, func(id string) bool { return there[id] }); err != nil {
 		return err
 	}
-	return errors.Join(f.Updates.Trim(ctx, before), f.Notices.Trim(ctx, before))
+	return errors.Join(f.Updates.Trim(ctx, before), f.Ledger.Trim(ctx, before))
 }

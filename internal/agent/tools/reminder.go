@@ -233,7 +233,7 @@ func Waiting(id, label, name string, widening []string) notify.Cause {
 
 // Notify returns what tells the owner about causes.
 func (b *Set) Notify() notify.Book {
-	return notify.Book{Notices: b.Notices, Updates: b.Updates, Sender: b.Sender, Zone: b.Zone, Quiet: b.Quiet, Random: b.Random}
+	return notify.Book{Notices: b.Notices, Updates: b.Updates, Sender: b.Sender, Zone: b.Zone, Quiet: b.Quiet, Random: b.Random, Now: b.Disk.Now}
 }
 
 // has reports whether the run itself may do all that the job asks for.

@@ -60,7 +60,7 @@ func (p *Page) readTold(ctx context.Context, h app.Home) error {
 
 // readNotices reads what ollim itself said, and what it will say when quiet hours end.
 func (p *Page) readNotices(h app.Home) error {
-	for m, err := range h.Notices.Archive() {
+	for m, err := range h.Notices.Said(p.from) {
 		if err != nil {
 			return err
 		}

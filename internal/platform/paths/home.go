@@ -184,12 +184,6 @@ func (d Dir) Slots() string { return d.State("slots") }
 // Schedules is the history of each routine's schedule.
 func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
 
-// Notices holds what has been reported to the owner.
-func (d Dir) Notices() string { return d.State("notices.json") }
-
-// NoticeArchive is the log of the notices that were said.
-func (d Dir) NoticeArchive() string { return d.State("notices.jsonl") }
-
 // Objects is the directory of what models saw, by the hash of its content: images, documents, the parts of requests.
 func (d Dir) Objects() string { return d.State("objects") }
 

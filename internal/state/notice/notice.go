@@ -1,39 +1,24 @@
 // Package notice stores what the owner has been told about causes: what is wrong now, since when, which jobs it concerns, when it was
 // last said, and what waits to be said. It has no rules of its own; package internal/agent/notify decides what is said and when.
 //
-// On disk: state/notices.json, absent when it would be empty,
-//
-//	{
-//	  "causes": {"key native": {"kind": "key", "subject": "native", "name": "The key of native", …}},
-//	  "unsent": [{"id": "notice-20260224T143000.000Z-ab12cd", "text": "…"}]
-//	}
-//
-// changed under the lock "notices". state/notices.jsonl, under the same lock, has a line for each message that was said. A kill after the
-// line and before the change of the page leaves the message on the page, and its line may be there twice; Archive yields it once.
-//
-// Earlier versions counted the failures of each job in "failures"; such a job is read as a cause that the owner knows about. What they noted in "seen" is dropped, so that what is still wrong is said once more. A file that cannot
-// be parsed is set aside, and everything is said once more. The file was called told.json; one of that name is renamed.
+// In the ledger: notice.cause, which takes the place of the earlier one of its key, notice.forgotten, notice.waiting, the messages that
+// wait now, and notice.said, a message that was said.
 package notice
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"iter"
-	"os"
+	"maps"
+	"reflect"
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 )
 
-// Book holds the notices of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after
-// ten seconds; the notices are unchanged then.
-type Book struct {
-	Home paths.Dir
-	Disk store.Disk
-}
+// Book holds the notices of one data directory. For its errors see ledger.Ledger.Change; the notices are unchanged then.
+type Book struct{ Ledger *ledger.Ledger }
 
 // Entry is a cause: something that is wrong, or was until lately.
 type Entry struct {
@@ -74,12 +59,10 @@ type Message struct {
 	At       time.Time `json:"at"`
 }
 
-// Page is the file.
+// Page is the notices at one moment. Its entries, with their maps, are replaced and never changed.
 type Page struct {
 	Causes map[string]Entry `json:"causes,omitempty"`
 	Unsent []Message        `json:"unsent,omitempty"` // oldest first
-
-	Failures map[string]int `json:"failures,omitempty"` // of earlier versions: how often a job has failed in a row
 }
 
 // JobKind is the kind of the cause that one job fails.
@@ -87,20 +70,6 @@ const JobKind = "job"
 
 // Key returns the key of a cause.
 func Key(kind, subject string) string { return kind + " " + subject }
-
-// adopt makes causes of what an earlier version wrote.
-func (p *Page) adopt(now time.Time) {
-	for id, n := range p.Failures {
-		key := Key(JobKind, id)
-		if _, known := p.Causes[key]; !known {
-			p.Set(key, Entry{
-				Kind: JobKind, Subject: id, Name: id, Text: id + " failed", Since: now, Told: now, Said: true,
-				Jobs: map[string]Count{id: {Name: id, Failed: n}},
-			})
-		}
-	}
-	p.Failures = nil
-}
 
 // Set stores a cause.
 func (p *Page) Set(key string, e Entry) {
@@ -110,96 +79,168 @@ func (p *Page) Set(key string, e Entry) {
 	p.Causes[key] = e
 }
 
-// Read returns the page as it is now. It takes no lock. A file that cannot be parsed is an empty page; the next change sets it aside.
-func (b Book) Read() (Page, error) {
-	p, _, err := store.PeekJSON[Page](b.Home.Notices())
-	p.adopt(b.Disk.Now().UTC())
-	return p, err
+func (p *Page) clone() Page { return Page{maps.Clone(p.Causes), slices.Clone(p.Unsent)} }
+
+type cause struct {
+	Key   string `json:"key"`
+	Cause Entry  `json:"cause"`
 }
 
-// Say takes messages off the page and notes them in the archive. It does nothing for messages that are not there.
-func (b Book) Say(ctx context.Context, said ...Message) error {
-	var archiveErr error
-	err := b.Edit(ctx, func(p *Page) bool {
-		before := len(p.Unsent)
-		p.Unsent = slices.DeleteFunc(p.Unsent, func(m Message) bool {
-			gone := slices.ContainsFunc(said, func(s Message) bool { return s.ID == m.ID })
-			if gone {
-				archiveErr = errors.Join(archiveErr, store.AppendJSON(b.Home.NoticeArchive(), store.Buffered, m))
-			}
-			return gone
-		})
-		return len(p.Unsent) != before
+func (cause) Fact() string { return "notice.cause" }
+
+type forgotten struct {
+	Key string `json:"key"`
+}
+
+func (forgotten) Fact() string { return "notice.forgotten" }
+
+type waiting struct {
+	Messages []Message `json:"messages"`
+}
+
+func (waiting) Fact() string { return "notice.waiting" }
+
+type said struct {
+	Message Message `json:"message"`
+}
+
+func (said) Fact() string { return "notice.said" }
+
+// Facts is the book of the notices.
+func Facts() *ledger.Book[Page] {
+	return ledger.NewBook("notice",
+		ledger.On("notice.cause", func(p *Page, _ time.Time, f cause) { p.Set(f.Key, f.Cause) }),
+		ledger.On("notice.forgotten", func(p *Page, _ time.Time, f forgotten) { delete(p.Causes, f.Key) }),
+		ledger.On("notice.waiting", func(p *Page, _ time.Time, f waiting) { p.Unsent = f.Messages }),
+	)
+}
+
+// Read returns the page as it is now. It takes no lock.
+func (b Book) Read() (page Page, err error) {
+	err = b.Ledger.Read(func(v ledger.View) error {
+		p, err := ledger.Of(v, Facts())
+		if err == nil {
+			page = p.clone()
+		}
+		return err
 	})
-	return errors.Join(err, archiveErr)
+	return page, err
 }
 
-// Archive yields the messages that were said, the oldest first, each once. Lines that cannot be read are skipped.
-func (b Book) Archive() iter.Seq2[Message, error] {
+// Empty reports whether there is nothing on the page.
+func (b Book) Empty() bool {
+	p, err := b.Read()
+	return err == nil && len(p.Causes) == 0 && len(p.Unsent) == 0
+}
+
+// Edit changes the page. Nothing is written unless change reports a change. change must not use the ledger.
+func (b Book) Edit(ctx context.Context, change func(*Page) bool) error {
+	return b.Ledger.Change(ctx, store.Synced, func(tx *ledger.Tx) error { return Edit(tx, change) })
+}
+
+// Edit is Book.Edit as a part of a change.
+func Edit(tx *ledger.Tx, change func(*Page) bool) error {
+	before, err := ledger.Of(tx.View, Facts())
+	if err != nil {
+		return err
+	}
+	after := before.clone()
+	if !change(&after) {
+		return nil
+	}
+	return tx.Add(before.differences(after)...)
+}
+
+// differences returns the facts that make p another page.
+func (p *Page) differences(after Page) (facts []ledger.Fact) {
+	for _, key := range slices.Sorted(maps.Keys(after.Causes)) {
+		if e, known := p.Causes[key]; !known || !reflect.DeepEqual(e, after.Causes[key]) {
+			facts = append(facts, cause{key, after.Causes[key]})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Causes)) {
+		if _, stays := after.Causes[key]; !stays {
+			facts = append(facts, forgotten{key})
+		}
+	}
+	if !slices.Equal(p.Unsent, after.Unsent) {
+		facts = append(facts, waiting{after.Unsent})
+	}
+	return facts
+}
+
+// Say takes messages off the page and notes that they were said. It does nothing for messages that are not there.
+func (b Book) Say(ctx context.Context, messages ...Message) error {
+	return b.Ledger.Change(ctx, store.Synced, func(tx *ledger.Tx) error {
+		var facts []ledger.Fact
+		err := Edit(tx, func(p *Page) bool {
+			p.Unsent = slices.DeleteFunc(p.Unsent, func(m Message) bool {
+				gone := slices.ContainsFunc(messages, func(s Message) bool { return s.ID == m.ID })
+				if gone {
+					facts = append(facts, said{m})
+				}
+				return gone
+			})
+			return len(facts) > 0
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Add(facts...)
+	})
+}
+
+// Said yields the messages that were said since an instant, the oldest first.
+func (b Book) Said(since time.Time) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		seen := map[string]bool{}
-		for m, err := range store.Lines[Message](b.Home.NoticeArchive(), nil) {
-			if err == nil && seen[m.ID] {
-				continue
+		for line, err := range b.Ledger.Lines(since, said{}.Fact()) {
+			var f said
+			if err == nil && line.Into(&f) != nil {
+				continue // it is no fact of this version
 			}
-			if seen[m.ID] = true; !yield(m, err) {
+			if !yield(f.Message, err) {
 				return
 			}
 		}
 	}
 }
 
-// Trim removes the messages from before an instant from the archive.
-func (b Book) Trim(ctx context.Context, before time.Time) error {
-	return b.Disk.Locked(ctx, b.Home.Lock("notices"), func() error {
-		return store.FilterLines(b.Home.NoticeArchive(), func(m Message) bool { return !m.At.Before(before) })
-	})
-}
+// Former lists the names of the files of earlier versions in state/.
+func Former() []string { return []string{"notices.json", "told.json", "notices.jsonl"} }
 
-// Empty reports whether there is nothing on the page. It reads nothing, and most fires and ticks find nothing.
-func (b Book) Empty() bool {
-	for _, path := range []string{b.Home.Notices(), b.former()} {
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return false
+// Import adds the facts of the files of earlier versions: the page, which was once called told.json, and the messages that were said. The
+// oldest version counted the failures of each job; such a job becomes a cause that the owner knows about.
+func Import(tx *ledger.Tx, path func(name string) string) error {
+	for m, err := range store.Lines[Message](path("notices.jsonl"), nil) {
+		if err == nil {
+			err = tx.AddAt(m.At, said{m})
 		}
-	}
-	return true
-}
-
-// Edit changes the page under its lock and writes it only if change reports a change. change must not use the book.
-func (b Book) Edit(ctx context.Context, change func(*Page) bool) error {
-	return b.Disk.Locked(ctx, b.Home.Lock("notices"), func() error {
-		if err := b.renameFormer(); err != nil {
-			return err
-		}
-		p, err := store.ReadJSON[Page](b.Disk, b.Home.Notices())
 		if err != nil {
 			return err
 		}
-		p.adopt(b.Disk.Now().UTC())
-		switch {
-		case !change(&p):
-			return nil
-		case len(p.Causes) == 0 && len(p.Unsent) == 0:
-			return store.Remove(b.Home.Notices())
+	}
+	type file struct {
+		Page
+		Failures map[string]int `json:"failures"`
+	}
+	old, _, err := store.PeekJSON[file](path("told.json"))
+	if err != nil {
+		return err
+	}
+	if f, _, err := store.PeekJSON[file](path("notices.json")); err != nil || f.Causes != nil || f.Unsent != nil || f.Failures != nil {
+		old = f
+		if err != nil {
+			return err
 		}
-		return store.WriteJSON(b.Home.Notices(), p, store.Synced)
-	})
-}
-
-func (b Book) former() string { return b.Home.State("told.json") }
-
-// renameFormer renames told.json, the former file name, or removes it if the new file exists.
-func (b Book) renameFormer() error {
-	former := b.former()
-	if _, err := os.Lstat(former); err != nil {
-		return nil //nolint:nilerr // it does not exist
 	}
-	if _, err := os.Lstat(b.Home.Notices()); err == nil {
-		return store.Remove(former)
+	for id, n := range old.Failures {
+		key := Key(JobKind, id)
+		if _, known := old.Causes[key]; !known {
+			old.Set(key, Entry{
+				Kind: JobKind, Subject: id, Name: id, Text: id + " failed", Since: tx.At, Told: tx.At, Said: true,
+				Jobs: map[string]Count{id: {Name: id, Failed: n}},
+			})
+		}
 	}
-	if err := os.Rename(former, b.Home.Notices()); err != nil {
-		return &store.NotWritten{Path: b.Home.Notices(), Err: err}
-	}
-	return nil
+	return tx.Add((&Page{}).differences(old.Page)...)
 }

@@ -5,57 +5,56 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 	"github.com/ollim/ollim/internal/testkit"
 	"pgregory.net/rapid"
 )
 
-// desk is a book with a clock that stands still, and its warnings.
-type desk struct {
-	Book
-	t      reporter
-	warned []string
-}
-
 // reporter is what *testing.T and *rapid.T have in common.
 type reporter interface {
 	Helper()
-	Error(args ...any)
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
-func newDesk(t *testing.T) *desk {
-	t.Helper()
-	return deskAt(t, t.TempDir())
+// desk is a book with a clock that stands still.
+type desk struct {
+	Book
+	t   reporter
+	dir string
 }
 
 func deskAt(t reporter, dir string) *desk {
-	d := &desk{t: t}
-	d.Book = Book{paths.Dir(dir), store.Disk{
-		Now:  func() time.Time { return time.Date(2026, 2, 24, 15, 30, 0, 0, time.FixedZone("", 3600)) },
-		Warn: func(m string) { d.warned = append(d.warned, m) },
-	}}
-	return d
+	l := ledger.New(paths.Dir(dir), store.Disk{Now: noon, Warn: func(m string) { t.Errorf("%s", m) }}, Facts())
+	l.Former = Former()
+	l.Import = func(tx *ledger.Tx) error {
+		return Import(tx, func(name string) string { return filepath.Join(dir, "state", name) })
+	}
+	return &desk{Book{l}, t, dir}
 }
+
+func noon() time.Time { return time.Date(2026, 2, 24, 15, 30, 0, 0, time.FixedZone("", 3600)) }
 
 func (d *desk) edit(change func(*Page) bool) {
 	d.t.Helper()
 	if err := d.Edit(context.Background(), change); err != nil {
-		d.t.Error(err)
+		d.t.Fatal(err)
 	}
 }
 
 func (d *desk) set(subject string) {
 	d.t.Helper()
 	d.edit(func(p *Page) bool {
-		p.Set(Key(JobKind, subject), Entry{Kind: JobKind, Subject: subject, Name: subject, Text: subject + " failed", Since: d.Disk.Now().UTC()})
+		p.Set(Key(JobKind, subject), Entry{Kind: JobKind, Subject: subject, Name: subject, Text: subject + " failed", Since: noon().UTC()})
 		return true
 	})
 }
@@ -69,19 +68,22 @@ func (d *desk) drop(subject string) {
 	})
 }
 
-// file is notices.json, "" if it is not there.
-func (d *desk) file() string {
+// lines returns the kinds of the facts that were added.
+func (d *desk) lines() (kinds []string) {
 	d.t.Helper()
-	data, err := os.ReadFile(d.Home.Notices())
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		d.t.Fatal(err)
+	for line, err := range d.Ledger.Lines(time.Time{}) {
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		kinds = append(kinds, line.Kind)
 	}
-	return string(data)
+	return kinds
 }
 
-func (d *desk) write(path, content string) {
+func (d *desk) write(name, content string) {
 	d.t.Helper()
-	if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+	path := filepath.Join(d.dir, "state", name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -90,7 +92,7 @@ func (d *desk) write(path, content string) {
 func (d *desk) has(keys ...string) {
 	d.t.Helper()
 	p, err := d.Read()
-	if len(p.Causes) != len(keys) || err != nil {
+	if len(p.Causes) != len(keys) || err != nil || d.Empty() != (len(keys)+len(p.Unsent) == 0) {
 		d.t.Errorf("causes %v, %v, want %q", p.Causes, err, keys)
 	}
 	for _, key := range keys {
@@ -100,86 +102,35 @@ func (d *desk) has(keys ...string) {
 	}
 }
 
-func TestFile(t *testing.T) {
-	d := newDesk(t)
-	if !d.Empty() {
-		t.Error("not empty")
-	}
-	d.set("j")
-	want := `{
-  "causes": {
-    "job j": {
-      "kind": "job",
-      "subject": "j",
-      "name": "j",
-      "text": "j failed",
-      "since": "2026-02-24T14:30:00Z"
-    }
-  }
-}
-`
-	if got := d.file(); got != want || d.Empty() {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	d.drop("j")
-	if got := d.file(); got != "" || !d.Empty() {
-		t.Errorf("left %s", got)
-	}
-}
-
-// What changes nothing writes nothing.
+// What changes nothing writes nothing, and what is changed is only in the page of the caller until then.
 func TestWritesOnlyChanges(t *testing.T) {
-	d := newDesk(t)
+	d := deskAt(t, t.TempDir())
 	d.drop("j")
-	if got := d.file(); got != "" {
-		t.Errorf("made %s", got)
-	}
+	d.has()
 	d.set("a")
-	before, err := os.Stat(d.Home.Notices())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d.set("a")
 	d.drop("k")
-	after, err := os.Stat(d.Home.Notices())
-	if err != nil || !os.SameFile(before, after) {
-		t.Errorf("replaced, %v", err)
+	d.edit(func(p *Page) bool {
+		p.Unsent = append(p.Unsent, Message{ID: "m"})
+		clear(p.Causes)
+		return false
+	})
+	if got := d.lines(); !slices.Equal(got, []string{"notice.cause"}) {
+		t.Errorf("wrote %q", got)
 	}
-}
-
-func TestEmptyFile(t *testing.T) {
-	for _, content := range []string{"{}", "null", `{"causes":null,"failures":null}`, `{"other":1}`} {
-		d := newDesk(t)
-		d.write(d.Home.Notices(), content)
-		d.set("a")
-		d.has("job a")
-		if len(d.warned) != 0 {
-			t.Errorf("%q: warned %q", content, d.warned)
-		}
-	}
-}
-
-// TestEarlierVersion: a job that had failed is a cause that the owner knows about; what else was noted is said once more.
-func TestEarlierVersion(t *testing.T) {
-	d := newDesk(t)
-	d.write(d.Home.Notices(), `{"seen": {"bad-file x": "2026-02-24T14:30:00Z"}, "failures": {"j": 4}}`)
-	p, err := d.Read()
-	e := p.Causes["job j"]
-	if err != nil || len(p.Causes) != 1 || !e.Said || e.Jobs["j"].Failed != 4 || !e.Open() {
-		t.Errorf("%+v, %v", p, err)
-	}
-	d.set("k")
-	d.has("job j", "job k")
-	d.drop("j")
-	d.has("job k")
+	d.has("job a")
+	d.drop("a")
+	d.has()
 }
 
 func TestManyAtOnce(t *testing.T) {
-	d := newDesk(t)
+	d := deskAt(t, t.TempDir())
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
+			other := deskAt(t, d.dir)
 			for k := range 5 {
-				d.set(fmt.Sprint(i, k))
+				other.set(fmt.Sprint(i, k))
 			}
 		})
 	}
@@ -214,36 +165,65 @@ func TestBookAgainstModel(t *testing.T) {
 			},
 			"": func(r *rapid.T) {
 				d.has(keys...)
-				if d.Empty() != (len(keys) == 0) {
-					r.Fatalf("file %q, model %v", d.file(), keys)
-				}
+				deskAt(r, dir).has(keys...)
 			},
 		})
 	})
 }
 
-// TestFormerName: the notices of told.json are kept, and the file goes. One that is older than notices.json is not read.
-func TestFormerName(t *testing.T) {
-	d := newDesk(t)
-	former := d.Home.State("told.json")
-	d.write(former, `{"failures": {"old": 1}}`)
-	d.set("new")
-	d.has("job old", "job new")
-	d.write(former, `{"failures": {"other": 1}}`)
-	d.set("new")
-	d.has("job old", "job new")
-	if _, err := os.Lstat(former); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("told.json is there: %v", err)
+// TestImport: the files of earlier versions are taken over and put away. A job that had failed is a cause that the owner knows about; what the
+// oldest version noted in "seen" is said once more.
+func TestImport(t *testing.T) {
+	const failures = `{"seen": {"bad-file x": "2026-02-24T14:30:00Z"}, "failures": {"j": 4}}`
+	const page = `{"causes": {"key native": {"kind": "key", "subject": "native", "since": "2026-02-24T14:30:00Z", "said": true}}, "unsent": [{"id": "m", "text": "held"}]}`
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"the page":        {map[string]string{"notices.json": page}, []string{"key native"}},
+		"its former name": {map[string]string{"told.json": page}, []string{"key native"}},
+		"both":            {map[string]string{"told.json": failures, "notices.json": page}, []string{"key native"}},
+		"failures":        {map[string]string{"notices.json": failures}, []string{"job j"}},
+		"damaged":         {map[string]string{"notices.json": "{"}, nil},
+		"empty":           {map[string]string{"notices.json": `{"causes":null,"failures":null}`}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := deskAt(t, t.TempDir())
+			for file, text := range tc.files {
+				d.write(file, text)
+			}
+			d.write("notices.jsonl", `{"id":"a","text":"one","at":"2026-02-20T14:30:00Z"}`+"\ntorn")
+			for range 2 {
+				d.has(tc.want...)
+				d = deskAt(t, d.dir)
+			}
+			p, err := d.Read()
+			if e := p.Causes["job j"]; err != nil || slices.Contains(tc.want, "job j") && (!e.Said || e.Jobs["j"].Failed != 4 || !e.Open()) {
+				t.Errorf("%+v, %v", p, err)
+			}
+			if len(p.Unsent) != strings.Count(strings.Join(tc.want, " "), "native") {
+				t.Errorf("waiting: %+v", p.Unsent)
+			}
+			for m, err := range d.Said(time.Time{}) {
+				if err != nil || m.Text != "one" || m.At.Day() != 20 {
+					t.Errorf("said %+v, %v", m, err)
+				}
+			}
+			for file := range tc.files {
+				if _, err := os.Lstat(filepath.Join(d.dir, "state", file)); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("%s is there: %v", file, err)
+				}
+			}
+		})
 	}
 }
 
-// TestArchive: a message that was said leaves the page and is in the archive, until that is trimmed.
-func TestArchive(t *testing.T) {
-	dir := t.TempDir()
-	b, at := bookAt(dir, func(message string) { t.Error(message) }), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	first, second := Message{ID: "a", Text: "one", At: at}, Message{ID: "b", Text: "two", At: at.Add(time.Hour)}
-	archived := func() (texts []string) {
-		for m, err := range b.Archive() {
+// TestSay: a message that was said leaves the page and is among those that were said.
+func TestSay(t *testing.T) {
+	d := deskAt(t, t.TempDir())
+	first, second := Message{ID: "a", Text: "one"}, Message{ID: "b", Text: "two"}
+	texts := func(since time.Time) (texts []string) {
+		for m, err := range d.Said(since) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,19 +232,18 @@ func TestArchive(t *testing.T) {
 		return texts
 	}
 	ctx := t.Context()
-	err := b.Edit(ctx, func(p *Page) bool { p.Unsent = []Message{first, second}; return true })
-	err = errors.Join(err, b.Say(ctx, Message{ID: "other"}), b.Say(ctx, first), b.Say(ctx, first, Message{ID: "b"}))
-	if err != nil || !slices.Equal(archived(), []string{"one", "two"}) {
-		t.Errorf("%q, %v", archived(), err)
+	d.edit(func(p *Page) bool { p.Unsent = []Message{first, second}; return true })
+	if err := errors.Join(d.Say(ctx, Message{ID: "other"}), d.Say(ctx, first), d.Say(ctx, first, Message{ID: "b"})); err != nil {
+		t.Fatal(err)
 	}
-	if p, err := b.Read(); err != nil || len(p.Unsent) > 0 {
-		t.Errorf("on the page: %+v, %v", p.Unsent, err)
+	if got := texts(noon()); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("%q", got)
 	}
-	err = b.Edit(ctx, func(p *Page) bool { p.Unsent = []Message{first, second}; return true }) // as after a kill between the two files
-	if err = errors.Join(err, b.Say(ctx, first, second)); err != nil || !slices.Equal(archived(), []string{"one", "two"}) {
-		t.Errorf("said again: %q, %v", archived(), err)
+	if got := texts(noon().Add(time.Second)); len(got) > 0 {
+		t.Errorf("later: %q", got)
 	}
-	if err := b.Trim(ctx, second.At); err != nil || !slices.Equal(archived(), []string{"two"}) {
-		t.Errorf("trimmed: %q, %v", archived(), err)
+	d.has()
+	if got, want := d.lines(), "notice.waiting notice.waiting notice.said notice.waiting notice.said"; strings.Join(got, " ") != want {
+		t.Errorf("wrote %q", got)
 	}
 }
