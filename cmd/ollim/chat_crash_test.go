@@ -164,9 +164,14 @@ func (c *command) checkChats(senders []*sender) {
 		c.t.Errorf("left in the queue: %q", left)
 	}
 	for i := range 5 {
-		popped := regexp.MustCompile(fmt.Sprintf(`"message":"news-%d","became":"popped"`, i)).FindAllString(c.read("state/updates.jsonl"), -1)
-		if len(popped) != 1 {
-			c.t.Errorf("news-%d was popped %d times", i, len(popped))
+		popped := 0
+		for _, row := range decodeLines(c.t, c.ok("updates", "list", "--all", "--json")) {
+			if row.Message == fmt.Sprint("news-", i) && row.Became == "popped" {
+				popped++
+			}
+		}
+		if popped != 1 {
+			c.t.Errorf("news-%d was popped %d times", i, popped)
 		}
 	}
 }

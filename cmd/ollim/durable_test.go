@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/testkit"
 )
@@ -111,37 +112,24 @@ func TestOutboxIsSynced(t *testing.T) {
 	inOrder(t, "a draft", c.steps("tick"), "linkat .ID.new ID.jsonl", "unlinkat .ID.new", "fsync outbox")
 }
 
-// TestUpdatesAreSynced: what the cap drops is archived before it leaves the box; what is popped is a claim before it is printed, and
-// archived before the claim goes; and the claim of a dead process is back in the box, or archived, before its file goes.
+// TestUpdatesAreSynced: a first update is in the file before its fact is written, and on disk; what is popped is a fact before it leaves the
+// file, and its use is on disk before the command ends. What a dead process took is back, on disk, before it is listed.
 func TestUpdatesAreSynced(t *testing.T) {
 	t.Parallel()
 	c := newCommand(t)
-	for range 10 {
+	log := time.Now().UTC().Format(time.DateOnly) + ".jsonl"
+	shown := []string{"fsync .pending_updates.json.tmp", "renameat .pending_updates.json.tmp pending_updates.json"}
+	fact := []string{"write " + log, "fsync " + log}
+	inOrder(t, "first", c.steps("updates", "add", "one"), slices.Concat(shown, []string{"fsync state"}, fact)...)
+	for range 9 {
 		c.ok("updates", "add", "one")
 	}
-	inOrder(t, "add", c.steps("updates", "add", "eleven"), "write updates.jsonl", "fsync updates.jsonl",
-		"fsync .pending_updates.json.tmp", "renameat .pending_updates.json.tmp pending_updates.json", "fsync state")
-	const folder = "pending_updates.claim"
-	inOrder(t, "pop", c.steps("updates", "pop"),
-		"write .ID.back.tmp", "fsync .ID.back.tmp", "linkat .ID.back.tmp ID.back", "fsync "+folder,
-		"unlinkat pending_updates.json", "fsync state", "renameat ID.back ID.json", "fsync "+folder, "write stdout",
-		"renameat ID.json ID.done", "fsync "+folder, "write updates.jsonl", "fsync updates.jsonl", "unlinkat ID.done", "fsync "+folder)
-	claim := func(suffix string) {
-		t.Helper()
-		c.write("state/"+folder+"/20260101T000000.000000Z-AAAAAAAA"+suffix,
-			`{"at":"2026-01-01T00:00:00.000000+00:00","updates":[{"ts":"2026-01-01T00:00:00.000000+00:00","message":"mine`+suffix+`"}]}`)
-	}
-	boxed := []string{"fsync .pending_updates.json.tmp", "renameat .pending_updates.json.tmp pending_updates.json", "fsync state"}
-	for range 10 { // so that the cap drops what comes back
-		c.ok("updates", "add", "one")
-	}
-	claim(".json")
-	inOrder(t, "given back", c.steps("updates", "list"), slices.Concat([]string{"write updates.jsonl", "fsync updates.jsonl", "fsync .ID.back.tmp", "linkat .ID.back.tmp ID.back", "fsync " + folder}, boxed,
-		[]string{"unlinkat ID.json", "fsync " + folder, "unlinkat ID.back", "fsync " + folder})...)
-	claim(".back")
-	inOrder(t, "restored", c.steps("updates", "list"), append(boxed, "unlinkat ID.back", "fsync "+folder)...)
-	claim(".done")
-	inOrder(t, "archived", c.steps("updates", "list"), "write updates.jsonl", "fsync updates.jsonl", "unlinkat ID.done", "fsync "+folder)
+	inOrder(t, "add", c.steps("updates", "add", "eleven"), append(fact, shown[1])...)
+	inOrder(t, "pop", c.steps("updates", "pop"), append([]string{"write " + log, "unlinkat pending_updates.json", "write stdout"}, fact...)...)
+	c.ok("updates", "add", "one")
+	cmd := c.cmd("updates", "pop", "--", "sh", "-c", "kill -9 $PPID; kill -9 $$")
+	_ = cmd.Run()
+	inOrder(t, "given back", c.steps("updates", "list"), slices.Concat(shown, []string{"fsync state"}, fact, []string{"write stdout"})...)
 }
 
 // TestSessionHistoryIsSynced: an event is on disk before the run goes on.
@@ -174,16 +162,14 @@ func TestSyncFails(t *testing.T) {
 		t.Errorf("delivered before it was on disk: %v", err)
 	}
 	c.ok("updates", "add", "one")
-	if out, _ := failing("state/pending_updates.claim", "updates", "pop"); strings.Contains(out, "\tone") {
-		t.Errorf("popped before the claim was on disk: %s", out)
-	}
+	log := "state/ledger/" + time.Now().UTC().Format(time.DateOnly) + ".jsonl"
+	failing(log, "updates", "pop")
 	if out := c.ok("updates", "list"); !strings.Contains(out, "\tone") {
 		t.Errorf("lost: %q", out)
 	}
-	failing("state/updates.jsonl", "updates", "pop")
-	c.ok("updates", "list") // whoever opens the box next archives them
-	if list := decodeLines(t, c.ok("updates", "list", "--all", "--json")); len(list) != 1 || list[0].Became != "popped" {
-		t.Errorf("after a failure of the archive: %+v", list)
+	failing(log, "updates", "add", "two")
+	if out := c.ok("updates", "list"); strings.Contains(out, "\ttwo") {
+		t.Errorf("added: %q", out)
 	}
 	c.write("routines/stress.md", stressRoutine)
 	c.write("stress.yaml", stressScript)

@@ -181,7 +181,7 @@ func (c *command) noLeftOvers() {
 			}
 		case parent == "locks" && strings.HasPrefix(name, "job-") && name != "job-stress.lock" && name != "job-alone.lock":
 			c.t.Errorf("the lock of a job that is gone is left: %s", path)
-		case parent == "outbox" || parent == "pending_updates.claim" || parent == "firing":
+		case parent == "outbox" || parent == "firing":
 			c.t.Errorf("left: %s", path)
 		}
 		return nil

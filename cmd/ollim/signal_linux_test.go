@@ -22,8 +22,8 @@ func TestSignalWhileWaiting(t *testing.T) {
 		args []string
 		said string
 	}{
-		{"pending_updates", []string{"update", "add", "x"}, "ollim: update add: "},
-		{"pending_updates", []string{"update", "pop"}, "ollim: update pop: "},
+		{"ledger", []string{"update", "add", "x"}, "ollim: update add: "},
+		{"ledger", []string{"update", "pop"}, "ollim: update pop: "},
 		{"tasks", []string{"task", "add", "x"}, "ollim: task add: "},
 		{"config", []string{"config", "set", "timezone", "UTC"}, "ollim: config set: "},
 		{"session-main", []string{"fire", "look"}, "ollim: fire: look: "},

@@ -33,6 +33,7 @@ func layers() []layer {
 			"job":       {"heartbeat", "payload"},
 			"notice":    {"ledger"},
 			"request":   {"object"},
+			"update":    {"ledger"},
 		}},
 		{path: "internal/schedule"},
 		{path: "internal/engine", beside: map[string][]string{

@@ -77,23 +77,20 @@ func TestUnreadableStateReleasesTheSession(t *testing.T) {
 	w.must("chat", "hi")
 }
 
-// TestUnreadableArchiveFailsAPersistentFire: what a routine has reported itself is told from the archive, so without it no update is
-// shown as news.
-func TestUnreadableArchiveFailsAPersistentFire(t *testing.T) {
+// TestUnreadableLedgerFailsAPersistentFire: what a routine has reported itself is told from the ledger, so without it no update is shown as
+// news.
+func TestUnreadableLedgerFailsAPersistentFire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.write("routines/daily.md", persistentRoutine)
 	w.must("fire", "daily")
 	w.must("update", "add", "news")
-	archive := filepath.Join(w.dir, "state/updates.jsonl")
-	if err := os.RemoveAll(archive); err != nil {
+	if err := os.RemoveAll(filepath.Join(w.dir, "state/ledger")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(archive, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if r := w.run("fire", "daily"); r.status == 0 || !strings.Contains(r.errOut, "updates.jsonl") {
+	w.write("state/ledger", "in the way")
+	if r := w.run("fire", "daily"); r.status == 0 || !strings.Contains(r.errOut, "state/ledger") {
 		t.Errorf("exit status %d: %s", r.status, r.errOut)
 	}
 }

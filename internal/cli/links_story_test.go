@@ -46,9 +46,9 @@ func (w *world) exercise() {
 func TestNoStateFileIsOpenedThroughALink(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json", "state/checkpoint.json",
+		"state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json", "state/checkpoint.json",
 		"state/ping_budget.json", "state/spend.json", "state/fork_messages.json", "state/approvals.json",
-		"state/routine_sessions/daily", "state/locks/job-daily.lock", "state/locks/session-routine-daily.lock", "state/locks/pending_updates.lock", "tasks/todo.txt",
+		"state/routine_sessions/daily", "state/locks/job-daily.lock", "state/locks/session-routine-daily.lock", "state/locks/ledger.lock", "tasks/todo.txt",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := busyWorld(t)
@@ -127,7 +127,7 @@ func files(t *testing.T, dir string) string {
 func TestAPipeInTheStateStopsNobody(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json", "state/checkpoint.json",
+		"state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json", "state/checkpoint.json",
 		"state/ping_budget.json", "state/spend.json", "state/fork_messages.json", "state/approvals.json",
 		"state/routine_sessions/daily", "state/pause.json", "state/locks/job-daily.lock", "state/locks/session-main.lock", "tasks/todo.txt",
 		"state/runs",

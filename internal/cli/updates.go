@@ -92,14 +92,12 @@ func (d *deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 	became := ""
 	if all {
 		became = "pending"
-		bad := 0
-		for fate, err := range h.Updates.Archive(&bad) {
+		for fate, err := range h.Updates.Fates(time.Time{}) {
 			if err != nil {
 				return nil, err
 			}
 			rows = append(rows, updateRow{fate.ID(), fate.TS.In(h.Config.Zone), fate.Message, fate.Became, fate.By, fate.To})
 		}
-		d.warnOmitted(h.Dir.UpdateArchive(), bad, "line")
 	}
 	pending, err := h.Updates.Peek(ctx)
 	return append(rows, rowsOf(pending, became)...), err

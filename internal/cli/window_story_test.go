@@ -41,8 +41,8 @@ func TestFailedCompactionIsPaidOnce(t *testing.T) {
 	}
 	fires("not full yet", 1, 0)
 	fires("full", 3, 2) // an empty one is asked for once more
-	if n := strings.Count(w.read("state/updates.jsonl"), "was to be compacted, which failed"); n != 1 {
-		t.Errorf("%d updates, want 1: %s", n, w.read("state/updates.jsonl"))
+	if all := w.must("update", "list", "--all"); strings.Count(all, "was to be compacted, which failed") != 1 {
+		t.Errorf("want one update: %s", all)
 	}
 	length = 9200
 	fires("grown", 1, 0) // the length is known from its answer
@@ -83,7 +83,7 @@ func TestSummaryOfThinker(t *testing.T) {
 	if after := w.read("state/routine_sessions/" + w.last()["job"].(string)); after == before {
 		t.Error("the session was not compacted")
 	}
-	if strings.Contains(w.read("state/updates.jsonl"), "could not be compacted") {
+	if strings.Contains(w.must("update", "list", "--all"), "could not be compacted") {
 		t.Error("a failure was reported")
 	}
 }

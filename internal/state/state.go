@@ -53,7 +53,7 @@ type Stores struct {
 // Of returns the stores of a data directory without what some of them take from elsewhere. It touches no file.
 func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 	objects := object.Box{Home: dir, Disk: disk}
-	facts := Ledger(dir, disk)
+	facts := Ledger(dir, disk, zone)
 	s := &Stores{
 		Approvals:  approval.Book{Home: dir, Disk: disk, Zone: zone},
 		Budget:     budget.Book{Home: dir, Disk: disk, Zone: zone},
@@ -73,19 +73,21 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 		Skills:     skill.Library{Home: dir},
 		Slots:      slot.Book{Home: dir, Disk: disk, Zone: zone},
 		Spend:      spend.Book{Home: dir, Disk: disk, Zone: zone},
-		Updates:    update.Box{Home: dir, Disk: disk, Zone: zone},
+		Updates:    update.Box{Ledger: facts, Home: dir, Disk: disk, Zone: zone},
 	}
 	s.Jobs.Approved = func(j job.Job) bool { return s.Approvals.Holds(j) }
 	return s
 }
 
 // Ledger returns the ledger of a data directory, which knows the facts of all stores. It touches no file.
-func Ledger(dir paths.Dir, disk store.Disk) *ledger.Ledger {
-	l := ledger.New(dir, disk, heartbeat.Facts(), notice.Facts())
+func Ledger(dir paths.Dir, disk store.Disk, zone *time.Location) *ledger.Ledger {
+	l := ledger.New(dir, disk, heartbeat.Facts(), notice.Facts(), update.Facts())
 	path := func(name string) string { return dir.State(name) }
+	updates := update.Box{Home: dir, Disk: disk, Zone: zone}
 	l.Imports = []ledger.Import{
 		{Store: "heartbeat", Former: []string{heartbeat.Former}, Add: func(tx *ledger.Tx) error { return heartbeat.Import(tx, path(heartbeat.Former)) }},
 		{Store: "notice", Former: notice.Former(), Add: func(tx *ledger.Tx) error { return notice.Import(tx, path) }},
+		{Store: "update", Former: update.Former(), Add: updates.Import},
 	}
 	return l
 }

@@ -278,20 +278,10 @@ func (b Book) peek(ctx context.Context, policy UpdatePolicy) ([]update.Update, e
 	if !policy.Since.IsZero() {
 		all = slices.DeleteFunc(all, func(u update.Update) bool { return !u.TS.After(policy.Since) })
 	}
-	if policy.Skip == nil {
-		return all, nil
+	if policy.Skip != nil {
+		all = slices.DeleteFunc(all, func(u update.Update) bool { return policy.Skip(u.By) })
 	}
-	reporters, err := b.Updates.Reporters(all)
-	if err != nil {
-		return nil, err
-	}
-	var fresh []update.Update
-	for i, u := range all {
-		if !policy.Skip(reporters[i]) {
-			fresh = append(fresh, u)
-		}
-	}
-	return fresh, nil
+	return all, nil
 }
 
 // settleUpdates decides what became of popped updates: once the agent began to answer it has read them.

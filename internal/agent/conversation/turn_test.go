@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/update"
@@ -76,7 +77,7 @@ func begin(t *testing.T, c *topic, e answers) (*Turn, *[]engine.Request) {
 	runs := runlog.Book{Home: dir, Disk: disk, Zone: time.UTC}
 	b := Book{
 		Home: dir, Runs: runs, Sessions: session.Book{Home: dir, Disk: disk, Zone: time.UTC},
-		Updates: update.Box{Home: dir, Disk: disk, Zone: time.UTC},
+		Updates: update.Box{Ledger: ledger.New(dir, disk, update.Facts()), Home: dir, Disk: disk, Zone: time.UTC},
 		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
 	run, err := runs.Open(runlog.Record{ID: "20260302T090000.000Z-aaaaaa", Subject: runlog.Subject{Job: "j", Name: "j"}, Started: disk.Now()})

@@ -58,8 +58,9 @@ func newStory(t *testing.T, at string) *story {
 		t.Fatal(err)
 	}
 	disk := store.Disk{Now: func() time.Time { return s.clock }, Warn: func(text string) { t.Error(text) }}
+	facts := ledger.New(home, disk, notice.Facts(), update.Facts())
 	s.Book = Book{
-		Notices: notice.Book{Ledger: ledger.New(home, disk, notice.Facts())}, Updates: update.Box{Home: home, Disk: disk, Zone: zone},
+		Notices: notice.Book{Ledger: facts}, Updates: update.Box{Ledger: facts, Home: home, Disk: disk, Zone: zone},
 		Sender: s.owner, Zone: zone, Quiet: timeparse.Span{From: 22 * 60, To: 7 * 60}, Random: rand.Reader, Now: disk.Now,
 	}
 	return s

@@ -167,7 +167,7 @@ func TestLeftOvers(t *testing.T) {
 		c.home.SessionLock("gone"):                                   false,
 		c.home.SessionLock(""):                                       true,
 		c.home.Lock("job"):                                           true,
-		c.home.Lock("pending_updates"):                               true,
+		c.home.Lock("updates-1"):                                     true,
 	}
 	for path := range paths {
 		if filepath.Ext(path) == "" || strings.HasPrefix(filepath.Base(path), "2026") {

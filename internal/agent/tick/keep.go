@@ -2,7 +2,6 @@ package tick
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -88,5 +87,5 @@ func (m Minute) pruneHistory(ctx context.Context, before time.Time) error {
 	if err := f.Sessions.Trim(ctx, before, func(id string) bool { return there[id] }); err != nil {
 		return err
 	}
-	return errors.Join(f.Updates.Trim(ctx, before), f.Ledger.Trim(ctx, before))
+	return f.Ledger.Trim(ctx, before)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -101,11 +102,10 @@ func TestReplacedTranscripts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		by, err := c.minute.Runner.Updates.Reporters(list)
-		if err != nil || len(by) != 1 || by[0] != "owner" {
-			t.Errorf("who reported the pending update: %q, %v", by, err)
+		if len(list) != 1 || list[0].By != "owner" {
+			t.Errorf("who reported the pending update: %+v", list)
 		}
-		for f, err := range c.minute.Runner.Updates.Archive(nil) {
+		for f, err := range c.minute.Runner.Updates.Fates(time.Time{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,6 +120,9 @@ func TestReplacedTranscripts(t *testing.T) {
 	}
 	if got := state(); got != "n-first n-second n-main n-branch n-alone event old" {
 		t.Errorf("within the time: %s", got)
+	}
+	if err := c.minute.Runner.Heartbeats.Done(t.Context(), heartbeat.Calls{"a": {}}); err != nil { // the newest day of the ledger stays
+		t.Fatal(err)
 	}
 	for range 15 {
 		c.wait(24 * time.Hour)

@@ -86,7 +86,7 @@ func (e *examination) parts(ctx context.Context) ([]part, error) {
 	return parts, nil
 }
 
-// partOf is the name of the part that a file belongs to: state/runs, state/updates.jsonl, sessions.
+// partOf is the name of the part that a file belongs to: state/runs, state/ledger, sessions.
 func partOf(home, path string) string {
 	name, err := filepath.Rel(home, path)
 	words := strings.Split(name, string(filepath.Separator))

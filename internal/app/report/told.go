@@ -79,7 +79,7 @@ func (p *Page) readUpdates(ctx context.Context, h app.Home) error {
 	for _, t := range p.told {
 		notices[t.text] = t.kind == toldNotice
 	}
-	for fate, err := range h.Updates.Archive(nil) {
+	for fate, err := range h.Updates.Fates(p.from) {
 		if err != nil {
 			return err
 		}
@@ -88,11 +88,10 @@ func (p *Page) readUpdates(ctx context.Context, h app.Home) error {
 		}
 	}
 	pending, err := h.Updates.Peek(ctx)
-	reporters, reportersErr := h.Updates.Reporters(pending)
-	for i, u := range pending {
-		if i < len(reporters) && !notices[u.Message] {
-			p.hear(told{u.TS, toldUpdate, u.Message, reporters[i], "pending"})
+	for _, u := range pending {
+		if !notices[u.Message] {
+			p.hear(told{u.TS, toldUpdate, u.Message, u.By, "pending"})
 		}
 	}
-	return errors.Join(err, reportersErr)
+	return err
 }

@@ -47,7 +47,7 @@ func (d Dir) Sessions() string { return d.Path("sessions") }
 // Locks is the directory of flock files; the holder of a deleted job's lock deletes its file.
 func (d Dir) Locks() string { return d.State("locks") }
 
-// Lock is the flock file of one name, such as "pending_updates" or "job-a1b2c3d4".
+// Lock is the flock file of one name, such as "ledger" or "job-a1b2c3d4".
 func (d Dir) Lock(name string) string { return filepath.Join(d.Locks(), name+".lock") }
 
 // JobLock is the flock that a job's run holds from before its record exists to its end.
@@ -96,12 +96,6 @@ func (d Dir) StopRequest(id string) string { return d.State("stop", id) }
 
 // PendingUpdates is the array of updates that the next main turn pops.
 func (d Dir) PendingUpdates() string { return d.State("pending_updates.json") }
-
-// UpdateClaims is the directory of updates that a turn has taken and not yet used.
-func (d Dir) UpdateClaims() string { return d.State("pending_updates.claim") }
-
-// UpdateArchive is the log of the fate of every update.
-func (d Dir) UpdateArchive() string { return d.State("updates.jsonl") }
 
 // MainSession holds the id of the main session as a bare string.
 func (d Dir) MainSession() string { return d.State("sessions.json") }

@@ -35,10 +35,9 @@ type desk struct {
 
 func deskAt(t reporter, dir string) *desk {
 	l := ledger.New(paths.Dir(dir), store.Disk{Now: noon, Warn: func(m string) { t.Errorf("%s", m) }}, Facts())
-	l.Former = Former()
-	l.Import = func(tx *ledger.Tx) error {
+	l.Imports = []ledger.Import{{Store: "notice", Former: Former(), Add: func(tx *ledger.Tx) error {
 		return Import(tx, func(name string) string { return filepath.Join(dir, "state", name) })
-	}
+	}}}
 	return &desk{Book{l}, t, dir}
 }
 

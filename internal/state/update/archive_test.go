@@ -2,35 +2,49 @@ package update
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/platform/store"
 )
 
-func TestArchiveLines(t *testing.T) {
+func TestFacts(t *testing.T) {
 	w := newWorld(t)
 	w.add("a")
-	w.deliver(w.pop(Owner{Run: "r1"}))
-	lines := strings.Split(strings.TrimSpace(w.read(w.Home.UpdateArchive())), "\n")
-	want := []string{
-		`{"ts":"2026-11-21T13:00:01+01:00","message":"a","became":"added","at":"2026-11-21T13:00:01+01:00","by":"run-of-a"}`,
-		`{"ts":"2026-11-21T13:00:01+01:00","message":"a","became":"popped","at":"2026-11-21T13:00:03+01:00","to":"r1"}`,
+	w.deliver(w.pop(Owner{Run: "r1", Lock: w.guard().File().Name()}))
+	var got []string
+	for line, err := range w.Ledger.Lines(time.Time{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, _ := strings.Cut(string(line.JSON), `,"hash"`)
+		got = append(got, text)
 	}
-	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
-		t.Errorf("archive\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	if len(got) != 3 {
+		t.Fatalf("%q", got)
+	}
+	_, name, _ := strings.Cut(got[1], `"claim":"`)
+	name, _, _ = strings.Cut(name, `"`)
+	want := []string{
+		`{"at":"2026-11-21T12:00:01.000000Z","fact":"update.added","ts":"2026-11-21T12:00:01Z","message":"a","by":"run-of-a"`,
+		`{"at":"2026-11-21T12:00:02.000000Z","fact":"update.taken","claim":"` + name + `","run":"r1","lock":"` + w.Home.SessionLock("") + `"`,
+		`{"at":"2026-11-21T12:00:03.000000Z","fact":"update.used","claim":"` + name + `","to":"r1","updates":[{"ts":"2026-11-21T12:00:01Z","message":"a","by":"run-of-a"}]`,
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("facts\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
 func TestFateKnowsItsReporter(t *testing.T) {
 	w := newWorld(t)
 	w.addN(1, 11)
+	if list, err := w.Peek(context.Background()); err != nil || list[0].By != "" || list[1].By != "run-of-3" {
+		t.Errorf("pending %+v, %v", list, err)
+	}
 	w.deliver(w.pop(Owner{Run: "r1"}))
 	var got []string
-	for f, err := range w.Archive(nil) {
+	for f, err := range w.Fates(time.Time{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,64 +58,30 @@ func TestFateKnowsItsReporter(t *testing.T) {
 	}
 }
 
-func TestFateIsFlat(t *testing.T) {
-	data, err := json.Marshal(fate{Update{noon(), "m"}, becamePopped, noon(), "b", "t", 3})
-	want := `{"ts":"2026-11-21T12:00:00Z","message":"m","became":"popped","at":"2026-11-21T12:00:00Z","by":"b","to":"t","omitted":3}`
-	if string(data) != want || err != nil {
-		t.Errorf("%s, %v", data, err)
-	}
-}
-
-// What waits has met no fate, and what was dropped by a process that died before it changed the box counts by its later fate.
-func TestArchiveTellsTheLastFate(t *testing.T) {
-	w := newWorld(t)
-	w.add("a", "b", "c")
-	w.expectFates()
-	list, _ := w.Peek(context.Background())
-	for range 2 {
-		o, err := w.open(context.Background(), Owner{}, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := o.archive(o.fates(list[:2], becameDropped, ""), store.Synced); err != nil {
-			t.Fatal(err)
-		}
-		o.close()
-	}
-	w.expectFates("a dropped", "b dropped")
-	w.deliver(w.pop(Owner{Run: "r"}))
-	w.expectFates("a popped r", "b popped r", "c popped r")
-}
-
-func TestArchiveWithBadLines(t *testing.T) {
-	w := newWorld(t)
-	w.add("a")
-	w.deliver(w.pop(Owner{Run: "r"}))
-	good := w.read(w.Home.UpdateArchive())
-	w.put(w.Home.UpdateArchive(), "garbage\n{}\n"+good+"[1]\n{\"ts\":\"2026-11-21T13:00:01+01:00\",\"mess")
-	list, bad := w.fates()
-	if len(list) != 1 || bad != 4 {
-		t.Errorf("%q with %d bad lines, want one and 4", list, bad)
-	}
-	w.add("b") // ends the torn line
-	w.deliver(w.pop(Owner{Run: "r"}))
-	if list, bad := w.fates(); strings.Join(list, ",") != "a popped r,b popped r" || bad != 4 {
-		t.Errorf("%q with %d bad lines", list, bad)
-	}
-}
-
-func TestArchiveStopsWhenAsked(t *testing.T) {
+// The fates of a time are read, and no more than is asked for.
+func TestFatesSince(t *testing.T) {
 	w := newWorld(t)
 	w.addN(1, 12)
-	for range w.Archive(nil) {
+	since := w.now.Add(1)
+	w.addN(13, 13)
+	count := 0
+	for f := range w.Fates(since) {
+		if count++; f.Message != "4" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if count != 1 {
+		t.Errorf("%d fates since then", count)
+	}
+	for range w.Fates(time.Time{}) {
 		break
 	}
 }
 
-func TestArchiveThatCannotBeRead(t *testing.T) {
+func TestLedgerThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
-	w.put(w.Home.UpdateArchive()+"/x", "")
-	for f, err := range w.Archive(nil) {
+	w.put(w.Home.State("ledger"), "a file where the folder should be")
+	for f, err := range w.Fates(time.Time{}) {
 		if err == nil || f.Became != "" {
 			t.Errorf("%v, %v", f, err)
 		}
@@ -109,36 +89,7 @@ func TestArchiveThatCannotBeRead(t *testing.T) {
 	if err := w.Add(context.Background(), "a", "owner"); err == nil {
 		t.Error("no error")
 	}
-	if list, err := w.Peek(context.Background()); len(list) != 0 || err != nil {
-		t.Errorf("%v, %v", list, err)
-	}
-}
-
-// The last line gives the latest ts, for any length of lines and any change of the clock.
-func TestHighWater(t *testing.T) {
-	w := newWorld(t)
-	long := strings.Repeat("<\u2028", MaxChars/2)
-	high := time.Time{}
-	for _, hour := range []int{0, 5, 2, -3, 9, 9, -9} {
-		w.now = noon().Add(time.Duration(hour) * time.Hour)
-		w.add(long, long)
-		c := w.pop(Owner{})
-		high = latest(high, c.Updates[1].TS, w.now)
-		w.deliver(c)
-		high = latest(high, w.now)
-		o, err := w.open(context.Background(), Owner{}, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := o.highWater()
-		o.close()
-		if !got.Equal(high) || err != nil {
-			t.Errorf("at hour %d: %v, %v, want %v", hour, got, err, high)
-		}
-	}
-	torn := w.read(w.Home.UpdateArchive()) + strings.Repeat("x", 200<<10)
-	w.put(w.Home.UpdateArchive(), torn)
-	if got, err := (&opened{Box: w.Box}).highWater(); err != nil || !got.Equal(high) {
-		t.Errorf("after a long torn line: %v, %v, want %v", got, err, high)
+	if _, err := os.Stat(w.Home.PendingUpdates()); err == nil {
+		t.Error("the file shows an update that was not added")
 	}
 }

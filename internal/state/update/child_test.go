@@ -57,15 +57,16 @@ func (p player) withoutSpace() error {
 
 // realBox has a real clock; a run has started when its file is there.
 func realBox(dir string) Box {
-	return Box{
+	b := Box{
 		Home: paths.Dir(dir),
 		Disk: store.Disk{Now: time.Now, Warn: func(m string) { fmt.Fprintln(os.Stderr, "warning:", m) }},
 		Zone: time.UTC,
 		Started: func(run string) bool {
-			ok, _ := exists(startedPath(dir, run))
-			return ok
+			return exists(startedPath(dir, run))
 		},
 	}
+	b.Ledger = ledgerOf(b)
+	return b
 }
 
 func startedPath(dir, run string) string { return filepath.Join(dir, "started", run) }
@@ -107,7 +108,7 @@ func (p player) addMany() error {
 // readAs pops until the parent says stop.
 func (p player) readAs(once func(n int) error) error {
 	for n := 0; ; n++ {
-		if stop, _ := exists(p.Home.Path("stop")); stop {
+		if exists(p.Home.Path("stop")) {
 			return nil
 		}
 		if err := once(n); err != nil {

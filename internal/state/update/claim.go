@@ -4,9 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
+	"iter"
 	"sync"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -26,8 +27,9 @@ type Claim struct {
 
 	box      Box
 	owner    Owner
-	name     string     // of its file; "" if the queue was empty
-	held     *lock.Held // on its file, if the owner has no lock
+	name     string // "" if the queue was empty
+	at       time.Time
+	held     *lock.Held // if the owner has no lock
 	mu       sync.Mutex
 	settled  bool
 	returned bool // settled by Return
@@ -35,53 +37,68 @@ type Claim struct {
 
 // Pop takes all updates out of the queue. The caller calls Deliver as soon as the updates have been used, or Return if
 // they will not be used. If it dies before that, the next operation on the queue settles the claim. If the queue is
-// empty, the claim is empty and has no file.
+// empty, the claim is empty and nothing is written.
 func (b Box) Pop(ctx context.Context, owner Owner) (*Claim, error) {
-	o, err := b.open(ctx, owner, "")
-	if err != nil {
-		return nil, err
+	d := store.Synced
+	if owner.Run == "" {
+		d = store.Buffered // a power failure ends the owner too, and the updates are pending again
 	}
-	defer o.close()
-	c := &Claim{Updates: o.pending.list(), box: b, owner: owner}
-	if o.pending.empty() {
-		return c, nil
-	}
-	c.name, c.held, err = o.take(claimFile{Run: owner.Run, Lock: owner.Lock})
+	c := &Claim{box: b, owner: owner}
+	err := b.change(ctx, d, owner, "", c.take)
 	if err != nil {
+		c.held.Release()
 		return nil, err
 	}
 	return c, nil
 }
 
-// Deliver marks the updates as used: they are archived as popped. A second call does nothing. It fails if the updates
-// were returned earlier, by this claim or because its owner appeared dead. It works after ctx has ended, because a
-// claim must be settled then too; the wait for the queue's lock bounds it.
+func (c *Claim) take(o *opened) (err error) {
+	p := o.queue.Pending
+	if p.empty() {
+		return nil
+	}
+	path := c.owner.Lock
+	if path == "" {
+		if c.held, path, err = o.ownLock(); err != nil {
+			return err
+		}
+	}
+	c.Updates, c.at = p.list(o.Zone), o.tx.At
+	c.name = o.tx.At.Format("20060102T150405.000000Z") + "-" + rand.Text()[:8]
+	return o.add(taken{c.name, c.owner.Run, path})
+}
+
+// ownLock takes the first free lock of those that processes without a session lock hold for their claims.
+func (o *opened) ownLock() (held *lock.Held, path string, err error) {
+	for n := 1; ; n++ {
+		path = o.Home.Lock(fmt.Sprint("updates-", n))
+		if held, err = lock.Try(path); !errors.Is(err, lock.ErrBusy) {
+			return held, path, err
+		}
+	}
+}
+
+// dead reports whether the owner of the claim has died. A caller that pops under the same session lock for another run
+// proves it by holding that lock. The lock would look taken otherwise, and each new turn of a conversation would skip
+// the claim.
+func (c claimed) dead(owner Owner) bool {
+	return c.Lock == "" || lock.Free(c.Lock) || c.Lock == owner.Lock && c.Run != owner.Run
+}
+
+// Deliver marks the updates as used. A second call does nothing. It fails if the updates were returned earlier, by this claim or because
+// its owner appeared dead. It works after ctx has ended, because a claim must be settled then too; the wait for the lock bounds it.
 func (c *Claim) Deliver(ctx context.Context) error {
-	return c.settle(ctx, false, func(o *opened, found bool) error {
-		if found {
-			return o.deliver(c.name)
-		}
-		unused, err := o.notArchived(o.fates(c.Updates, becamePopped, ""))
-		if err == nil && len(unused) > 0 {
-			err = errReturned
-		}
-		return err
-	})
+	return c.settle(ctx, false, (*opened).deliver)
 }
 
 // Return marks the updates as not used: they go back into the queue in the order of their ts, and the cap is applied
 // again. A second call does nothing, nor does a call after Deliver. It works after ctx has ended.
 func (c *Claim) Return(ctx context.Context) error {
-	return c.settle(ctx, true, func(o *opened, found bool) error {
-		if found {
-			return o.giveBack(c.name)
-		}
-		return nil
-	})
+	return c.settle(ctx, true, (*opened).giveBack)
 }
 
-// settle runs act on the claim's file, once. The presence of that file under the lock decides the state of the claim.
-func (c *Claim) settle(ctx context.Context, back bool, act func(o *opened, found bool) error) error {
+// settle ends the claim by act, once, unless another process has done so.
+func (c *Claim) settle(ctx context.Context, back bool, act func(*opened, claimed) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -90,16 +107,20 @@ func (c *Claim) settle(ctx context.Context, back bool, act func(o *opened, found
 	case c.settled, c.name == "":
 		return nil
 	}
-	o, err := c.box.open(context.WithoutCancel(ctx), c.owner, c.name)
-	if err != nil {
-		return err
+	settled := true
+	err := c.box.change(context.WithoutCancel(ctx), store.Synced, c.owner, c.name, func(o *opened) error {
+		for _, mine := range o.queue.Claims {
+			if mine.Name == c.name {
+				return act(o, mine)
+			}
+		}
+		settled = false
+		return nil
+	})
+	if err == nil && !settled && !back {
+		err = c.delivered()
 	}
-	defer o.close()
-	found, err := exists(o.claimPath(c.name, inUse))
 	if err != nil {
-		return err
-	}
-	if err := act(o, found); err != nil {
 		return err
 	}
 	c.settled, c.returned = true, back
@@ -107,78 +128,57 @@ func (c *Claim) settle(ctx context.Context, back bool, act func(o *opened, found
 	return nil
 }
 
-// claimFile is a claim on disk.
-type claimFile struct {
-	Run     string  `json:"run,omitempty"`
-	Lock    string  `json:"lock,omitempty"`
-	At      string  `json:"at"`
-	Cleared bool    `json:"cleared,omitempty"` // not popped: Run, or the owner, throws the updates away
-	Updates []entry `json:"updates"`
+// delivered returns errReturned unless the claim is among those that were used.
+func (c *Claim) delivered() error {
+	for line, err := range c.box.Ledger.Newest(c.at.AddDate(0, 0, -1), used{}.Fact()) { // the clock may have been set back
+		var f used
+		if err == nil {
+			err = line.Into(&f)
+		}
+		if err != nil || f.Claim == c.name {
+			return err
+		}
+	}
+	return errReturned
 }
 
-// The suffix of a claim's file gives its state.
+// The fates of an update.
 const (
-	inUse = ".json" // in use, or its owner died
-	done  = ".done" // delivered: archive its updates, then remove it
-	back  = ".back" // the box must hold exactly its updates, and there is no claim of that name
+	becameUsed    = "popped"  // used: by the run fate.To, or by a person
+	becameDropped = "dropped" // left out by the cap, and counted by a sentinel
+	becameCleared = "cleared" // thrown away unread, by fate.To
 )
 
-func (b Box) claimPath(name, suffix string) string {
-	return filepath.Join(b.Home.UpdateClaims(), name+suffix)
+// fate is how an update left the queue. A sentinel has a fate too when it is popped or cleared.
+type fate struct {
+	Update
+	Became  string    // popped, dropped or cleared
+	At      time.Time // when it left the queue
+	To      string    // the run that consumed it, or who cleared it; "" for a person
+	Omitted int       // of a sentinel: how many dropped updates it stood for
 }
 
-// take moves the whole queue into a claim. Until the final rename the file says that the queue must be restored, so a
-// crash before it leaves the queue unchanged and a crash after it leaves a claim of a dead owner.
-func (o *opened) take(doc claimFile) (name string, held *lock.Held, err error) {
-	name = o.now.UTC().Format("20060102T150405.000000Z") + "-" + rand.Text()[:8]
-	doc.At, doc.Updates = stamp(o.now), entriesOf(o.pending)
-	if err := o.writeClaim(name, back, doc); err != nil {
-		return "", nil, err
+// Fates yields what became of every update that has left the queue since an instant, the oldest fate first.
+func (b Box) Fates(since time.Time) iter.Seq2[fate, error] {
+	became := map[string]string{used{}.Fact(): becameUsed, dropped{}.Fact(): becameDropped, cleared{}.Fact(): becameCleared}
+	return func(yield func(fate, error) bool) {
+		for line, err := range b.Ledger.Lines(since, used{}.Fact(), dropped{}.Fact(), cleared{}.Fact()) {
+			var f used // the others have the same keys
+			if err == nil {
+				err = line.Into(&f)
+			}
+			if err != nil && !yield(fate{}, err) {
+				return
+			}
+			for i, u := range f.list(b.Zone) {
+				one := fate{Update: u, Became: became[line.Kind], At: line.At.In(b.Zone), To: f.To}
+				if i == 0 {
+					one.Omitted = f.Omitted
+				}
+				if !yield(one, nil) {
+					return
+				}
+			}
+		}
 	}
-	err = store.Remove(o.Home.PendingUpdates())
-	if err == nil && doc.Lock == "" {
-		held, err = lock.Try(o.claimPath(name, back))
-	}
-	if err == nil {
-		err = o.move(name, back, inUse)
-	}
-	if err != nil {
-		held.Release()
-		return "", nil, errors.Join(err, o.restore(name, o.pending))
-	}
-	o.pending = pending{}
-	return name, held, nil
-}
-
-// deliver finishes a claim permanently. The rename decides; finish does the rest.
-func (o *opened) deliver(name string) error {
-	if err := o.move(name, inUse, done); err != nil {
-		return err
-	}
-	return o.finish(name, false)
-}
-
-// giveBack puts the updates of a claim back into the queue. Nothing has changed until the new file exists; from then on
-// the queue must hold its content.
-func (o *opened) giveBack(name string) error {
-	doc, err := store.ReadJSON[claimFile](o.Disk, o.claimPath(name, inUse))
-	if err != nil {
-		return err
-	}
-	p := o.pending.merged(o.pendingOf(doc.Updates))
-	if err := o.drop(&p); err != nil {
-		return err
-	}
-	if err := o.writeClaim(name, back, claimFile{At: stamp(o.now), Updates: entriesOf(p)}); err != nil {
-		return err
-	}
-	return o.restore(name, p)
-}
-
-func exists(path string) (bool, error) {
-	_, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/testkit"
 )
@@ -59,10 +60,10 @@ func (w *world) account(at string, messages []string) {
 	w.t.Helper()
 	w.deliver(w.pop(Owner{Run: "last"}))
 	if files := w.claims(); len(files) != 0 {
-		w.t.Errorf("%s: left %q", at, files)
+		w.t.Errorf("%s: left %+v", at, files)
 	}
 	seen, dropped, omitted := map[string]int{}, 0, 0
-	for f, err := range w.Archive(nil) {
+	for f, err := range w.Fates(time.Time{}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -92,36 +93,48 @@ func numbers(from, to int) (list []string) {
 	return list
 }
 
-// appended is the archive of d with the first n lines that it has more than before's; half: and half of the next.
-func (w *world) appended(before, d disk, n int, half bool) string {
-	path := w.Home.UpdateArchive()
-	lines := strings.SplitAfter(strings.TrimPrefix(d[path], before[path]), "\n")
-	text := before[path] + strings.Join(lines[:n], "")
-	if half {
-		text += lines[n][:len(lines[n])/2]
+// gaps are what a process may leave that dies in a change of the queue from one content to another.
+func (w *world) gaps(before, after disk, was, is string) []gap {
+	w.t.Helper()
+	file := w.Home.PendingUpdates()
+	log := w.Home.State("ledger", "2026-11-21.jsonl")
+	shown := func(d, by disk) disk {
+		if text, ok := by[file]; ok {
+			return d.with(file, text)
+		}
+		return d.without(file)
 	}
-	return text
+	gaps := []gap{{"nothing", before, was}, {"the facts", shown(after, before), is}, {"all", after, is}}
+	if before[file] == "" && after[file] != "" {
+		gaps = append(gaps, gap{"the file", shown(before, after), is})
+		gaps[1].disk = after // the file is there before the facts
+	}
+	lines := strings.SplitAfter(strings.TrimPrefix(after[log], before[log]), "\n")
+	text := before[log]
+	for n, line := range lines[:len(lines)-1] {
+		gaps = append(gaps, gap{fmt.Sprintf("%d lines and a half", n), before.with(log, text+line[:len(line)/2]), was})
+		if text += line; n < len(lines)-2 {
+			gaps = append(gaps, gap{fmt.Sprintf("%d lines", n+1), before.with(log, text), was})
+		}
+	}
+	return gaps
 }
 
 func TestDyingInAdd(t *testing.T) {
 	w := worldAt(t, testkit.MemoryDir(t))
-	array, archive := w.Home.PendingUpdates(), w.Home.UpdateArchive()
+	w.addN(1, 9)
+	w.deliver(w.pop(Owner{}))
+	before := w.snapshot()
+	w.addN(10, 10)
+	w.survive(w.gaps(before, w.snapshot(), "", "10"), append(numbers(1, 9), "10?"))
+}
+
+func TestDyingInAddThatDrops(t *testing.T) {
+	w := worldAt(t, testkit.MemoryDir(t))
 	w.addN(1, 10)
 	before := w.snapshot()
-	w.add("11")
-	after := w.snapshot()
-	gaps := []gap{{"nothing", before, "1 2 3 4 5 6 7 8 9 10"}, {"all", after, "(2) 3 4 5 6 7 8 9 10 11"}}
-	for n := range 3 {
-		for _, half := range []bool{false, true} {
-			d := before.with(archive, w.appended(before, after, n, half))
-			g := gap{fmt.Sprintf("%d lines, half %v", n, half), d, "1 2 3 4 5 6 7 8 9 10"}
-			if n == 2 {
-				g.disk, g.want = d.with(array, after[array]), "(2) 3 4 5 6 7 8 9 10 11"
-			}
-			gaps = append(gaps, g)
-		}
-	}
-	w.survive(gaps, append(numbers(1, 10), "11?"))
+	w.addN(11, 11)
+	w.survive(w.gaps(before, w.snapshot(), "1 2 3 4 5 6 7 8 9 10", "(2) 3 4 5 6 7 8 9 10 11"), append(numbers(1, 10), "11?"))
 }
 
 func TestDyingInPop(t *testing.T) {
@@ -131,15 +144,9 @@ func TestDyingInPop(t *testing.T) {
 	c := w.pop(Owner{})
 	w.crash(c)
 	after := w.snapshot()
-	claim, undo := w.claimPath(c.name, inUse), w.claimPath(c.name, back)
 	const all = "(3) 4 5 6 7 8 9 10 11 12"
-	w.survive([]gap{
-		{"nothing", before, all},
-		{"the claim is written", before.with(undo, after[claim]), all},
-		{"the array is gone", after.without(claim).with(undo, after[claim]), all},
-		{"all", after, all},
-		{"the array was copied back by hand", after.with(w.Home.PendingUpdates(), before[w.Home.PendingUpdates()]), all},
-	}, numbers(1, 12))
+	w.survive(append(w.gaps(before, after, all, all),
+		gap{"the file was copied back by hand", after.with(w.Home.PendingUpdates(), before[w.Home.PendingUpdates()]), all}), numbers(1, 12))
 }
 
 func TestDyingInDeliver(t *testing.T) {
@@ -148,53 +155,28 @@ func TestDyingInDeliver(t *testing.T) {
 	c := w.pop(Owner{Run: "r"})
 	before := w.snapshot()
 	w.deliver(c)
-	after := w.snapshot()
-	claim, finished := w.claimPath(c.name, inUse), w.claimPath(c.name, done)
-	renamed := before.without(claim).with(finished, before[claim])
-	gaps := []gap{
-		{"nothing", before, "(3) 4 5 6 7 8 9 10 11 12"},
-		{"the rename", renamed, ""},
-		{"the archive", after.with(finished, before[claim]), ""},
-		{"all", after, ""},
-	}
-	for n := range 10 {
-		for _, half := range []bool{false, true} {
-			d := renamed.with(w.Home.UpdateArchive(), w.appended(before, after, n, half))
-			gaps = append(gaps, gap{fmt.Sprintf("%d lines, half %v", n, half), d, ""})
-		}
-	}
-	w.survive(gaps, numbers(1, 12))
-	for _, g := range gaps[1:] { // nothing is archived twice, not even as lines
-		w.restoreDisk(g.disk)
-		w.expect("")
-		if n := strings.Count(w.read(w.Home.UpdateArchive()), `"popped"`); n < 10 || n > 10 {
-			t.Errorf("dead after %q: %d popped lines, want 10", g.name, n)
-		}
-	}
+	w.survive(w.gaps(before, w.snapshot(), "(3) 4 5 6 7 8 9 10 11 12", ""), numbers(1, 12))
 }
 
 func TestDyingInReturn(t *testing.T) {
 	w := worldAt(t, testkit.MemoryDir(t))
-	array, archive := w.Home.PendingUpdates(), w.Home.UpdateArchive()
 	w.addN(1, 11)
 	c := w.pop(Owner{})
 	w.addN(12, 13)
 	before := w.snapshot()
 	w.giveBack(c)
-	after := w.snapshot()
-	claim, redo := w.claimPath(c.name, inUse), w.claimPath(c.name, back)
-	order := fmt.Sprintf(`{"at":"2026-11-21T13:00:00+01:00","updates":%s}`, after[array])
 	const all = "(4) 5 6 7 8 9 10 11 12 13"
-	w.survive([]gap{
-		{"nothing", before, all},
-		{"half a line", before.with(archive, w.appended(before, after, 0, true)), all},
-		{"one line", before.with(archive, w.appended(before, after, 1, false)), all},
-		{"both lines", before.with(archive, after[archive]), all},
-		{"the order", before.with(archive, after[archive]).with(redo, order), all},
-		{"the array", after.with(redo, order).with(claim, before[claim]), all},
-		{"the claim", after.with(redo, order), all},
-		{"all", after, all},
-	}, numbers(1, 13))
+	w.survive(w.gaps(before, w.snapshot(), all, all), numbers(1, 13))
+}
+
+func TestDyingInReturnToAnEmptyQueue(t *testing.T) {
+	w := worldAt(t, testkit.MemoryDir(t))
+	w.addN(1, 11)
+	c := w.pop(Owner{})
+	before := w.snapshot()
+	w.giveBack(c)
+	const all = "(2) 3 4 5 6 7 8 9 10 11"
+	w.survive(w.gaps(before, w.snapshot(), all, all), numbers(1, 11))
 }
 
 func TestDyingInReturnWhenNothingOfItStays(t *testing.T) {
@@ -204,42 +186,47 @@ func TestDyingInReturnWhenNothingOfItStays(t *testing.T) {
 	w.addN(12, 30)
 	before := w.snapshot()
 	w.giveBack(c)
-	after := w.snapshot()
-	claim, redo := w.claimPath(c.name, inUse), w.claimPath(c.name, back)
-	order := fmt.Sprintf(`{"at":"2026-11-21T13:00:00+01:00","updates":%s}`, after[w.Home.PendingUpdates()])
 	const all = "(21) 22 23 24 25 26 27 28 29 30"
-	w.survive([]gap{
-		{"nothing", before, all},
-		{"the array", after.with(redo, order).with(claim, before[claim]), all},
-		{"the claim", after.with(redo, order), all},
-		{"all", after, all},
-	}, numbers(1, 30))
+	w.survive(w.gaps(before, w.snapshot(), all, all), numbers(1, 30))
 }
 
 func TestDyingInClear(t *testing.T) {
 	w := worldAt(t, testkit.MemoryDir(t))
-	w.started["r"] = true // the run that clears has started, which does not make its claim delivered
+	w.started["r"] = true
 	w.addN(1, 11)
 	before := w.snapshot()
 	if _, err := w.Clear(context.Background(), "r"); err != nil {
 		t.Fatal(err)
 	}
+	w.survive(w.gaps(before, w.snapshot(), "(2) 3 4 5 6 7 8 9 10 11", ""), numbers(1, 11))
+}
+
+// A power failure may bring any former view of the queue back, and tear one.
+func TestFormerViews(t *testing.T) {
+	w := worldAt(t, testkit.MemoryDir(t))
+	file := w.Home.PendingUpdates()
+	var views []string
+	for n := range 14 {
+		w.addN(n+1, n+1)
+		views = append(views, w.read(file))
+	}
+	w.deliver(w.pop(Owner{}))
+	w.addN(15, 17)
+	c := w.pop(Owner{Run: "r", Lock: w.guard().File().Name()})
+	w.addN(18, 20)
 	after := w.snapshot()
-	array := w.Home.PendingUpdates()
-	claim, finished := w.claimPath("x", inUse), w.claimPath("x", done)
-	doc := fmt.Sprintf(`{"run":"r","cleared":true,"at":"2026-11-21T13:00:00+01:00","updates":%s}`, before[array])
-	const all = "(2) 3 4 5 6 7 8 9 10 11"
-	w.survive([]gap{
-		{"the claim", before.with(w.claimPath("x", back), doc), all},
-		{"the move", before.without(array).with(claim, doc), all},
-		{"the decision", before.without(array).with(finished, doc), ""},
-		{"the archive", after.with(finished, doc), ""},
-		{"all", after, ""},
-	}, numbers(1, 11))
-	w.restoreDisk(before.without(array).with(finished, doc))
-	w.expect("")
-	w.expectFates("1 dropped", "2 dropped", "(2) cleared r", "3 cleared r", "4 cleared r", "5 cleared r", "6 cleared r",
-		"7 cleared r", "8 cleared r", "9 cleared r", "10 cleared r", "11 cleared r")
+	for _, view := range append(views, "") {
+		w.restoreDisk(after.with(file, view))
+		w.warned = nil
+		w.expect("18 19 20")
+		w.addN(21, 21)
+		w.expect("18 19 20 21")
+		if n := len(w.warned); n != 0 && view != "" || n > 1 {
+			t.Errorf("warned %q", w.warned)
+		}
+	}
+	w.giveBack(c)
+	w.account("at the end", numbers(1, 21))
 }
 
 // Two dead claims at once, the younger of which looks older by name.

@@ -55,10 +55,10 @@ func TestReadOnlyDirectory(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
 		"never claimed": func(*world) {},
 		"no lock file": func(w *world) {
-			_ = os.Remove(w.Home.Lock("pending_updates"))
+			_ = os.Remove(w.Home.Lock("ledger"))
 		},
-		"no locks":           func(w *world) { _ = os.RemoveAll(w.Home.Locks()) },
-		"empty claim folder": func(w *world) { _ = store.MkdirAll(w.Home.UpdateClaims()) },
+		"no locks":      func(w *world) { _ = os.RemoveAll(w.Home.Locks()) },
+		"no checkpoint": func(w *world) { _ = os.Remove(w.Home.State("checkpoint.json")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -74,8 +74,8 @@ func TestReadOnlyDirectoryWithAClaim(t *testing.T) {
 	w := newWorld(t)
 	w.addN(1, 3)
 	w.crash(w.pop(Owner{}))
-	w.readOnly()
-	w.try("nobody", "x", "peek: not locked", "pop: not locked", "add: not locked", "clear: not locked")
+	w.readOnly() // nobody can find out whether its owner lives
+	w.try("nobody", "x", "peek: ", "pop: not locked", "add: not locked", "clear: not locked")
 }
 
 func TestFullDisk(t *testing.T) {
@@ -83,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 	w.addN(1, 12)
 	w.try("full", "0", "peek: (3) 4 5 6 7 8 9 10 11 12", "pop: not written", "add: not written", "clear: not written")
 	if files := w.claims(); len(files) != 0 {
-		t.Errorf("left %q", files)
+		t.Errorf("left %+v", files)
 	}
 	w.crash(w.pop(Owner{}))
 	w.try("full", "0", "peek: not written", "pop: not written", "add: not written", "clear: not written")
@@ -91,62 +91,57 @@ func TestFullDisk(t *testing.T) {
 	w.account("after a full disk", numbers(1, 12))
 }
 
-// What has been used stays used when the archive cannot be written, and is archived as soon as it can.
-func TestDeliverWithoutSpaceForTheArchive(t *testing.T) {
+// What could not be marked as used is pending again.
+func TestDeliverWithoutSpace(t *testing.T) {
 	w := newWorld(t)
-	w.addN(1, 9)
-	limit := fmt.Sprint(len(w.read(w.Home.UpdateArchive())) + 250) // two lines fit, and the box itself
-	cmd := testkit.Child(t, "full", string(w.Home), limit)
-	out, err := cmd.Output()
-	want := "peek: 1 2 3 4 5 6 7 8 9\npop: \ndeliver: not written\nreturn: not written\nadd: not written\nclear: not written\n"
+	long := strings.Repeat("long", 400)
+	w.add(long, long+"er")
+	out, err := testkit.Child(t, "full", string(w.Home), "2000").Output() // there is space for small changes
+	want := "peek: " + long + " " + long + "er\npop: \ndeliver: not written\nreturn: not written\nadd: \nclear: \n"
 	if string(out) != want || err != nil {
 		t.Fatalf("got\n%s\nwant\n%s%v", out, want, err)
 	}
+	w.expect(long + " " + long + "er")
+	w.account("after a full disk", []string{long, long + "er", "new"})
+}
+
+// A file that cannot be written keeps an update from being added where it is the first, and is brought up to date later where it is not.
+func TestFileThatCannotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	file := w.Home.PendingUpdates()
+	block := func() {
+		w.t.Helper()
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		w.put(filepath.Join(file, "x"), "neither to be removed nor to be replaced")
+	}
+	block()
+	if err := w.Add(context.Background(), "a", "owner"); err == nil {
+		t.Error("no error")
+	}
+	if err := os.RemoveAll(file); err != nil {
+		t.Fatal(err)
+	}
 	w.expect("")
-	w.expectFates("1 popped r", "2 popped r", "3 popped r", "4 popped r", "5 popped r", "6 popped r", "7 popped r",
-		"8 popped r", "9 popped r")
-	if n := strings.Count(w.read(w.Home.UpdateArchive()), becamePopped); n != 9 {
-		t.Errorf("%d lines, want 9", n)
+	w.add("a", "b")
+	former := w.read(file)
+	err := w.change(context.Background(), store.Synced, Owner{}, "", func(o *opened) error {
+		block()
+		return o.add(added{Update{TS: o.nextTS("c"), Message: "c"}})
+	})
+	if err != nil || len(w.warned) != 1 || !strings.Contains(w.warned[0], "does not show the pending updates") {
+		t.Errorf("%v, warned %q", err, w.warned)
 	}
-}
-
-func TestPopWithoutAPlaceForTheClaim(t *testing.T) {
-	w := newWorld(t)
-	w.addN(1, 2)
-	w.put(w.Home.UpdateClaims(), "a file where the folder should be")
-	before := w.snapshot()
-	if _, err := w.Pop(context.Background(), Owner{}); err == nil {
-		t.Fatal("no error")
-	}
-	if fmt.Sprint(w.snapshot()) != fmt.Sprint(before) {
-		t.Error("changed")
-	}
-}
-
-// A pop that fails half way and cannot even be undone is undone by the next caller, although its owner is alive.
-func TestPopThatCannotBeUndone(t *testing.T) {
-	w := newWorld(t)
-	w.addN(1, 12)
-	array := w.Home.PendingUpdates()
-	o, err := w.open(context.Background(), Owner{}, "")
-	if err != nil {
+	if err := os.RemoveAll(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(array); err != nil {
-		t.Fatal(err)
+	w.put(file, former)
+	w.expect("a b c")
+	w.add("d")
+	if n := strings.Count(w.read(file), `"message"`); n != 4 {
+		t.Errorf("the file has %d updates", n)
 	}
-	w.put(filepath.Join(array, "x"), "neither to be removed nor to be replaced")
-	_, _, err = o.take(claimFile{Run: "r", Lock: w.guard().File().Name()})
-	o.close()
-	if kind(err) != "not written" {
-		t.Errorf("take: %v", err)
-	}
-	if err := os.RemoveAll(array); err != nil {
-		t.Fatal(err)
-	}
-	w.started["r"] = true
-	w.expect("(3) 4 5 6 7 8 9 10 11 12")
-	w.account("after a failed pop", numbers(1, 12))
 }
 
 func TestWithoutLocks(t *testing.T) {
@@ -166,7 +161,7 @@ func TestWithoutLocks(t *testing.T) {
 
 func TestBusyBox(t *testing.T) {
 	w := newWorld(t)
-	held, err := lock.Try(w.Home.Lock("pending_updates"))
+	held, err := lock.Try(w.Home.Lock("ledger"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package update
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 )
 
 // noon is when every test begins.
@@ -56,8 +56,11 @@ func worldAt(t testing.TB, dir string) *world {
 		Zone:    paris(t),
 		Started: func(run string) bool { return w.started[run] },
 	}
+	w.Ledger = ledgerOf(w.Box)
 	return w
 }
+
+func ledgerOf(b Box) *ledger.Ledger { return ledger.New(b.Home, b.Disk, Facts()) }
 
 func (w *world) add(messages ...string) {
 	w.t.Helper()
@@ -131,12 +134,12 @@ func brief(list []Update) string {
 	return strings.Join(words, " ")
 }
 
-// fates is the archive as "message became to" with the count of sentinels, and the number of bad lines.
-func (w *world) fates() (list []string, bad int) {
+// fates is what became of updates as "message became to", with the count of sentinels.
+func (w *world) fates() (list []string) {
 	w.t.Helper()
-	for f, err := range w.Archive(&bad) {
+	for f, err := range w.Fates(time.Time{}) {
 		if err != nil {
-			w.t.Fatalf("Archive: %v", err)
+			w.t.Fatalf("Fates: %v", err)
 		}
 		word := f.Message
 		if f.Omitted > 0 {
@@ -144,28 +147,40 @@ func (w *world) fates() (list []string, bad int) {
 		}
 		list = append(list, strings.TrimSpace(word+" "+f.Became+" "+f.To))
 	}
-	return list, bad
+	return list
 }
 
 func (w *world) expectFates(want ...string) {
 	w.t.Helper()
-	if got, _ := w.fates(); !slices.Equal(got, want) {
+	if got := w.fates(); !slices.Equal(got, want) {
 		w.t.Fatalf("archive\n got %q\nwant %q", got, want)
 	}
 }
 
-// claims lists the files in the claims directory.
-func (w *world) claims() []string {
+// claims lists the claims that are not settled.
+func (w *world) claims() []claimed {
 	w.t.Helper()
-	list, err := os.ReadDir(w.Home.UpdateClaims())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	list, err := w.unsettled()
+	if err != nil {
 		w.t.Fatal(err)
 	}
-	var names []string
-	for _, f := range list {
-		names = append(names, f.Name())
-	}
-	return names
+	return list
+}
+
+func (b Box) unsettled() (list []claimed, err error) {
+	err = b.Ledger.Read(func(v ledger.View) error {
+		q, err := ledger.Of(v, Facts())
+		if err == nil {
+			list = slices.Clone(q.Claims)
+		}
+		return err
+	})
+	return list, err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (w *world) read(path string) string {
@@ -208,7 +223,9 @@ func (w *world) snapshot() disk {
 		if err != nil || e.IsDir() || filepath.Dir(path) == w.Home.Locks() {
 			return err
 		}
-		d[path] = w.read(path)
+		if text := w.read(path); text != "" { // an empty file of the ledger says nothing
+			d[path] = text
+		}
 		return nil
 	})
 	if err != nil {
@@ -227,6 +244,7 @@ func (w *world) restoreDisk(d disk) {
 	for path, content := range d {
 		w.put(path, content)
 	}
+	w.Ledger = ledgerOf(w.Box) // of another process
 }
 
 // with is the disk where a file has another content; without, where it is not there.

@@ -41,7 +41,7 @@ func TestManyProcesses(t *testing.T) {
 	for i := range readers {
 		reading.Go(func() {
 			for n := 0; ; n++ {
-				if stopped, _ := exists(stop); stopped {
+				if exists(stop) {
 					return
 				}
 				part := []string{"run", "person"}[i%2]
@@ -87,15 +87,15 @@ func drain(t *testing.T, b Box) {
 			t.Fatal(err)
 		}
 	}
-	if files, err := b.claimFiles(); err != nil || len(files) != 0 {
-		t.Errorf("claims left: %v, %v", files, err)
+	if left, err := b.unsettled(); err != nil || len(left) != 0 {
+		t.Errorf("claims left: %v, %v", left, err)
 	}
 }
 
 func countEverything(t *testing.T, b Box, killed int) {
 	t.Helper()
 	fates, dropped, omitted := map[string]fate{}, 0, 0
-	for f, err := range b.Archive(nil) {
+	for f, err := range b.Fates(time.Time{}) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func usedUpdates(t *testing.T, h paths.Dir, fates map[string]fate) int {
 					t.Errorf("%q was used by %s and %s", u.Message, other, filepath.Base(path))
 				}
 				by[u.Message] = filepath.Base(path)
-				if f := fates[u.Message]; f.Became != becamePopped || f.To != to {
+				if f := fates[u.Message]; f.Became != becameUsed || f.To != to {
 					t.Errorf("%q was used by %s, the archive says %+v", u.Message, filepath.Base(path), f)
 				}
 			}

@@ -256,23 +256,23 @@ func (x *machine) Check(t *rapid.T) {
 func (x *machine) Audit(t *rapid.T) {
 	got := map[string]int{}
 	popped, poppedOmitted, clearedOmitted := 0, 0, 0
-	for f, err := range x.Archive(nil) {
+	for f, err := range x.Fates(time.Time{}) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
 		case f.Omitted == 0:
 			got[f.Became+" "+f.Message]++
-			if f.Became == becamePopped {
+			if f.Became == becameUsed {
 				popped++
 			}
-		case f.Became == becamePopped:
+		case f.Became == becameUsed:
 			poppedOmitted += f.Omitted
 		case f.Became == becameCleared:
 			clearedOmitted += f.Omitted
 		}
 	}
 	want := map[string]int{}
-	for became, list := range map[string][]int{becamePopped: x.m.popped, becameDropped: x.m.dropped, becameCleared: x.m.cleared} {
+	for became, list := range map[string][]int{becameUsed: x.m.popped, becameDropped: x.m.dropped, becameCleared: x.m.cleared} {
 		for _, n := range list {
 			want[became+" "+x.m.messages[n]]++
 		}
@@ -321,7 +321,7 @@ func TestBoxAgainstModel(t *testing.T) {
 		x.Peek(r)
 		x.Audit(r)
 		if files := x.claims(); len(files) != 0 {
-			r.Fatalf("left %q", files)
+			r.Fatalf("left %+v", files)
 		}
 	})
 }

@@ -1,15 +1,14 @@
 // Package update is the queue of messages for the main session. Add appends a message, Peek reads the queue, and Pop takes all
-// messages in two phases: they stay on disk as a claim until Deliver marks them as used or Return puts them back. The claim of
-// a dead process is returned to the queue, or counts as delivered if its run had begun to answer. Each update is therefore
-// used exactly once and none is lost, wherever a process is killed, except that an owner without a run may use one before it can call
-// Deliver: the updates of a claim that it leaves are given out again.
+// messages in two phases: they are claimed until Deliver marks them as used or Return puts them back. The claim of a dead process is
+// returned to the queue, or counts as delivered if its run had begun to answer. Each update is therefore used exactly once and none is
+// lost, wherever a process is killed, except that an owner without a run may use one before it can call Deliver: the updates of a claim
+// that it leaves are given out again.
 //
-// The queue holds at most ten entries; beyond that the oldest are dropped, and a sentinel in front counts them. An archive
-// records what became of every update. An update is identified by its ts and message, which no two ever share.
+// The queue holds at most ten entries; beyond that the oldest are dropped, and a sentinel in front counts them. An update is identified
+// by its ts and message, which no two ever share.
 //
-// On disk: state/pending_updates.json is an array of {ts, message}, absent when empty. The directory pending_updates.claim holds,
-// per claim, NAME.json (in use), NAME.done (delivered, not yet archived) or NAME.back (the queue must contain exactly this).
-// state/updates.jsonl is the archive. All three are changed under the one lock "pending_updates" only.
+// In the ledger: update.added, dropped, taken, returned, used, cleared, and found, the queue as another program has left it in the file.
+// That file, state/pending_updates.json, is a view of the queue: an array of {ts, message}, absent when empty.
 package update
 
 import (
@@ -23,6 +22,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 )
 
 const (
@@ -43,6 +43,7 @@ var (
 type Update struct {
 	TS      time.Time `json:"ts"`
 	Message string    `json:"message"`
+	By      string    `json:"by,omitempty"` // who reported it: a run id, "owner" or "ollim"; "" if unknown
 }
 
 // idDigits is the length of an ID.
@@ -55,148 +56,167 @@ func (u Update) ID() string {
 	return hex.EncodeToString(sum[:])[:idDigits]
 }
 
-// Box is the queue of one data directory. A failed change wraps *store.NotWritten or *lock.Failed and has left
-// everything as it was; a lock that stayed taken for ten seconds wraps lock.ErrBusy. Updates that were delivered or
-// cleared stay so even if the archive cannot be written: the next operation writes it.
+// Box is the queue of one data directory. For its errors see ledger.Ledger.Change; a change that failed has left everything as it was.
 type Box struct {
-	Home paths.Dir
-	Disk store.Disk
-	Zone *time.Location // the configured zone; never nil
+	Ledger *ledger.Ledger
+	Home   paths.Dir
+	Disk   store.Disk
+	Zone   *time.Location // the configured zone; never nil
 	// Started reports whether the model has answered anything in a killed run, so that the updates which the run took
-	// count as delivered. It is called under the queue's lock and must not use the Box. Nil stands for a function that
+	// count as delivered. It is called under the lock of the ledger and must not use it. Nil stands for a function that
 	// returns false.
 	Started func(runID string) bool
 }
 
-// Add appends a message to the queue, cleaned of control characters and cut to MaxChars. The archive records the
-// reporter: by is a run's id or "owner". Add returns ErrEmpty if no text is left of the message.
+// Add appends a message to the queue, cleaned of control characters and cut to MaxChars. by, the reporter, is a run's id, "owner" or
+// "ollim". Add returns ErrEmpty if no text is left of the message.
 func (b Box) Add(ctx context.Context, message, by string) error {
-	text := Clean(message)
-	if text == "" {
+	if Clean(message) == "" {
 		return ErrEmpty
 	}
-	o, err := b.open(ctx, Owner{}, "")
+	return b.Ledger.Change(ctx, store.Synced, func(tx *ledger.Tx) error { return b.AddIn(tx, message, by) })
+}
+
+// AddIn is Add as a part of a change.
+func (b Box) AddIn(tx *ledger.Tx, message, by string) error {
+	u := Update{Message: Clean(message), By: by}
+	if u.Message == "" {
+		return ErrEmpty
+	}
+	return b.open(tx, Owner{}, "", func(o *opened) error {
+		u.TS = o.nextTS(u.Message)
+		return errors.Join(o.add(added{u}), o.limit())
+	})
+}
+
+// Peek returns the queue, the sentinel first. It writes only if the claim of a dead owner must be settled, or the file be set aside.
+func (b Box) Peek(ctx context.Context) (list []Update, err error) {
+	settled := false
+	err = b.Ledger.Read(func(v ledger.View) error {
+		q, err := ledger.Of(v, Facts())
+		if err != nil {
+			return err
+		}
+		file, invalid, err := store.PeekJSON[[]entry](b.Home.PendingUpdates())
+		now, _ := q.with(b.pendingOf(file))
+		list = now.list(b.Zone)
+		settled = invalid == nil && !slices.ContainsFunc(q.Claims, func(c claimed) bool { return c.dead(Owner{}) })
+		return err
+	})
+	if err == nil && !settled {
+		err = b.change(ctx, store.Synced, Owner{}, "", func(o *opened) error {
+			list = o.queue.Pending.list(b.Zone)
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Clear drops all queued updates, for a run or "owner", and returns their number without those that the sentinel counts.
+func (b Box) Clear(ctx context.Context, by string) (n int, err error) {
+	err = b.change(ctx, store.Synced, Owner{}, "", func(o *opened) error {
+		p := o.queue.Pending
+		if n = len(p.Updates); p.empty() {
+			return nil
+		}
+		return o.add(cleared{by, p})
+	})
+	return n, err
+}
+
+// opened is the queue in a change, after recovery.
+type opened struct {
+	Box
+	tx    *ledger.Tx
+	queue *Queue  // as it is with the facts added so far
+	file  pending // what the file held at first
+}
+
+// change is a change of the ledger by one act on the queue.
+func (b Box) change(ctx context.Context, d store.Durability, owner Owner, mine string, act func(o *opened) error) error {
+	return b.Ledger.Change(ctx, d, func(tx *ledger.Tx) error { return b.open(tx, owner, mine, act) })
+}
+
+// open takes over what another program has written, settles the claims of dead owners, acts, and makes the file show the result. owner is
+// the caller; mine names its own claim, if any, which is left alone.
+func (b Box) open(tx *ledger.Tx, owner Owner, mine string, act func(o *opened) error) error {
+	file, invalid, err := store.PeekJSON[[]entry](b.Home.PendingUpdates())
+	if invalid != nil {
+		_, err = store.ReadJSON[[]entry](b.Disk, b.Home.PendingUpdates()) // sets it aside
+	}
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	ts, err := o.nextTS()
-	if err != nil {
-		return err
+	o := &opened{Box: b, tx: tx, file: b.pendingOf(file)}
+	if err = o.add(); err == nil && invalid == nil {
+		err = o.adopt()
 	}
-	u := Update{ts, text}
-	p := o.pending
-	p.real = append(slices.Clip(p.real), u)
-	// After a crash between the archive and the queue, dropped updates are in both, and the archive is read so that the later fate
-	// of an update counts.
-	if err := o.drop(&p); err != nil {
-		return err
+	if err == nil {
+		err = o.recover(owner, mine)
 	}
-	if err := o.write(p); err != nil {
-		return err
+	if err == nil {
+		err = act(o)
 	}
-	note := fate{Update: u, Became: becameAdded, At: o.now, By: by}
-	if err := o.archive([]fate{note}, store.Buffered); err != nil { // the update itself is safe
-		o.Disk.Warn(fmt.Sprintf("the reporter of an update was not recorded: %v", err))
+	if err == nil {
+		err = o.show()
+	}
+	return err
+}
+
+// add adds facts to the change.
+func (o *opened) add(facts ...ledger.Fact) (err error) {
+	if err = o.tx.Add(facts...); err == nil {
+		o.queue, err = ledger.Of(o.tx.View, Facts())
+	}
+	return err
+}
+
+// nextTS returns the ts of a new update: later than every queued or claimed one, and never used before with that message.
+func (o *opened) nextTS(message string) time.Time {
+	newest := o.queue.Pending.newest()
+	for _, c := range o.queue.Claims {
+		newest = latest(newest, c.Pending.newest())
+	}
+	ts := o.tx.At
+	if !ts.After(newest) {
+		ts = newest.Add(time.Microsecond)
+	}
+	for slices.Contains(o.queue.Gone, Update{TS: ts, Message: message}.ID()) {
+		ts = ts.Add(time.Microsecond)
+	}
+	return ts
+}
+
+// limit applies the cap.
+func (o *opened) limit() error {
+	if over := o.queue.Pending.over(); len(over) > 0 {
+		return o.add(dropped{over})
 	}
 	return nil
 }
 
-// Peek returns the queue, the sentinel first. It writes only if a dead claim must be returned; without claims it works
-// on a read-only file system.
-func (b Box) Peek(ctx context.Context) ([]Update, error) {
-	if list, ok := b.glance(); ok {
-		return list, nil
+// recover settles the claims of dead owners, except the one named mine.
+func (o *opened) recover(owner Owner, mine string) error {
+	for _, c := range slices.Clone(o.queue.Claims) {
+		if c.Name == mine || !c.dead(owner) {
+			continue
+		}
+		settle := o.giveBack
+		if c.Run != "" && o.Started != nil && o.Started(c.Run) {
+			settle = o.deliver
+		}
+		if err := settle(c); err != nil {
+			return err
+		}
 	}
-	o, err := b.open(ctx, Owner{}, "")
-	if err != nil {
-		return nil, err
-	}
-	defer o.close()
-	return o.pending.list(), nil
+	return nil
 }
 
-// glance reads without the lock, which is correct while there are no claims, because the array is replaced as a whole.
-// A file that cannot be parsed is left to a reader that holds the lock.
-func (b Box) glance() ([]Update, bool) {
-	if files, err := b.claimFiles(); err != nil || len(files) > 0 {
-		return nil, false
-	}
-	entries, invalid, err := store.PeekJSON[[]entry](b.Home.PendingUpdates())
-	if err != nil || invalid != nil {
-		return nil, false
-	}
-	return b.pendingOf(entries).list(), true
-}
+func (o *opened) deliver(c claimed) error { return o.add(used{c.Name, c.Run, c.Pending}) }
 
-// Clear drops all queued updates, archived as cleared by a run or "owner", and returns their number without those that
-// the sentinel counts.
-func (b Box) Clear(ctx context.Context, by string) (int, error) {
-	o, err := b.open(ctx, Owner{}, "")
-	if err != nil {
-		return 0, err
-	}
-	defer o.close()
-	n := len(o.pending.real)
-	if o.pending.empty() {
-		return 0, nil
-	}
-	// Clear makes a claim and delivers it at once, so that the archive and the queue agree wherever the process is
-	// killed.
-	name, held, err := o.take(claimFile{Run: by, Cleared: true})
-	if err != nil {
-		return 0, err
-	}
-	defer held.Release()
-	return n, o.deliver(name)
-}
-
-// opened is the queue under its lock, after recovery.
-type opened struct {
-	Box
-	close   func()
-	now     time.Time
-	pending pending
-	claimed time.Time // the latest ts in a claim that is in use
-}
-
-// open takes the lock and recovers the queue. owner is the caller; mine names its own claim, if any, which is left
-// alone.
-func (b Box) open(ctx context.Context, owner Owner, mine string) (*opened, error) {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("pending_updates"))
-	if err != nil {
-		return nil, err
-	}
-	o := &opened{Box: b, close: held.Release, now: b.Disk.Now().In(b.Zone).Truncate(time.Microsecond)}
-	if err := o.recover(owner, mine); err != nil {
-		held.Release()
-		return nil, err
-	}
-	return o, nil
-}
-
-// nextTS returns the ts of a new update: later than every queued or claimed one, and never used before. It reads more
-// than the end of the archive only if the clock stands still or was set back.
-func (o *opened) nextTS() (time.Time, error) {
-	ts := o.now
-	if newest := latest(o.claimed, o.pending.newest()); !ts.After(newest) {
-		ts = newest.Add(time.Microsecond)
-	}
-	high, err := o.highWater()
-	if err != nil || ts.After(high) {
-		return ts, err
-	}
-	used, err := o.stampsSince(ts)
-	if err != nil {
-		return ts, err
-	}
-	for used[ts.UnixMicro()] {
-		ts = ts.Add(time.Microsecond)
-	}
-	return ts, nil
-}
-
-// drop applies the cap to a queue, and archives what it drops.
-func (o *opened) drop(p *pending) error {
-	return o.archive(o.fates(p.limit(), becameDropped, ""), store.Synced)
+func (o *opened) giveBack(c claimed) error {
+	return errors.Join(o.add(returned{c.Name}), o.limit())
 }
