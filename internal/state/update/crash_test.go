@@ -201,6 +201,16 @@ func TestDyingInClear(t *testing.T) {
 	w.survive(w.gaps(before, w.snapshot(), "(2) 3 4 5 6 7 8 9 10 11", ""), numbers(1, 11))
 }
 
+// What another process is about to show may hold what it returns and what it adds: neither counts twice.
+func TestDyingInAddAfterADeadClaim(t *testing.T) {
+	w := worldAt(t, testkit.MemoryDir(t))
+	w.addN(1, 11)
+	w.crash(w.pop(Owner{}))
+	before := w.snapshot()
+	w.addN(12, 12)
+	w.survive(w.gaps(before, w.snapshot(), "(2) 3 4 5 6 7 8 9 10 11", "(3) 4 5 6 7 8 9 10 11 12"), append(numbers(1, 11), "12?"))
+}
+
 // A power failure may bring any former view of the queue back, and tear one.
 func TestFormerViews(t *testing.T) {
 	w := worldAt(t, testkit.MemoryDir(t))

@@ -58,10 +58,12 @@ func (p pending) written(file pending, in, known map[string]bool) (now pending, 
 			gone = append(gone, u)
 		}
 	}
+	former, waits := false, idsOf(p.Updates)
 	for _, u := range file.Updates {
 		if !known[u.ID()] {
 			now.Updates = append(now.Updates, u)
 		}
+		former = former || known[u.ID()] && !waits[u.ID()]
 	}
 	now.Updates = ordered(now.Updates)
 	switch {
@@ -71,8 +73,8 @@ func (p pending) written(file pending, in, known map[string]bool) (now pending, 
 		facts = append(facts, used{"", otherProgram, p})
 		now.Omitted, now.Since = 0, time.Time{}
 	}
-	switch {
-	case file.Omitted > 0 && known[file.sentinel().ID()]:
+	switch { // the sentinel of a view that has what is claimed, or gone, counts that as well
+	case former, file.Omitted > 0 && known[file.sentinel().ID()]:
 	case last.IsZero() || file.Omitted > p.Omitted:
 		now.Omitted, now.Since = file.Omitted, file.Since
 	}
