@@ -16,7 +16,7 @@ import (
 type Retain struct {
 	Idle        int // records of fires that did nothing; 0: as other records
 	Transcripts int // after a compaction has replaced them
-	History     int // events of sessions, and the archives of updates and notices
+	History     int // events of sessions, and the facts of the ledger
 }
 
 // before is the instant so many days earlier; zero if there are none.
