@@ -194,7 +194,7 @@ func TestLargeFile(t *testing.T) {
 	if got := strings.TrimSpace(d.read("size")); got != "10485760" {
 		t.Errorf("%s bytes", got)
 	}
-	if left, err := filepath.Glob(d.Home.Run("*", "sent", "*", "*")); err != nil || len(left) != 1 {
+	if left, err := filepath.Glob(filepath.Join(d.Home.Runs(), "*", "*", "*", "*", "sent", "*", "*")); err != nil || len(left) != 1 {
 		t.Errorf("copies %q, %v", left, err)
 	}
 }
