@@ -39,7 +39,7 @@ func (w *initWalk) walk(ctx context.Context) error {
 	}
 	o := w.o
 	for _, s := range []step{
-		{o.keyGiven() || o.Service.URL != "" && o.Engine == engine.ClaudeCode, w.KeyMissing, w.askKey, w.setKey},
+		{o.keyGiven() || o.Service.URL != "" && w.Serves(o.Answers) == engine.ClaudeCode, w.KeyMissing, w.askKey, w.setKey},
 		{o.given("test-engine"), w.QuestionMissing, w.askQuestion, w.putQuestion},
 		{o.delivery != "" || o.given("test-delivery"), w.DeliveryMissing, w.askDelivery, w.setDelivery},
 		{o.routine != "", w.RoutineMissing, w.askRoutine, w.addRoutine},
@@ -105,8 +105,8 @@ func (w *initWalk) settings(ctx context.Context) error {
 func (w *initWalk) make(ctx context.Context, flags bool) error {
 	if !w.Fresh && w.o.engineGiven() && w.o.Engine != setup.None {
 		h, err := w.d.Home()
-		if err == nil {
-			err = w.d.announceCarry(ctx, h, cmp.Or(w.o.Engine, engine.Native), w.asks == nil || w.asks.yes)
+		if about := w.Serves(w.o.Answers); err == nil && about != h.Config.Engine {
+			err = w.d.announceCarry(ctx, h, about, w.asks == nil || w.asks.yes)
 		}
 		if err != nil {
 			return err

@@ -209,3 +209,26 @@ func TestRoutineAddWithoutSpaces(t *testing.T) {
 		}
 	}
 }
+
+// TestInitFlagOfTheConfiguredEngine: a flag of a service is about the engine that is configured, unless another is named.
+func TestInitFlagOfTheConfiguredEngine(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, map[string]string{"claude": loggedOut})
+	w.must("init", "--engine", "claude-code")
+	claude := w.must("config", "get", "claude-code.command")
+	w.must("init", "--base-url", "http://models.example.org:8080")
+	if text := w.secretsFile(); !strings.Contains(text, "engine.ANTHROPIC_BASE_URL=http://models.example.org:8080\n") {
+		t.Errorf("%q", text)
+	}
+	if r := w.run("init", "--model", "tiny"); r.status != int(statusUsage) || !strings.Contains(r.errOut, "are for --engine native") || !strings.Contains(r.errOut, "the engine is claude-code") {
+		t.Errorf("%+v", r)
+	}
+	if got := w.must("config", "get", "engine") + w.must("config", "get", "native.base-url"); got != "claude-code\n\n" || w.must("config", "get", "claude-code.command") != claude {
+		t.Errorf("%q", got)
+	}
+	w.must("init", "--engine", "native", "--base-url", "http://localhost:1", "--model", "tiny")
+	w.must("init", "--base-url", "http://localhost:2")
+	if got := w.must("config", "get", "engine") + w.must("config", "get", "native.base-url"); got != "native\nhttp://localhost:2\n" {
+		t.Errorf("%q", got)
+	}
+}
