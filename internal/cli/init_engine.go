@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -66,6 +67,9 @@ func (w *initWalk) askAddress(ctx context.Context, a *interview, present string,
 				return nil
 			}
 		}
+		if len(vendors) == 1 {
+			return config.CheckAnthropicURL(answer)
+		}
 		return config.CheckURL(answer)
 	})
 }
@@ -88,7 +92,10 @@ func (w *initWalk) askService(ctx context.Context, a *interview) error {
 	}
 	if err == nil && answer != config.Anthropic {
 		if o.Provider == config.Anthropic {
-			standard = cmp.Or(standard, "sonnet")
+			if standard == "" {
+				standard = "sonnet"
+				a.say("sonnet is a name of ollim's own: the service is asked for %s.", model.Known().Resolve(standard).ID)
+			}
 		}
 		o.Model, err = a.value(ctx, "Model, as the service names it", standard, checkSetting("native.model"))
 	}
@@ -115,11 +122,12 @@ func (w *initWalk) askKey(ctx context.Context, a *interview) error {
 			return err
 		}
 	}
-	w.secret, err = a.hidden(ctx, name+", not shown (Enter: none, or a command prints it)")
+	w.secret, err = a.hidden(ctx, "Key, "+name+" (not shown; Enter: from a command, or none)")
 	if err != nil || w.secret != "" {
 		return err
 	}
-	_, err = a.value(ctx, "Command that prints the key, such as op read op://Private/KEY or pass show KEY", setup.None, func(answer string) error {
+	a.say("A command such as op read op://Private/KEY or pass show KEY can print the key.")
+	_, err = a.value(ctx, "Command that prints the key", setup.None, func(answer string) error {
 		if answer == setup.None {
 			return nil
 		}

@@ -52,8 +52,8 @@ func TestInitAsksForTheKey(t *testing.T) {
 	t.Parallel()
 	w, api := keyed(t, nil)
 	r := w.answers([]string{"", "native", "", "a-wrong-key", "", "", token, "none", "none", "none"}, "init")
-	shows(t, r.errOut, "Engine [native]: ", "Service: ", "ANTHROPIC_API_KEY, not shown (Enter: none, or a command prints it): ", "test question", "invalid x-api-key", "does not accept the key",
-		"Give a key [yes]: ", "ANTHROPIC_API_KEY, not shown (Enter: none, or a command prints it): ", "stored engine.ANTHROPIC_API_KEY in", "test question: ok, ", "Send messages by", "engine    native")
+	shows(t, r.errOut, "Engine [native]: ", "Service: ", "Key, ANTHROPIC_API_KEY (not shown; Enter: from a command, or none): ", "test question", "invalid x-api-key", "does not accept the key",
+		"Give a key [yes]: ", "Key, ANTHROPIC_API_KEY (not shown; Enter: from a command, or none): ", "stored engine.ANTHROPIC_API_KEY in", "test question: ok, ", "Send messages by", "engine    native")
 	if r.status != 0 || r.out != "OK.\n" || strings.Contains(w.secretsFile(), "a-wrong-key") {
 		t.Errorf("%+v", r)
 	}
@@ -70,7 +70,7 @@ func TestInitServiceOfTheEnvironment(t *testing.T) {
 	w.secrets("")
 	w.env["ANTHROPIC_API_KEY"], w.env["ANTHROPIC_BASE_URL"] = token, elsewhere(api.URL())
 	r := w.answers([]string{"", "native", "", "", "", "", "", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "Service: ", "["+elsewhere(api.URL())+"]", "API that it speaks: anthropic or openai [anthropic]: ", "names it [sonnet]: ", "test question: ok, ")
+	shows(t, r.errOut, "Service: ", "["+elsewhere(api.URL())+"]", "API that it speaks: anthropic or openai [anthropic]: ", "sonnet is a name of ollim's own: the service is asked for claude-sonnet-", "names it [sonnet]: ", "test question: ok, ")
 	if list := api.Requests(); r.status != 0 || len(list) != 2 || list[0].Key() != "" || list[1].Key() != token { // the first asks which API it is
 		t.Errorf("%d requests, %+v", len(list), r)
 	}
@@ -163,7 +163,7 @@ func TestInitClaudeLogin(t *testing.T) {
 	w := newBareWorld(t, map[string]string{"claude": `case "$*" in *auth*) echo '{"loggedIn": false}'; exit 1 ;; esac; exit 1`})
 	w.env["CLAUDE_CODE_OAUTH_TOKEN"] = token
 	r := w.answers([]string{"", "", "", token, "no", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "Engine [claude-code]: ", "not logged in", "Service: anthropic or an address [anthropic]: ", "ANTHROPIC_API_KEY, not shown", "stored engine.ANTHROPIC_API_KEY in")
+	shows(t, r.errOut, "Engine [claude-code]: ", "not logged in", "Service: anthropic or an address [anthropic]: ", "ANTHROPIC_API_KEY (not shown; ", "stored engine.ANTHROPIC_API_KEY in")
 	r = w.run("init", "--key-env", "CLAUDE_CODE_OAUTH_TOKEN")
 	if text := w.secretsFile(); r.status != 0 || !strings.Contains(text, "\nengine.CLAUDE_CODE_OAUTH_TOKEN="+token) {
 		t.Errorf("%+v, %q", r, text)
@@ -179,7 +179,7 @@ func TestInitGoesOn(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = w.answers([]string{token, ""}, "init")
-	if shows(t, r.errOut, "ANTHROPIC_API_KEY, not shown", "test question", "Send messages by"); strings.Contains(r.errOut, "Timezone") || strings.Contains(r.errOut, "Engine [") {
+	if shows(t, r.errOut, "ANTHROPIC_API_KEY (not shown; ", "test question", "Send messages by"); strings.Contains(r.errOut, "Timezone") || strings.Contains(r.errOut, "Engine [") {
 		t.Errorf("%+v", r)
 	}
 	r = w.answers([]string{`cat >>"$HOME/mail"`, "yes", "disk", "crontab", "no"}, "init")
@@ -201,7 +201,7 @@ func TestInitGoesOn(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.home, ".config/ollim/secrets.env")); err != nil {
 		t.Fatal(err)
 	}
-	shows(t, w.answers([]string{"", "none"}, "init").errOut, "ANTHROPIC_API_KEY, not shown", "to store it later: ollim secret set engine.ANTHROPIC_API_KEY")
+	shows(t, w.answers([]string{"", "none"}, "init").errOut, "ANTHROPIC_API_KEY (not shown; ", "to store it later: ollim secret set engine.ANTHROPIC_API_KEY")
 	w.keptNothing()
 }
 

@@ -67,7 +67,7 @@ func TestInitAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.answers([]string{
-		"Europe/Atlantis", "Europe/Paris",
+		"Europe/Atlantis", "paris",
 		"gpt", "claude-code", "script:" + script, "perhaps", "yes",
 		"echo no such relay >&2; exit 3", "yes", `cat >"$HOME/mail"`, "no", "", `cat >"$HOME/mail"`, "yes",
 		"disc", "disk", "anacron", "crontab", "no",
@@ -75,7 +75,7 @@ func TestInitAsks(t *testing.T) {
 	if r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	shows(t, r.errOut, "Timezone [UTC]: ", "Europe/Atlantis", "Timezone [UTC]: ",
+	shows(t, r.errOut, "This sets up the engine", "Ctrl-C keeps what was done", "Timezone [UTC]: ", "Europe/Atlantis", "Timezone [UTC]: ",
 		"claude-code", "not found", "native", "Engine [native]: ", `unknown engine "gpt"`, "Engine [native]: ", "the claude command was not found", "Engine [native]: ",
 		"created config.yaml", "test question", "write yes or no", "test question", "Send messages by [none]: ", "no such relay", "Try another way [yes]: ",
 		"Send messages by [none]: ", "Did it arrive [yes]: ", "did not arrive", "Try another way [yes]: ", "Send messages by [none]: ", "Did it arrive [yes]: ",

@@ -9,6 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/setup"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 // initWalk is a run of init. A terminal and the flags walk the same steps; each step can be repeated, so that init goes on where an
@@ -74,6 +75,8 @@ func (w *initWalk) walk(ctx context.Context) error {
 func (w *initWalk) settings(ctx context.Context) error {
 	o, flags := w.o, w.o.any()
 	if w.asks != nil && w.Fresh && !flags {
+		w.asks.say("This sets up the engine, messages to you, the schedule and a first routine. Enter takes the answer in brackets. " +
+			"Ctrl-C keeps what was done; run ollim init again to continue.\n\n")
 		if err := w.askZone(ctx, w.asks); err != nil {
 			return err
 		}
@@ -139,7 +142,7 @@ func (w *initWalk) leave(change func(*setup.Open)) error {
 }
 
 func (w *initWalk) askZone(ctx context.Context, a *interview) (err error) {
-	w.o.Zone, err = a.value(ctx, "Timezone", w.App.SystemZone(), checkSetting("timezone"))
+	w.o.Zone, err = a.value(ctx, "Timezone", w.App.SystemZone(), func(answer string) error { return config.Check("timezone", setup.ZoneOf(answer)) })
 	return err
 }
 

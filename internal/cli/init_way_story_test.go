@@ -18,8 +18,8 @@ func TestInitClaudeAddress(t *testing.T) {
 	t.Parallel()
 	w := newBareWorld(t, map[string]string{"claude": loggedOut})
 	const own = "https://models.example.org"
-	r := w.answers([]string{"", "", "example.org", own, token, "no", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "press Enter at the next questions", "Service: anthropic or an address [anthropic]: ", "is not the address of a service", "Service: ", "ANTHROPIC_API_KEY, not shown", "test question")
+	r := w.answers([]string{"", "", "example.org", own + "/v1/", token, "no", "none", "none", "none"}, "init")
+	shows(t, r.errOut, "press Enter at the next questions", "Service: anthropic or an address [anthropic]: ", "is not the address of a service: write one like\nhttp://localhost:11434\n", "Service: ", "ANTHROPIC_API_KEY (not shown; ", "test question")
 	if text := w.secretsFile(); r.status != 0 || !strings.Contains(text, "\nengine.ANTHROPIC_BASE_URL="+own+"\n") || !strings.Contains(text, "engine.ANTHROPIC_API_KEY="+token) {
 		t.Errorf("%+v, %q", r, text)
 	}

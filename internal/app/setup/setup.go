@@ -69,7 +69,7 @@ func (s *Setup) Serves(a Answers) string {
 // Settings returns the lines of config.yaml that the answers mean, each checked. Of a new config.yaml, what is not said is what is found:
 // the zone of the system and the claude command. The error is a *config.Wrong, whose origin is the setting.
 func (s *Setup) Settings(a Answers) (map[string]string, error) {
-	set := map[string]string{"timezone": a.Zone, "native.provider": a.Service.Provider, "native.model": a.Service.Model}
+	set := map[string]string{"timezone": ZoneOf(a.Zone), "native.provider": a.Service.Provider, "native.model": a.Service.Model}
 	about, command := s.Serves(a), s.App.FindClaude()
 	if s.Fresh || a.Engine != "" || a.Service != (Service{}) && about == engine.Native {
 		set["engine"] = about
@@ -78,7 +78,7 @@ func (s *Setup) Settings(a Answers) (map[string]string, error) {
 		delete(set, "engine")
 	}
 	if s.Fresh {
-		set["timezone"] = cmp.Or(a.Zone, s.App.SystemZone())
+		set["timezone"] = cmp.Or(set["timezone"], s.App.SystemZone())
 	}
 	if about != engine.ClaudeCode {
 		set["native.base-url"] = a.Service.URL
@@ -172,7 +172,8 @@ func (s *Setup) SetKey(ctx context.Context, key, address, from string) (name str
 	case address == config.Anthropic:
 		_, err = s.App.RemoveSecret(ctx, addressSecret)
 	default:
-		err = s.App.SetSecret(ctx, addressSecret, address)
+		// The claude command appends /v1 itself.
+		err = s.App.SetSecret(ctx, addressSecret, strings.TrimSuffix(strings.TrimRight(address, "/"), "/v1"))
 	}
 	if err == nil && key != "" {
 		err = s.App.SetSecret(ctx, name, key)
