@@ -132,17 +132,57 @@ func TestInitKeySources(t *testing.T) {
 	}
 }
 
-// TestInitServiceDown: a service that does not answer is said, and the rest of the set-up goes on; run again, init asks for the test.
+// TestInitServiceDown: a service that does not answer is said, and the rest of the set-up goes on; run again, init offers another address.
 func TestInitServiceDown(t *testing.T) {
 	t.Parallel()
-	w := newBareWorld(t, nil)
+	w, api := keyed(t, nil)
 	w.real = false
 	w.secrets("engine.ANTHROPIC_BASE_URL=http://0.0.0.0:1\n")
-	r := w.answers([]string{"", "native", "", token, "yes", "no", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "ollim: init: the test question: ", "Ask again [no]: ", "Send messages by")
+	r := w.answers([]string{"", "native", "", token, "yes", "on", "none", "none", "none"}, "init")
+	shows(t, r.errOut, "ollim: init: the test question: ", "to change the address", "http://0.0.0.0:1:", "--base-url ADDRESS", "[change]: ", "Send messages by", "engine    native, but its test question failed: ")
 	if r.status != 0 || strings.Contains(r.errOut, "Give a key") || w.holding(".", token) != nil {
 		t.Errorf("%+v", r)
 	}
+	r = w.answers([]string{"", "", elsewhere(api.URL()), "anthropic", "opus", "", "none", "none", "none"}, "init")
+	shows(t, r.errOut, "The last test question failed: ", "[change]: ", "Engine [native]: ", "[http://0.0.0.0:1]: ", "names it [sonnet]: ", "(not shown; Enter: no change): ", "test question: ok, ", "engine    native\n")
+	if got := w.must("config", "get", "native.base-url") + w.must("config", "get", "native.model"); r.out != "OK.\n" || got != elsewhere(api.URL())+"\nopus\n" {
+		t.Errorf("%q, %+v", got, r)
+	}
+	r = w.answers([]string{"none", "none", "none"}, "init", "--base-url", "http://0.0.0.0:1", "--test-engine")
+	shows(t, r.errOut, "the test question: ", "[change]: ")          // and then the input ends with a wrong answer
+	r = w.answers([]string{"change", "native", "anthropic"}, "init") // the input ends at the key, before anything is sent
+	if got := w.must("config", "get", "native.base-url") + w.must("config", "get", "native.model"); got != "https://api.anthropic.com\nsonnet\n" {
+		t.Errorf("%q, %+v", got, r)
+	}
+}
+
+// TestInitChangesTheEngine: after a failed test question another engine can be chosen at once; none leaves things as they are.
+func TestInitChangesTheEngine(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, map[string]string{"claude": "exit 1"})
+	script := filepath.Join(w.home, "hello.yaml")
+	if err := os.WriteFile(script, []byte("turns:\n- - text: I am here\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	claude := "#!/bin/sh\nexit 1\n"
+	other := filepath.Join(w.home, "my-claude")
+	if err := testkit.WriteFile(other, []byte(claude), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.must("init", "--engine", "claude-code")
+	w.must("config", "set", "claude-code.command", other)
+	r := w.answers([]string{"change", "", "anthropic", "", "change", "none", "none", "none", "none"}, "init", "--test-engine")
+	shows(t, r.errOut, "the test question: ", "[change]: ", "Engine [claude-code]: ", "Service: anthropic or an address [anthropic]: ", "Enter: no change): ", "the test question: ",
+		"[change]: ", "Engine [claude-code]: ", "Send messages by", "engine    claude-code, but its test question failed: ")
+	if got := w.must("config", "get", "claude-code.command"); got != other+"\n" || r.status != 0 {
+		t.Errorf("%q, %+v", got, r)
+	}
+	r = w.answers([]string{"change", "script:" + script, "none", "none", "none"}, "init")
+	if shows(t, r.errOut, "The last test question failed: ", "Engine [claude-code]: ", "engine    script:"); r.out != "I am here\n" || strings.Contains(r.errOut, "but its") {
+		t.Errorf("%+v", r)
+	}
+	r = w.answers([]string{"none", "none", "none"}, "init", "--engine", "script:"+script)
+	shows(t, r.errOut, "engine    script:", "not", "tested: ", "ollim init --test-engine")
 }
 
 // TestInitLocalServer: a server on this machine needs no key, and is asked by the model's name that was given.

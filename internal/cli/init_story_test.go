@@ -105,9 +105,9 @@ func TestInitAsks(t *testing.T) {
 func TestInitStandardAnswers(t *testing.T) {
 	t.Parallel()
 	w := newBareWorld(t, map[string]string{"claude": "exit 1", "crontab": homeCrontab})
-	r := w.answers(make([]string, 7), "init")
-	shows(t, r.errOut, "Timezone [UTC]: ", "Engine [claude-code]: ", "test question, for about a cent [yes]: ", "ollim: init: the test question: ", "Ask again [no]: ",
-		"Send messages by [none]: ", "Routine [disk]: ", "Scheduler: crontab, systemd or none [crontab]: ", "fires     disk, ", "messages  wait for your next ollim chat", "schedule  in crontab")
+	r := w.answers([]string{"", "", "", "perhaps", "on", "", "", ""}, "init")
+	shows(t, r.errOut, "Timezone [UTC]: ", "Engine [claude-code]: ", "test question, for about a cent [yes]: ", "ollim: init: the test question: ", "[change]: ", "write again, change or on",
+		"Send messages by [none]: ", "Routine [disk]: ", "Scheduler: crontab, systemd or none [crontab]: ", "fires     disk, ", "engine    claude-code, but its test question failed: ", "messages  wait for your next ollim chat", "schedule  in crontab")
 	if r.status != 0 || strings.Contains(r.errOut, "Fire disk") {
 		t.Errorf("%+v", r)
 	}

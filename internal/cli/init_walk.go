@@ -73,10 +73,10 @@ func (w *initWalk) walk(ctx context.Context) error {
 
 // settings asks for the zone and the engine, and makes the files. The zone of the system is not in question where flags say anything.
 func (w *initWalk) settings(ctx context.Context) error {
-	o, flags := w.o, w.o.any()
+	o, flags, fresh := w.o, w.o.any(), w.Fresh
 	if w.asks != nil && w.Fresh && !flags {
 		w.asks.say("This sets up the engine, messages to you, the schedule and a first routine. Enter takes the answer in brackets. " +
-			"Ctrl-C keeps what was done; run ollim init again to continue.\n\n")
+			"Ctrl-C keeps what was done; run ollim init again to continue.\n")
 		if err := w.askZone(ctx, w.asks); err != nil {
 			return err
 		}
@@ -98,10 +98,13 @@ func (w *initWalk) settings(ctx context.Context) error {
 	if o.Answers != (setup.Answers{}) {
 		w.done++
 	}
-	if asked || w.asks != nil && w.asks.yes && o.engineGiven() { // flags alone ask no question
-		return w.leave(func(open *setup.Open) { open.Question = true })
+	if w.Home.Stores == nil || w.NoEngine() || !fresh && !asked && !o.engineGiven() {
+		return nil
 	}
-	return nil
+	return w.leave(func(open *setup.Open) {
+		open.Question = open.Question || asked || w.asks != nil && w.asks.yes && o.engineGiven() // flags alone ask no question
+		open.Untested, open.Failure = true, ""
+	})
 }
 
 // make makes the files and changes the settings. Settings that cannot be used stay as they are; that is an error if there is anything to do.
@@ -131,6 +134,7 @@ func (w *initWalk) make(ctx context.Context, flags bool) error {
 			w.d.note("%s", untested)
 		}
 	}
+	w.Fresh = w.Fresh && err != nil
 	return err
 }
 
