@@ -78,7 +78,7 @@ func (keyed) changed(p *person, engine string) {
 func address(p *person) string { return strings.Replace(p.api.URL(), "127.0.0.1", "0.0.0.0", 1) }
 
 func (keyed) typesKey(p *person) {
-	p.answers([2]string{`ANTHROPIC_API_KEY, not shown \(Enter: none, or a command prints it\):`, key})
+	p.answers([2]string{`Key, ANTHROPIC_API_KEY \(not shown; Enter: from a command, or none\):`, key})
 }
 
 // native is the built-in engine.

@@ -73,10 +73,18 @@ func (h Home) UseClaude(ctx context.Context) (command string, err error) {
 	return command, err
 }
 
-// ClaudeAddress returns the address of the service that automatic runs of the claude command use; "" is the vendor's own.
-func (h Home) ClaudeAddress() (string, error) {
+// ServiceAddress returns the address of the service that automatic runs of the configured engine use; "" is the vendor's own.
+func (h Home) ServiceAddress() (string, error) {
 	keys, err := h.credentials(false)
-	return keys.get("ANTHROPIC_BASE_URL"), err
+	switch {
+	case err != nil:
+		return "", err
+	case h.Config.Engine == engine.Native:
+		return h.app.address(h.Config.Native, keys)
+	case h.Config.Engine == engine.ClaudeCode:
+		return keys.get("ANTHROPIC_BASE_URL"), nil
+	}
+	return "", nil
 }
 
 // seenFile keeps the digest of the way on which the owner has seen a test message arrive.

@@ -126,7 +126,7 @@ func (d *deps) arguments(cmd *cobra.Command, c completer) func(*cobra.Command, [
 		case strings.Contains(cmd.Use, "FILE"):
 			return nil, cobra.ShellCompDirectiveDefault
 		case first && len(usage) == 1 && strings.Contains(usage[0], "|") && usage[0] == strings.ToLower(usage[0]):
-			return d.candidates(words(strings.Split(usage[0], "|")...), begun), cobra.ShellCompDirectiveNoFileComp
+			return d.candidates(words(strings.Split(strings.Trim(usage[0], "[]"), "|")...), begun), cobra.ShellCompDirectiveNoFileComp
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

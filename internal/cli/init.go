@@ -43,10 +43,10 @@ func newInit(d *deps) *cobra.Command {
 func (o *initOptions) flags(f *pflag.FlagSet) {
 	o.given = f.Changed
 	f.StringVar(&o.Zone, "timezone", "", "time zone of schedules and output (default: the system's)")
-	f.StringVar(&o.Engine, "engine", "", "engine: claude-code, native, script:FILE or none (default: claude-code if the claude "+
-		"command is found)")
+	f.StringVar(&o.Engine, "engine", "", "engine: claude-code, native, script:FILE or none (default: the one that is configured; "+
+		"at first claude-code if the claude command is found)")
 	f.StringVar(&o.Service.Provider, "provider", "", "native: API of the service, anthropic or openai (default anthropic)")
-	f.StringVar(&o.Service.URL, "base-url", "", "address of the service (default: the provider's own); with --engine claude-code it is "+
+	f.StringVar(&o.Service.URL, "base-url", "", "address of the service (default: the provider's own); for claude-code it is "+
 		"stored as the secret engine.ANTHROPIC_BASE_URL")
 	f.StringVar(&o.Service.Model, "model", "", "native: the model (default sonnet; openai has no default)")
 	f.BoolVar(&o.key.stdin, "key-stdin", false, "store the first line of standard input as the key of the engine")
@@ -85,15 +85,15 @@ func (o *initOptions) check(s *setup.Setup) error {
 			return usage("--%s: %v", flag, err)
 		}
 	}
-	rest := o.Service // of the flags of a service
-	if o.Engine == engine.ClaudeCode {
+	about, rest := s.Serves(o.Answers), o.Service // of the flags of a service
+	if about == engine.ClaudeCode {
 		rest.URL = ""
 	}
 	switch {
 	case o.fire && (o.routine == "" || o.routine == setup.None) && !o.yes && s.Open().Fire == "":
 		return usage("--fire needs --routine")
-	case rest != setup.Service{} && o.Engine != "" && o.Engine != engine.Native:
-		return usage("--provider, --base-url and --model are for --engine native, and --base-url also for claude-code")
+	case rest != setup.Service{} && about != engine.Native:
+		return usage("--provider, --base-url and --model are for --engine native, and --base-url also for claude-code; the engine is %s", about)
 	}
 	return err
 }

@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ollim/ollim/internal/agent/notify"
-	"github.com/ollim/ollim/internal/agent/runner"
-	"github.com/ollim/ollim/internal/app/doctor"
 	"github.com/ollim/ollim/internal/app/setup"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/config"
-	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/model"
 )
 
 // checkSetting returns a check of the values of a setting.
@@ -34,6 +31,8 @@ func (w *initWalk) askEngine(ctx context.Context, a *interview) (err error) {
 	if found != "" {
 		standard = engine.ClaudeCode
 	}
+	present := w.present()
+	standard = cmp.Or(present, standard)
 	a.say("Engines:\n"+
 		"  claude-code  runs the claude command; its login or a key pays (%s)\n"+
 		"  native       built in; calls a service that has Anthropic's or OpenAI's API: a key pays, or it is a server of your own that needs no key\n"+
@@ -43,7 +42,7 @@ func (w *initWalk) askEngine(ctx context.Context, a *interview) (err error) {
 		switch {
 		case answer == setup.None:
 			return nil
-		case answer == engine.ClaudeCode && found == "":
+		case answer == engine.ClaudeCode && found == "" && present != answer:
 			return errors.New("the claude command was not found: npm install -g @anthropic-ai/claude-code")
 		}
 		if err := config.CheckEngine(answer); err != nil {
@@ -66,6 +65,9 @@ func (w *initWalk) askAddress(ctx context.Context, a *interview, present string,
 				return nil
 			}
 		}
+		if len(vendors) == 1 {
+			return config.CheckAnthropicURL(answer)
+		}
 		return config.CheckURL(answer)
 	})
 }
@@ -73,7 +75,12 @@ func (w *initWalk) askAddress(ctx context.Context, a *interview, present string,
 // askService asks which service the native engine uses. One at an address is asked what it is.
 func (w *initWalk) askService(ctx context.Context, a *interview) error {
 	o, standard := &w.o.Service, ""
-	answer, err := w.askAddress(ctx, a, "", config.Anthropic, config.OpenAI)
+	present := ""
+	if w.present() == engine.Native {
+		present, _ = w.Home.ServiceAddress() // one that is wrong is asked for
+		present = cmp.Or(present, w.Home.Config.Native.Provider)
+	}
+	answer, err := w.askAddress(ctx, a, present, config.Anthropic, config.OpenAI)
 	if o.Provider = answer; err == nil && strings.Contains(answer, "://") {
 		o.URL = answer
 		speaks, models := provider.Discover(ctx, answer)
@@ -87,22 +94,48 @@ func (w *initWalk) askService(ctx context.Context, a *interview) error {
 		a.say("The names of its models: https://platform.openai.com/docs/models")
 	}
 	if err == nil && answer != config.Anthropic {
-		if o.Provider == config.Anthropic {
-			standard = cmp.Or(standard, "sonnet")
+		switch {
+		case standard != "":
+		case answer == present && w.modelSet():
+			standard = w.Home.Config.Native.Model
+		case o.Provider == config.Anthropic:
+			standard = "sonnet"
+			a.say("sonnet is a name of ollim's own: the service is asked for %s.", model.Known().Resolve(standard).ID)
 		}
 		o.Model, err = a.value(ctx, "Model, as the service names it", standard, checkSetting("native.model"))
 	}
 	return err
 }
 
-// askKey asks for the key: of the environment with consent, hidden, or of a command. The service of the claude command is asked for first:
-// the key is for that one.
+// present returns the configured engine; "" before there are settings.
+func (w *initWalk) present() string {
+	if w.Home.Stores == nil {
+		return ""
+	}
+	return w.Home.Config.Engine
+}
+
+// modelSet reports whether the model of the native engine is more than the default.
+func (w *initWalk) modelSet() bool {
+	set, err := w.Home.Config.Get("native.model")
+	return err == nil && set.Origin != "default"
+}
+
+// askKey asks for the key of an engine that has none, or whose key was refused.
 func (w *initWalk) askKey(ctx context.Context, a *interview) error {
-	name, _, err := w.Home.EngineKey(ctx)
-	if err == nil && w.Home.Config.Engine == engine.ClaudeCode {
+	if w.present() == engine.ClaudeCode {
 		a.say("The claude command is not logged in. Run `claude auth login` in another terminal and press Enter at the next questions, or give a key " +
 			"and the service that accepts it.")
-		present, _ := w.Home.ClaudeAddress() // what is wrong with it EngineKey has found
+	}
+	return w.giveKey(ctx, a, false)
+}
+
+// giveKey asks for the key: of the environment with consent, hidden, or of a command. The service of the claude command is asked for first:
+// the key is for that one. With keep an empty line changes nothing.
+func (w *initWalk) giveKey(ctx context.Context, a *interview, keep bool) error {
+	name, _, err := w.Home.EngineKey(ctx)
+	if err == nil && w.Home.Config.Engine == engine.ClaudeCode {
+		present, _ := w.Home.ServiceAddress() // what is wrong with it EngineKey has found
 		w.o.Service.URL, err = w.askAddress(ctx, a, present, config.Anthropic)
 	}
 	if err != nil {
@@ -115,11 +148,16 @@ func (w *initWalk) askKey(ctx context.Context, a *interview) error {
 			return err
 		}
 	}
-	w.secret, err = a.hidden(ctx, name+", not shown (Enter: none, or a command prints it)")
-	if err != nil || w.secret != "" {
+	enter := "from a command, or none"
+	if keep {
+		enter = "no change"
+	}
+	w.secret, err = a.hidden(ctx, "Key, "+name+" (not shown; Enter: "+enter+")")
+	if err != nil || w.secret != "" || keep {
 		return err
 	}
-	_, err = a.value(ctx, "Command that prints the key, such as op read op://Private/KEY or pass show KEY", setup.None, func(answer string) error {
+	a.say("A command such as op read op://Private/KEY or pass show KEY can print the key.")
+	_, err = a.value(ctx, "Command that prints the key", setup.None, func(answer string) error {
 		if answer == setup.None {
 			return nil
 		}
@@ -169,72 +207,7 @@ func (w *initWalk) setKey(ctx context.Context) error {
 		}
 	} else if missing, err := w.KeyMissing(ctx); err != nil || missing { // nobody has logged in meanwhile
 		w.d.tell("no key was stored; to store it later:", "ollim secret set "+name)
+		return w.leave(func(open *setup.Open) { open.Untested = true })
 	}
 	return nil
-}
-
-func (w *initWalk) askQuestion(ctx context.Context, a *interview) (err error) {
-	text := "Ask the engine a test question"
-	if !w.scripted() {
-		text += ", for about a cent"
-	}
-	w.o.testEngine, err = a.sure(ctx, text, true)
-	return err
-}
-
-// scripted reports whether the engine plays a file, which costs nothing.
-func (w *initWalk) scripted() bool { return strings.HasPrefix(w.Home.Config.Engine, "script:") }
-
-// putQuestion asks the engine as automatic runs have it. After a key that is not accepted, the owner may give another. The question stays
-// open until it has an answer, or is declined.
-func (w *initWalk) putQuestion(ctx context.Context) error {
-	var failed, refused bool
-	work := func() error {
-		r, err := w.question(ctx)
-		failed = err != nil
-		refused = notify.Kind(r.Fault) == notify.Key || errors.Is(err, engine.ErrKey)
-		return err
-	}
-	if w.o.testEngine {
-		if err := w.retry(ctx, "the test question", work, func() (bool, error) { return w.askAgain(ctx, refused) }); err != nil {
-			return err
-		}
-	}
-	return w.leave(func(open *setup.Open) { open.Question = failed })
-}
-
-// askAgain asks whether to put the test question once more, with another key if the key was refused.
-func (w *initWalk) askAgain(ctx context.Context, refused bool) (bool, error) {
-	if !refused {
-		return w.asks.sure(ctx, "Ask again", false)
-	}
-	w.asks.say("The service does not accept the key, or there is none.")
-	if again, err := w.asks.sure(ctx, "Give a key", true); err != nil || !again {
-		return false, err
-	}
-	if err := w.askKey(ctx, w.asks); err != nil || w.secret == "" {
-		return false, err
-	}
-	return true, w.setKey(ctx)
-}
-
-func (w *initWalk) question(ctx context.Context) (runlog.Record, error) {
-	answer := ""
-	stop := w.d.watch("test question")
-	r, err := w.Home.Runner(false).Ask(ctx, doctor.TestQuestion(string(w.Dir)), runner.Options{Owner: true, Observe: runner.Observer{Event: func(e runlog.Event) {
-		w.d.follow(e)
-		if e.Type == runlog.Result {
-			answer = e.Text
-		}
-	}}})
-	stop()
-	if r.ID == "" {
-		return r, explain(err)
-	}
-	if answer != "" && r.Outcome == runlog.OK {
-		_, _ = fmt.Fprintln(w.d.Out, answer)
-		_ = w.d.flush() // a failed write shows at the end
-	}
-	w.d.account("init", "test question", r)
-	return r, (&fireOptions{}).verdict(w.d, r, err)
 }

@@ -52,8 +52,8 @@ func TestInitAsksForTheKey(t *testing.T) {
 	t.Parallel()
 	w, api := keyed(t, nil)
 	r := w.answers([]string{"", "native", "", "a-wrong-key", "", "", token, "none", "none", "none"}, "init")
-	shows(t, r.errOut, "Engine [native]: ", "Service: ", "ANTHROPIC_API_KEY, not shown (Enter: none, or a command prints it): ", "test question", "invalid x-api-key", "does not accept the key",
-		"Give a key [yes]: ", "ANTHROPIC_API_KEY, not shown (Enter: none, or a command prints it): ", "stored engine.ANTHROPIC_API_KEY in", "test question: ok, ", "Send messages by", "engine    native")
+	shows(t, r.errOut, "Engine [native]: ", "Service: ", "Key, ANTHROPIC_API_KEY (not shown; Enter: from a command, or none): ", "test question", "invalid x-api-key", "does not accept the key",
+		"Give a key [yes]: ", "Key, ANTHROPIC_API_KEY (not shown; Enter: from a command, or none): ", "stored engine.ANTHROPIC_API_KEY in", "test question: ok, ", "Send messages by", "engine    native")
 	if r.status != 0 || r.out != "OK.\n" || strings.Contains(w.secretsFile(), "a-wrong-key") {
 		t.Errorf("%+v", r)
 	}
@@ -70,7 +70,7 @@ func TestInitServiceOfTheEnvironment(t *testing.T) {
 	w.secrets("")
 	w.env["ANTHROPIC_API_KEY"], w.env["ANTHROPIC_BASE_URL"] = token, elsewhere(api.URL())
 	r := w.answers([]string{"", "native", "", "", "", "", "", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "Service: ", "["+elsewhere(api.URL())+"]", "API that it speaks: anthropic or openai [anthropic]: ", "names it [sonnet]: ", "test question: ok, ")
+	shows(t, r.errOut, "Service: ", "["+elsewhere(api.URL())+"]", "API that it speaks: anthropic or openai [anthropic]: ", "sonnet is a name of ollim's own: the service is asked for claude-sonnet-", "names it [sonnet]: ", "test question: ok, ")
 	if list := api.Requests(); r.status != 0 || len(list) != 2 || list[0].Key() != "" || list[1].Key() != token { // the first asks which API it is
 		t.Errorf("%d requests, %+v", len(list), r)
 	}
@@ -132,17 +132,57 @@ func TestInitKeySources(t *testing.T) {
 	}
 }
 
-// TestInitServiceDown: a service that does not answer is said, and the rest of the set-up goes on; run again, init asks for the test.
+// TestInitServiceDown: a service that does not answer is said, and the rest of the set-up goes on; run again, init offers another address.
 func TestInitServiceDown(t *testing.T) {
 	t.Parallel()
-	w := newBareWorld(t, nil)
+	w, api := keyed(t, nil)
 	w.real = false
 	w.secrets("engine.ANTHROPIC_BASE_URL=http://0.0.0.0:1\n")
-	r := w.answers([]string{"", "native", "", token, "yes", "no", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "ollim: init: the test question: ", "Ask again [no]: ", "Send messages by")
+	r := w.answers([]string{"", "native", "", token, "yes", "on", "none", "none", "none"}, "init")
+	shows(t, r.errOut, "ollim: init: the test question: ", "to change the address", "http://0.0.0.0:1:", "--base-url ADDRESS", "[change]: ", "Send messages by", "engine    native, but its test question failed: ")
 	if r.status != 0 || strings.Contains(r.errOut, "Give a key") || w.holding(".", token) != nil {
 		t.Errorf("%+v", r)
 	}
+	r = w.answers([]string{"", "", elsewhere(api.URL()), "anthropic", "opus", "", "none", "none", "none"}, "init")
+	shows(t, r.errOut, "The last test question failed: ", "[change]: ", "Engine [native]: ", "[http://0.0.0.0:1]: ", "names it [sonnet]: ", "(not shown; Enter: no change): ", "test question: ok, ", "engine    native\n")
+	if got := w.must("config", "get", "native.base-url") + w.must("config", "get", "native.model"); r.out != "OK.\n" || got != elsewhere(api.URL())+"\nopus\n" {
+		t.Errorf("%q, %+v", got, r)
+	}
+	r = w.answers([]string{"none", "none", "none"}, "init", "--base-url", "http://0.0.0.0:1", "--test-engine")
+	shows(t, r.errOut, "the test question: ", "[change]: ")          // and then the input ends with a wrong answer
+	r = w.answers([]string{"change", "native", "anthropic"}, "init") // the input ends at the key, before anything is sent
+	if got := w.must("config", "get", "native.base-url") + w.must("config", "get", "native.model"); got != "https://api.anthropic.com\nsonnet\n" {
+		t.Errorf("%q, %+v", got, r)
+	}
+}
+
+// TestInitChangesTheEngine: after a failed test question another engine can be chosen at once; none leaves things as they are.
+func TestInitChangesTheEngine(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, map[string]string{"claude": "exit 1"})
+	script := filepath.Join(w.home, "hello.yaml")
+	if err := os.WriteFile(script, []byte("turns:\n- - text: I am here\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	claude := "#!/bin/sh\nexit 1\n"
+	other := filepath.Join(w.home, "my-claude")
+	if err := testkit.WriteFile(other, []byte(claude), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.must("init", "--engine", "claude-code")
+	w.must("config", "set", "claude-code.command", other)
+	r := w.answers([]string{"change", "", "anthropic", "", "change", "none", "none", "none", "none"}, "init", "--test-engine")
+	shows(t, r.errOut, "the test question: ", "[change]: ", "Engine [claude-code]: ", "Service: anthropic or an address [anthropic]: ", "Enter: no change): ", "the test question: ",
+		"[change]: ", "Engine [claude-code]: ", "Send messages by", "engine    claude-code, but its test question failed: ")
+	if got := w.must("config", "get", "claude-code.command"); got != other+"\n" || r.status != 0 {
+		t.Errorf("%q, %+v", got, r)
+	}
+	r = w.answers([]string{"change", "script:" + script, "none", "none", "none"}, "init")
+	if shows(t, r.errOut, "The last test question failed: ", "Engine [claude-code]: ", "engine    script:"); r.out != "I am here\n" || strings.Contains(r.errOut, "but its") {
+		t.Errorf("%+v", r)
+	}
+	r = w.answers([]string{"none", "none", "none"}, "init", "--engine", "script:"+script)
+	shows(t, r.errOut, "engine    script:", "not", "tested: ", "ollim init --test-engine")
 }
 
 // TestInitLocalServer: a server on this machine needs no key, and is asked by the model's name that was given.
@@ -163,7 +203,7 @@ func TestInitClaudeLogin(t *testing.T) {
 	w := newBareWorld(t, map[string]string{"claude": `case "$*" in *auth*) echo '{"loggedIn": false}'; exit 1 ;; esac; exit 1`})
 	w.env["CLAUDE_CODE_OAUTH_TOKEN"] = token
 	r := w.answers([]string{"", "", "", token, "no", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "Engine [claude-code]: ", "not logged in", "Service: anthropic or an address [anthropic]: ", "ANTHROPIC_API_KEY, not shown", "stored engine.ANTHROPIC_API_KEY in")
+	shows(t, r.errOut, "Engine [claude-code]: ", "not logged in", "Service: anthropic or an address [anthropic]: ", "ANTHROPIC_API_KEY (not shown; ", "stored engine.ANTHROPIC_API_KEY in")
 	r = w.run("init", "--key-env", "CLAUDE_CODE_OAUTH_TOKEN")
 	if text := w.secretsFile(); r.status != 0 || !strings.Contains(text, "\nengine.CLAUDE_CODE_OAUTH_TOKEN="+token) {
 		t.Errorf("%+v, %q", r, text)
@@ -179,7 +219,7 @@ func TestInitGoesOn(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = w.answers([]string{token, ""}, "init")
-	if shows(t, r.errOut, "ANTHROPIC_API_KEY, not shown", "test question", "Send messages by"); strings.Contains(r.errOut, "Timezone") || strings.Contains(r.errOut, "Engine [") {
+	if shows(t, r.errOut, "ANTHROPIC_API_KEY (not shown; ", "test question", "Send messages by"); strings.Contains(r.errOut, "Timezone") || strings.Contains(r.errOut, "Engine [") {
 		t.Errorf("%+v", r)
 	}
 	r = w.answers([]string{`cat >>"$HOME/mail"`, "yes", "disk", "crontab", "no"}, "init")
@@ -201,7 +241,7 @@ func TestInitGoesOn(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.home, ".config/ollim/secrets.env")); err != nil {
 		t.Fatal(err)
 	}
-	shows(t, w.answers([]string{"", "none"}, "init").errOut, "ANTHROPIC_API_KEY, not shown", "to store it later: ollim secret set engine.ANTHROPIC_API_KEY")
+	shows(t, w.answers([]string{"", "none"}, "init").errOut, "ANTHROPIC_API_KEY (not shown; ", "to store it later: ollim secret set engine.ANTHROPIC_API_KEY")
 	w.keptNothing()
 }
 

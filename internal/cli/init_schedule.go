@@ -92,7 +92,7 @@ func (w *initWalk) finish(ctx context.Context) {
 	if fires == 0 {
 		w.line("fires", "nothing yet:", `ollim routine add NAME --cron "0 9 * * *" PROMPT`)
 	}
-	w.costs()
+	w.costs(ctx)
 	messages := cmp.Or(w.DeliveryName(), "wait for your next ollim chat")
 	w.line("messages", ui.Shorten(messages, ui.Columns(w.d.Stderr)-15))
 	switch name, start := w.Doctor.Scheduler(ctx, true), w.App.CronStopped(); {
@@ -106,19 +106,38 @@ func (w *initWalk) finish(ctx context.Context) {
 	w.next(set.Jobs)
 }
 
-// costs says what fires cost at most.
-func (w *initWalk) costs() {
+// costs says which engine there is, whether it is known to work, and what fires cost at most.
+func (w *initWalk) costs(ctx context.Context) {
 	if w.NoEngine() {
 		w.line("engine", "none:", "ollim config set engine native")
 		return
 	}
-	w.line("engine", w.Home.Config.Engine)
+	w.engine(ctx)
 	if w.scripted() {
 		w.line("costs", "nothing: a file plays the model")
 		return
 	}
 	limits := w.Home.Spend.Limits
 	w.line("costs", fmt.Sprintf("at most $%.2f a fire and $%.2f a day (ollim config list)", limits.PerRun, limits.PerDay))
+}
+
+// engine names the engine, and says why it is not known to work.
+func (w *initWalk) engine(ctx context.Context) {
+	name, open := w.Home.Config.Engine, w.Open()
+	missing := false
+	if open.Untested {
+		missing, _ = w.KeyMissing(ctx) // of settings that are wrong the line says that they were not tested
+	}
+	switch {
+	case open.Failure != "":
+		w.line("engine", ui.Shorten(name+", but its test question failed: "+open.Failure, 2*ui.Columns(w.d.Stderr)-20)) // two lines
+	case missing:
+		w.line("engine", name+", but it has no key:", "ollim init")
+	case open.Untested:
+		w.line("engine", name+", not tested:", "ollim init --test-engine")
+	default:
+		w.line("engine", name)
+	}
 }
 
 func (w *initWalk) next(jobs []job.Job) {

@@ -67,7 +67,7 @@ func TestInitAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.answers([]string{
-		"Europe/Atlantis", "Europe/Paris",
+		"Europe/Atlantis", "paris",
 		"gpt", "claude-code", "script:" + script, "perhaps", "yes",
 		"echo no such relay >&2; exit 3", "yes", `cat >"$HOME/mail"`, "no", "", `cat >"$HOME/mail"`, "yes",
 		"disc", "disk", "anacron", "crontab", "no",
@@ -75,7 +75,7 @@ func TestInitAsks(t *testing.T) {
 	if r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	shows(t, r.errOut, "Timezone [UTC]: ", "Europe/Atlantis", "Timezone [UTC]: ",
+	shows(t, r.errOut, "This sets up the engine", "Ctrl-C keeps what was done", "Timezone [UTC]: ", "Europe/Atlantis", "Timezone [UTC]: ",
 		"claude-code", "not found", "native", "Engine [native]: ", `unknown engine "gpt"`, "Engine [native]: ", "the claude command was not found", "Engine [native]: ",
 		"created config.yaml", "test question", "write yes or no", "test question", "Send messages by [none]: ", "no such relay", "Try another way [yes]: ",
 		"Send messages by [none]: ", "Did it arrive [yes]: ", "did not arrive", "Try another way [yes]: ", "Send messages by [none]: ", "Did it arrive [yes]: ",
@@ -105,9 +105,9 @@ func TestInitAsks(t *testing.T) {
 func TestInitStandardAnswers(t *testing.T) {
 	t.Parallel()
 	w := newBareWorld(t, map[string]string{"claude": "exit 1", "crontab": homeCrontab})
-	r := w.answers(make([]string, 7), "init")
-	shows(t, r.errOut, "Timezone [UTC]: ", "Engine [claude-code]: ", "test question, for about a cent [yes]: ", "ollim: init: the test question: ", "Ask again [no]: ",
-		"Send messages by [none]: ", "Routine [disk]: ", "Scheduler: crontab, systemd or none [crontab]: ", "fires     disk, ", "messages  wait for your next ollim chat", "schedule  in crontab")
+	r := w.answers([]string{"", "", "", "perhaps", "on", "", "", ""}, "init")
+	shows(t, r.errOut, "Timezone [UTC]: ", "Engine [claude-code]: ", "test question, for about a cent [yes]: ", "ollim: init: the test question: ", "[change]: ", "write again, change or on",
+		"Send messages by [none]: ", "Routine [disk]: ", "Scheduler: crontab, systemd or none [crontab]: ", "fires     disk, ", "engine    claude-code, but its test question failed: ", "messages  wait for your next ollim chat", "schedule  in crontab")
 	if r.status != 0 || strings.Contains(r.errOut, "Fire disk") {
 		t.Errorf("%+v", r)
 	}

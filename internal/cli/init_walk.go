@@ -9,6 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/setup"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 // initWalk is a run of init. A terminal and the flags walk the same steps; each step can be repeated, so that init goes on where an
@@ -39,7 +40,7 @@ func (w *initWalk) walk(ctx context.Context) error {
 	}
 	o := w.o
 	for _, s := range []step{
-		{o.keyGiven() || o.Service.URL != "" && o.Engine == engine.ClaudeCode, w.KeyMissing, w.askKey, w.setKey},
+		{o.keyGiven() || o.Service.URL != "" && w.Serves(o.Answers) == engine.ClaudeCode, w.KeyMissing, w.askKey, w.setKey},
 		{o.given("test-engine"), w.QuestionMissing, w.askQuestion, w.putQuestion},
 		{o.delivery != "" || o.given("test-delivery"), w.DeliveryMissing, w.askDelivery, w.setDelivery},
 		{o.routine != "", w.RoutineMissing, w.askRoutine, w.addRoutine},
@@ -72,8 +73,10 @@ func (w *initWalk) walk(ctx context.Context) error {
 
 // settings asks for the zone and the engine, and makes the files. The zone of the system is not in question where flags say anything.
 func (w *initWalk) settings(ctx context.Context) error {
-	o, flags := w.o, w.o.any()
+	o, flags, fresh := w.o, w.o.any(), w.Fresh
 	if w.asks != nil && w.Fresh && !flags {
+		w.asks.say("This sets up the engine, messages to you, the schedule and a first routine. Enter takes the answer in brackets. " +
+			"Ctrl-C keeps what was done; run ollim init again to continue.\n")
 		if err := w.askZone(ctx, w.asks); err != nil {
 			return err
 		}
@@ -95,18 +98,21 @@ func (w *initWalk) settings(ctx context.Context) error {
 	if o.Answers != (setup.Answers{}) {
 		w.done++
 	}
-	if asked || w.asks != nil && w.asks.yes && o.engineGiven() { // flags alone ask no question
-		return w.leave(func(open *setup.Open) { open.Question = true })
+	if w.Home.Stores == nil || w.NoEngine() || !fresh && !asked && !o.engineGiven() {
+		return nil
 	}
-	return nil
+	return w.leave(func(open *setup.Open) {
+		open.Question = open.Question || asked || w.asks != nil && w.asks.yes && o.engineGiven() // flags alone ask no question
+		open.Untested, open.Failure = true, ""
+	})
 }
 
 // make makes the files and changes the settings. Settings that cannot be used stay as they are; that is an error if there is anything to do.
 func (w *initWalk) make(ctx context.Context, flags bool) error {
 	if !w.Fresh && w.o.engineGiven() && w.o.Engine != setup.None {
 		h, err := w.d.Home()
-		if err == nil {
-			err = w.d.announceCarry(ctx, h, cmp.Or(w.o.Engine, engine.Native), w.asks == nil || w.asks.yes)
+		if about := w.Serves(w.o.Answers); err == nil && about != h.Config.Engine {
+			err = w.d.announceCarry(ctx, h, about, w.asks == nil || w.asks.yes)
 		}
 		if err != nil {
 			return err
@@ -128,6 +134,7 @@ func (w *initWalk) make(ctx context.Context, flags bool) error {
 			w.d.note("%s", untested)
 		}
 	}
+	w.Fresh = w.Fresh && err != nil
 	return err
 }
 
@@ -139,7 +146,7 @@ func (w *initWalk) leave(change func(*setup.Open)) error {
 }
 
 func (w *initWalk) askZone(ctx context.Context, a *interview) (err error) {
-	w.o.Zone, err = a.value(ctx, "Timezone", w.App.SystemZone(), checkSetting("timezone"))
+	w.o.Zone, err = a.value(ctx, "Timezone", w.App.SystemZone(), func(answer string) error { return config.Check("timezone", setup.ZoneOf(answer)) })
 	return err
 }
 

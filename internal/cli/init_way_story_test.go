@@ -18,8 +18,8 @@ func TestInitClaudeAddress(t *testing.T) {
 	t.Parallel()
 	w := newBareWorld(t, map[string]string{"claude": loggedOut})
 	const own = "https://models.example.org"
-	r := w.answers([]string{"", "", "example.org", own, token, "no", "none", "none", "none"}, "init")
-	shows(t, r.errOut, "press Enter at the next questions", "Service: anthropic or an address [anthropic]: ", "is not the address of a service", "Service: ", "ANTHROPIC_API_KEY, not shown", "test question")
+	r := w.answers([]string{"", "", "example.org", own + "/v1/", token, "no", "none", "none", "none"}, "init")
+	shows(t, r.errOut, "press Enter at the next questions", "Service: anthropic or an address [anthropic]: ", "is not the address of a service: write one like\nhttp://localhost:11434\n", "Service: ", "ANTHROPIC_API_KEY (not shown; ", "test question")
 	if text := w.secretsFile(); r.status != 0 || !strings.Contains(text, "\nengine.ANTHROPIC_BASE_URL="+own+"\n") || !strings.Contains(text, "engine.ANTHROPIC_API_KEY="+token) {
 		t.Errorf("%+v, %q", r, text)
 	}
@@ -207,5 +207,28 @@ func TestRoutineAddWithoutSpaces(t *testing.T) {
 		if r := w.run("routine", "add", "--cron", "@daily", body); (r.status == 0) != isPrompt || !isPrompt && !strings.Contains(r.errOut, "is one word") {
 			t.Errorf("%s: %+v", body, r)
 		}
+	}
+}
+
+// TestInitFlagOfTheConfiguredEngine: a flag of a service is about the engine that is configured, unless another is named.
+func TestInitFlagOfTheConfiguredEngine(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, map[string]string{"claude": loggedOut})
+	w.must("init", "--engine", "claude-code")
+	claude := w.must("config", "get", "claude-code.command")
+	w.must("init", "--base-url", "http://models.example.org:8080")
+	if text := w.secretsFile(); !strings.Contains(text, "engine.ANTHROPIC_BASE_URL=http://models.example.org:8080\n") {
+		t.Errorf("%q", text)
+	}
+	if r := w.run("init", "--model", "tiny"); r.status != int(statusUsage) || !strings.Contains(r.errOut, "are for --engine native") || !strings.Contains(r.errOut, "the engine is claude-code") {
+		t.Errorf("%+v", r)
+	}
+	if got := w.must("config", "get", "engine") + w.must("config", "get", "native.base-url"); got != "claude-code\n\n" || w.must("config", "get", "claude-code.command") != claude {
+		t.Errorf("%q", got)
+	}
+	w.must("init", "--engine", "native", "--base-url", "http://localhost:1", "--model", "tiny")
+	w.must("init", "--base-url", "http://localhost:2")
+	if got := w.must("config", "get", "engine") + w.must("config", "get", "native.base-url"); got != "native\nhttp://localhost:2\n" {
+		t.Errorf("%q", got)
 	}
 }

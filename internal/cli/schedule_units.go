@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/app/doctor"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/installer"
@@ -52,8 +53,7 @@ func (o *unitOptions) flags(f *pflag.FlagSet, verb string, targets []string) {
 	}
 }
 
-func (o *unitOptions) wants(targets []string, args []string) error {
-	o.target = args[0]
+func (o *unitOptions) wants(targets []string) error {
 	if !slices.Contains(targets, o.target) {
 		return usage("%q: want one of %s", o.target, strings.Join(targets, ", "))
 	}
@@ -72,8 +72,17 @@ func (o *unitOptions) wants(targets []string, args []string) error {
 // newScheduleUnits makes one of print, install, diff and remove.
 func newScheduleUnits(d *deps, verb, short string, targets []string, inside string, work func(context.Context, *deps, unitOptions) error) *cobra.Command {
 	var o unitOptions
-	cmd := command(agentNever(inside), verb+" "+strings.Join(targets, "|"), short, func(cmd *cobra.Command, args []string) error {
-		if err := o.wants(targets, args); err != nil {
+	arg := strings.Join(targets, "|")
+	if verb == "remove" {
+		arg = "[" + arg + "]"
+	}
+	cmd := command(agentNever(inside), verb+" "+arg, short, func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			o.target = args[0]
+		} else if err := d.onlyInstalled(cmd.Context(), &o); err != nil {
+			return err
+		}
+		if err := o.wants(targets); err != nil {
 			return err
 		}
 		return o.fault(work(cmd.Context(), d, o))
@@ -83,6 +92,25 @@ func newScheduleUnits(d *deps, verb, short string, targets []string, inside stri
 		withJSON(d, cmd, jsonLines)
 	}
 	return cmd
+}
+
+// onlyInstalled fills in the scheduler that has entries of this data directory. The error is of none, and of several.
+func (d *deps) onlyInstalled(ctx context.Context, o *unitOptions) error {
+	var installed []string
+	for _, name := range doctor.Schedulers() {
+		if found, err := d.installedEntries(ctx, name); err == nil && found.Installed && (!o.system || strings.HasSuffix(name, "--system")) {
+			installed = append(installed, name)
+		}
+	}
+	switch len(installed) {
+	case 0:
+		return usage("no entries of this data directory were found: want crontab or systemd")
+	case 1:
+		target, flag, _ := strings.Cut(installed[0], " ")
+		o.target, o.system = target, flag != ""
+		return nil
+	}
+	return usage("several have entries: want one of %s", strings.Join(installed, ", "))
 }
 
 // host is where entries are for: this machine.

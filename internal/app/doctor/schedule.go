@@ -162,12 +162,12 @@ type Entries struct {
 
 const crontab = "crontab"
 
-// schedulers lists the schedulers, as `ollim schedule install` names them.
-func schedulers() []string { return []string{crontab, "systemd", "systemd --system"} }
+// Schedulers lists the schedulers, as `ollim schedule install` names them.
+func Schedulers() []string { return []string{crontab, "systemd", "systemd --system"} }
 
 // Scheduler names the scheduler that has entries of this data directory; current says whether they must be the present ones. "" is none.
 func (d Doctor) Scheduler(ctx context.Context, current bool) string {
-	for _, name := range schedulers() {
+	for _, name := range Schedulers() {
 		if found, err := d.Entries(ctx, name); err == nil && found.Installed && (!current || found.Changes == 0) {
 			return name
 		}
@@ -197,7 +197,7 @@ func (d Doctor) Stalled(ctx context.Context) (why, remedy string) {
 // entries compares the installed entries with the routines. None is no fault: any program may run `ollim tick`, see tick.
 func (e *examination) entries(ctx context.Context) string {
 	var installed []string
-	for _, scheduler := range schedulers() {
+	for _, scheduler := range Schedulers() {
 		remedy := "ollim schedule install " + scheduler
 		found, err := e.Entries(ctx, scheduler)
 		if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {

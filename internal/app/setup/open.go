@@ -12,6 +12,8 @@ import (
 // Open is what was begun and not answered yet. Whether the other steps were done shows in what they leave.
 type Open struct {
 	Question bool   `json:"question,omitempty"` // the engine was set, and no test question was answered or declined
+	Untested bool   `json:"untested,omitempty"` // no test question was answered since the engine was set
+	Failure  string `json:"failure,omitempty"`  // why the last test question failed
 	Fire     string `json:"fire,omitempty"`     // the first routine, which was neither fired nor left for later
 }
 
@@ -52,9 +54,12 @@ func (s *Setup) answers(ctx context.Context) (bool, error) {
 	return !missing, err
 }
 
-// QuestionMissing reports whether the engine was set and not tested.
+// QuestionMissing reports whether the engine was set and not tested, or its last test failed.
 func (s *Setup) QuestionMissing(ctx context.Context) (bool, error) {
-	if !s.Open().Question {
+	switch o := s.Open(); {
+	case o.Failure != "":
+		return !s.NoEngine(), nil
+	case !o.Question:
 		return false, nil
 	}
 	return s.answers(ctx)

@@ -48,23 +48,39 @@ type Answers struct {
 // Service is the service of an engine.
 type Service struct{ Provider, URL, Model string }
 
+// Serves returns the engine that the answers are about: the one they name, else the configured one. Without any, a service is the native
+// engine's, and a new installation has the claude command if there is one.
+func (s *Setup) Serves(a Answers) string {
+	if a.Engine != "" {
+		return a.Engine
+	}
+	if c, err := s.App.Config(); err == nil && c.Engine != "" && !s.Fresh {
+		return c.Engine
+	}
+	switch {
+	case a.Service != Service{}:
+		return engine.Native
+	case s.Fresh && s.App.FindClaude() != "":
+		return engine.ClaudeCode
+	}
+	return ""
+}
+
 // Settings returns the lines of config.yaml that the answers mean, each checked. Of a new config.yaml, what is not said is what is found:
 // the zone of the system and the claude command. The error is a *config.Wrong, whose origin is the setting.
 func (s *Setup) Settings(a Answers) (map[string]string, error) {
-	set := map[string]string{"timezone": a.Zone, "engine": a.Engine, "native.provider": a.Service.Provider, "native.model": a.Service.Model}
-	command := s.App.FindClaude()
-	switch {
-	case a.Engine == "" && a.Service != Service{}:
-		set["engine"] = engine.Native
-	case a.Engine == "" && s.Fresh && command != "":
-		set["engine"] = engine.ClaudeCode
-	case a.Engine == None:
+	set := map[string]string{"timezone": ZoneOf(a.Zone), "native.provider": a.Service.Provider, "native.model": a.Service.Model}
+	about, command := s.Serves(a), s.App.FindClaude()
+	if s.Fresh || a.Engine != "" || a.Service != (Service{}) && about == engine.Native {
+		set["engine"] = about
+	}
+	if about == None {
 		delete(set, "engine")
 	}
 	if s.Fresh {
-		set["timezone"] = cmp.Or(a.Zone, s.App.SystemZone())
+		set["timezone"] = cmp.Or(set["timezone"], s.App.SystemZone())
 	}
-	if set["engine"] != engine.ClaudeCode {
+	if about != engine.ClaudeCode {
 		set["native.base-url"] = a.Service.URL
 	} else if s.Fresh && command != "" {
 		set["claude-code.command"], set["env"] = command, quotedList(s.App.ClaudeEnv())
@@ -156,7 +172,8 @@ func (s *Setup) SetKey(ctx context.Context, key, address, from string) (name str
 	case address == config.Anthropic:
 		_, err = s.App.RemoveSecret(ctx, addressSecret)
 	default:
-		err = s.App.SetSecret(ctx, addressSecret, address)
+		// The claude command appends /v1 itself.
+		err = s.App.SetSecret(ctx, addressSecret, strings.TrimSuffix(strings.TrimRight(address, "/"), "/v1"))
 	}
 	if err == nil && key != "" {
 		err = s.App.SetSecret(ctx, name, key)

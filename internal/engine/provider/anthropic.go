@@ -7,15 +7,24 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // messages is a service that speaks the Anthropic Messages API.
 type messages struct{ o Options }
 
+// Vendor returns the address of the service of a vendor: config.Anthropic or config.OpenAI.
+func Vendor(api string) string {
+	if api == config.OpenAI {
+		return "https://api.openai.com/v1"
+	}
+	return "https://api.anthropic.com"
+}
+
 // NewAnthropic returns Anthropic's service, or another one that speaks its Messages API.
 func NewAnthropic(o Options) Provider {
-	o = o.withDefaults("https://api.anthropic.com")
+	o = o.withDefaults(Vendor(config.Anthropic))
 	o.BaseURL = strings.TrimSuffix(o.BaseURL, "/v1")
 	return &messages{o}
 }

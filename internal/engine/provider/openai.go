@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -13,7 +14,7 @@ type completions struct{ o Options }
 
 // NewOpenAI returns OpenAI's service, or another one that speaks its chat completions.
 func NewOpenAI(o Options) Provider {
-	return &completions{o.withDefaults("https://api.openai.com/v1")}
+	return &completions{o.withDefaults(Vendor(config.OpenAI))}
 }
 
 // Ask implements [Provider].

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestScheduleRemoveWithoutName: the only scheduler that has entries of the data directory is meant; of none or several one must be named.
+func TestScheduleRemoveWithoutName(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, map[string]string{"crontab": homeCrontab, "systemctl": "exit 0"})
+	w.must("init", "--engine", "none")
+	refused := func(want string) {
+		t.Helper()
+		if r := w.run("schedule", "remove"); r.status != int(statusUsage) || !strings.Contains(r.errOut, want) {
+			t.Errorf("%+v", r)
+		}
+	}
+	table := func() string {
+		text, err := os.ReadFile(filepath.Join(w.home, "table"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	units := func() int {
+		list, err := filepath.Glob(filepath.Join(w.home, ".config/systemd/user/ollim*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	refused("no entries of this data directory were found: want crontab or systemd")
+	w.must("schedule", "install", "crontab")
+	w.must("schedule", "install", "systemd")
+	refused("several have entries: want one of crontab, systemd")
+	if !strings.Contains(table(), " tick") || units() == 0 {
+		t.Fatalf("%q, %d units", table(), units())
+	}
+	w.must("schedule", "remove", "crontab")
+	w.must("schedule", "remove")
+	if table() != "" || units() != 0 {
+		t.Errorf("%q, %d units", table(), units())
+	}
+	w.must("schedule", "install", "crontab")
+	w.must("schedule", "remove")
+	if table() != "" {
+		t.Errorf("%q", table())
+	}
+}
