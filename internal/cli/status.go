@@ -204,7 +204,7 @@ func sumRows(t *table, s overview.Status, _ time.Time) {
 	}
 	t.row("pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity))
 	t.row("spent", of(s.Spent.Today, s.Spent.PerDay)+" today", of(s.Spent.Month, s.Spent.PerMonth)+" this month")
-	t.row("runs", fmt.Sprintf("%d automatic today", s.Spent.RunsToday-s.Spent.TypedToday), fmt.Sprintf("%d started by you", s.Spent.TypedToday))
+	t.row("runs", fmt.Sprintf("%d automatic today", s.Runs.Automatic), fmt.Sprintf("%d started by you", s.Runs.Typed))
 }
 
 // weekRows lists the runs of each routine in the last week and the trend of its cost, then what follows from the trends.

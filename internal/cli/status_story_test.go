@@ -14,7 +14,7 @@ func TestStatusOfAWorkingInstallation(t *testing.T) {
 	t.Parallel()
 	w := sound(t)
 	w.must("fire", "daily")
-	want := []string{"tick\trunning\tMon 2026-03-02 10:00 UTC\n", "next\tTue 2026-03-03 09:00 UTC\tdaily\n", "pings\t5 of 5 left\n", "runs\t0 automatic today\t0 started by you\n", "week\tdaily\t1 of 1 ok\t$0.00\n"}
+	want := []string{"tick\trunning\tMon 2026-03-02 10:00 UTC\n", "next\tTue 2026-03-03 09:00 UTC\tdaily\n", "pings\t5 of 5 left\n", "runs\t1 automatic today\t0 started by you\n", "week\tdaily\t1 of 1 ok\t$0.00\n"}
 	out := w.must("status")
 	w.wants(out, want...)
 	if strings.Contains(out, "failed") || strings.Contains(out, "approve") {
@@ -276,7 +276,7 @@ func TestTypedRunsAreNotAutomatic(t *testing.T) {
 		if out := w.must("status"); !strings.Contains(out, "\nruns\t1 automatic today\t2 started by you\n") {
 			t.Errorf("%s:\n%s", step, out)
 		}
-		if out := w.must("status", "--json"); !strings.Contains(out, `"runs_today":3,"typed_today":2,`) {
+		if out := w.must("status", "--json"); !strings.Contains(out, `"runs":{"automatic":1,"typed":2}`) {
 			t.Errorf("%s:\n%s", step, out)
 		}
 		w.remove("state/spend.json")
@@ -284,4 +284,23 @@ func TestTypedRunsAreNotAutomatic(t *testing.T) {
 	if page := w.must("report"); !strings.Contains(page, "3 runs of 500, 2 of them started by you") {
 		t.Error("the report does not say who started the runs")
 	}
+}
+
+// TestRunsAreCountedAlike: status and cost count every run that took place: also one that cost nothing, or failed before the engine began.
+func TestRunsAreCountedAlike(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.must("chat", "Hello")
+	w.must("fire", "daily") // not at a terminal
+	w.wants(w.must("status"), "\nruns\t1 automatic today\t1 started by you\n", "week\tdaily\t1 of 1 ok\t")
+	w.remove("script.yaml")
+	if r := w.run("fire", "daily"); r.status == 0 {
+		t.Fatalf("there is no such script: %+v", r)
+	}
+	w.wants(w.must("status"), "\nruns\t2 automatic today\t1 started by you\n", "week\tdaily\t1 of 2 ok\t")
+	if cost := w.must("cost"); !strings.Contains(cost, "daily\t2\t$0.0000\t") {
+		t.Errorf("cost: %q", cost)
+	}
+	w.pass(24 * time.Hour)
+	w.wants(w.must("status"), "\nruns\t0 automatic today\t0 started by you\n", "week\tdaily\t1 of 2 ok\t")
 }

@@ -50,13 +50,16 @@ type Status struct {
 		Left     int `json:"left"`
 		Capacity int `json:"capacity"`
 	} `json:"pings"`
+	Runs struct { // of today
+		Automatic int `json:"automatic"`
+		Typed     int `json:"typed"` // that the owner started
+	} `json:"runs"`
 	Spent struct { // USD; a limit that is nil is none
 		Today      float64  `json:"today"`
 		PerDay     *float64 `json:"per_day"`
 		Month      float64  `json:"month"`
 		PerMonth   *float64 `json:"per_month"`
-		RunsToday  int      `json:"runs_today"`
-		TypedToday int      `json:"typed_today"` // of RunsToday, those that the owner started
+		RunsToday  int      `json:"runs_today"` // that RunsPerDay limits
 		RunsPerDay *int     `json:"runs_per_day"`
 	} `json:"spent"`
 	Week     []week    `json:"week"` // by routine
@@ -267,7 +270,6 @@ func (s *Status) money(_ context.Context, h app.Home) error {
 	}
 	limits := h.Spend.Limits
 	s.Spent.Today, s.Spent.Month, s.Spent.RunsToday = totals.Today.Spent, totals.Month.Spent, totals.Runs
-	s.Spent.TypedToday = totals.Typed
 	s.Spent.PerDay, s.Spent.PerMonth = finite(limits.PerDay), finite(limits.PerMonth)
 	if limits.RunsPerDay != math.MaxInt {
 		s.Spent.RunsPerDay = &limits.RunsPerDay
