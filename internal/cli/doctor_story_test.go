@@ -378,3 +378,13 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		})
 	}
 }
+
+// TestDeliveryIsNamedAsTyped: doctor names the delivery by the line that the owner typed, not by the shell that runs it.
+func TestDeliveryIsNamedAsTyped(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	for typed, want := range map[string]string{"cat >> inbox.txt": "by cat >> inbox.txt", "cat >> " + strings.Repeat("x", 80): "by cat >> " + strings.Repeat("x", 52) + "…"} {
+		w.must("config", "set", "delivery.command", "sh", "-c", typed)
+		w.wants(w.must("doctor"), "PASS\tdelivery\t"+want+"\t\n")
+	}
+}
