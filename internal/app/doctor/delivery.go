@@ -89,6 +89,9 @@ func (e *examination) outbox(context.Context) string {
 		}
 	}
 	if len(waiting) == 0 {
+		if held, err := e.home.Held(); err == nil && held.Count > 0 {
+			return held.String()
+		}
 		return "empty"
 	}
 	text := fmt.Sprintf("%d waiting", len(waiting))

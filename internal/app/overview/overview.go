@@ -41,12 +41,14 @@ type Status struct {
 	Queued    []message  `json:"queued"`    // to the main conversation
 	Inbox     []events   `json:"inbox"`
 
-	Updates     int `json:"updates"`
-	Undelivered int `json:"undelivered"`
-	Invalid     int `json:"invalid"` // job files with faults
+	Updates     int      `json:"updates"`
+	Undelivered int      `json:"undelivered"` // without those that are held
+	Held        app.Held `json:"held"`
+	Invalid     int      `json:"invalid"` // job files with faults
 
-	Next  []fire `json:"next"`
-	Pings struct {
+	Overdue []fire `json:"overdue"` // reminders whose time has passed
+	Next    []fire `json:"next"`
+	Pings   struct {
 		Left     int `json:"left"`
 		Capacity int `json:"capacity"`
 	} `json:"pings"`
@@ -112,7 +114,7 @@ const fires = 3
 func Collect(ctx context.Context, h app.Home, brief bool) (Status, error) {
 	s := Status{
 		Running: []run{}, Failed: []run{}, Missed: []tally{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{}, Inbox: []events{},
-		Next: []fire{}, Week: []week{}, Findings: []Finding{},
+		Overdue: []fire{}, Next: []fire{}, Week: []week{}, Findings: []Finding{},
 	}
 	var errs []error
 	for _, part := range []func(context.Context, app.Home) error{
@@ -190,9 +192,15 @@ func (s *Status) inbox(_ context.Context, h app.Home) error {
 
 func (s *Status) messages(ctx context.Context, h app.Home) error {
 	updates, err := h.Updates.Peek(ctx)
-	undelivered, pendingErr := h.Post().Pending()
-	s.Updates, s.Undelivered = len(updates), len(undelivered)
-	return errors.Join(err, pendingErr)
+	pending, pendingErr := h.Post().Pending()
+	held, heldErr := h.Held()
+	s.Updates, s.Held = len(updates), held
+	for _, m := range pending {
+		if !m.NotBefore.After(h.Disk.Now()) {
+			s.Undelivered++
+		}
+	}
+	return errors.Join(err, pendingErr, heldErr)
 }
 
 // jobs finds what is to fire next, what waits for an approval, and files that cannot be read.
@@ -203,8 +211,33 @@ func (s *Status) jobs(ctx context.Context, h app.Home) error {
 		invalid[f.File] = true
 	}
 	s.Invalid = len(invalid)
+	s.due(h, set.Jobs)
 	s.next(ctx, h, set.Jobs)
 	return errors.Join(err, s.approvals(h, set.Jobs))
+}
+
+// tickTime is the time in which a tick fires what is due.
+const tickTime = time.Minute
+
+// due finds the reminders whose time has passed and that were not tried yet. Those that the next tick fires are the next ones, unless
+// no tick comes, or a pause holds them.
+func (s *Status) due(h app.Home, jobs []job.Job) {
+	now := h.Disk.Now()
+	for _, j := range jobs {
+		if j.Kind != job.Reminder || !j.Enabled || j.RunAt.After(now) || j.Attempt() != job.Waiting {
+			continue
+		}
+		f := fire{j.RunAt.In(h.Config.Zone), j.ID, j.Label()}
+		if s.Tick.Alive && s.Paused == nil && now.Sub(j.RunAt) < tickTime {
+			s.Next = append(s.Next, f)
+		} else {
+			s.Overdue = append(s.Overdue, f)
+		}
+	}
+	for _, list := range [][]fire{s.Next, s.Overdue} {
+		order.Sort(list, inTime)
+	}
+	s.Next = s.Next[:min(fires, len(s.Next))]
 }
 
 // next finds the next fires. A pause with an end holds them until then: reminders of the time fire at its end, slots of the time do not.
@@ -239,9 +272,11 @@ func held(jobs []job.Job, now, end time.Time, holdsAll bool, zone *time.Location
 		}
 		list = append(list, fire{at.In(zone), j.ID, j.Label()})
 	}
-	order.Sort(list, func(a, b fire) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job)) })
+	order.Sort(list, inTime)
 	return list
 }
+
+func inTime(a, b fire) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job)) }
 
 func (s *Status) approvals(h app.Home, jobs []job.Job) (err error) {
 	book := h.Approvals
