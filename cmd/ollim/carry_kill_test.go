@@ -45,7 +45,7 @@ func TestCarryKilledAtEveryStep(t *testing.T) {
 			kept := filepath.Join(t.TempDir(), "kept")
 			c.copyTree(c.data, kept)
 			during := 0
-			for step, stride := 1, testkit.Full(1, 5); ; step += stride {
+			for step, stride := 1, testkit.Full(1, 2); ; step += stride {
 				if err := os.RemoveAll(c.data); err != nil {
 					t.Fatal(err)
 				}

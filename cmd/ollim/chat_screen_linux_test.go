@@ -113,12 +113,12 @@ func TestLongInputWraps(t *testing.T) {
 		want := []rune(text + "end!")[1:]
 		p.Wait("the text is shown as a whole", func() bool {
 			var shown strings.Builder
-			for _, line := range p.Lines() {
+			for _, line := range p.Lines()[1:] { // below the remark
 				shown.WriteString(strings.TrimPrefix(strings.TrimPrefix(line, "> "), "  "))
 			}
 			return strings.ReplaceAll(shown.String(), " ", "") == strings.ReplaceAll(string(want), " ", "")
 		})
-		for _, line := range p.Lines()[1:] {
+		for _, line := range p.Lines()[2:] {
 			if !strings.HasPrefix(line, "  ") {
 				t.Errorf("%d columns: the row %q is not below the text:\n%s", columns, line, p.Picture())
 			}

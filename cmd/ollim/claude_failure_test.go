@@ -134,10 +134,13 @@ func failures() []failure {
 		}},
 		{name: "not executable", status: 69, said: "permission denied", set: func(t *testing.T, c *command, _ *anthropicapi.Server) {
 			path := filepath.Join(t.TempDir(), "claude")
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
+			if err := testkit.WriteFile(path, nil, 0o700); err != nil {
 				t.Fatal(err)
 			}
 			c.useClaude(path)
+			if err := os.Chmod(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}},
 		{name: "not logged in", status: 69, ci: true, said: "Not logged in", set: with("ANTHROPIC_API_KEY", "")},
 		{name: "401", status: 69, said: "401", requests: 1, ci: true, set: answer(anthropicapi.Reply{Status: 401})},

@@ -54,6 +54,7 @@ func scriptSetup(env *testscript.Env) error {
 	env.Setenv("HOME", home)
 	env.Setenv("OLLIM_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("TZ", "UTC")
+	env.Setenv("OLLIM_QUIET", "none") // at any hour of the day
 	env.Setenv("ollim", program)
 	pages, err := filepath.Abs(filepath.Join("..", "..", "man"))
 	if err != nil {

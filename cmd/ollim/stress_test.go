@@ -36,7 +36,7 @@ func newCommand(t testing.TB) *command {
 
 func (c *command) cmd(args ...string) *exec.Cmd {
 	cmd := exec.Command(c.path, args...)
-	cmd.Env = []string{"OLLIM_DATA_DIR=" + c.data, "HOME=" + c.data, "PATH=/usr/bin:/bin"}
+	cmd.Env = []string{"OLLIM_DATA_DIR=" + c.data, "HOME=" + c.data, "PATH=/usr/bin:/bin", "OLLIM_QUIET=none"} // at any hour of the day
 	cmd.Env = append(cmd.Env, c.env...)
 	return cmd
 }

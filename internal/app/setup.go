@@ -87,6 +87,15 @@ func (h Home) ServiceAddress() (string, error) {
 	return "", nil
 }
 
+// DeliveryLine returns the delivery command as its owner typed it; "" if there is none.
+func (h Home) DeliveryLine() string {
+	command := h.Config.Delivery.Command
+	if len(command) > 2 && command[0] == "sh" && command[1] == "-c" {
+		command = command[2:]
+	}
+	return strings.Join(command, " ")
+}
+
 // seenFile keeps the digest of the way on which the owner has seen a test message arrive.
 const seenFile = "delivery_seen"
 

@@ -66,27 +66,29 @@ func runCost(d *deps, by, since string) error {
 	})
 }
 
-// costRows sums the runs since an instant that reached an engine, the costliest first. With trends a key is a job's.
+// costRows sums the runs since an instant, of keys for which one reached an engine, the costliest first. With trends a key is a job's.
 func costRows(h app.Home, from time.Time, key func(runlog.Record) string, trends bool) ([]costRow, error) {
 	bill, since := overview.NewBill(h.Disk.Now(), h.Config.Zone), from
 	if trends && bill.Since().Before(since) {
 		since = bill.Since()
 	}
-	sums, ids, all := map[string]costRow{}, map[string]string{}, 0.0
+	sums, ids, reached, all := map[string]costRow{}, map[string]string{}, map[string]bool{}, 0.0
 	for r, err := range h.Runs.Since(since) {
 		if err != nil {
 			return nil, err
 		}
 		r = h.Runs.CutOff(r)
 		bill.Add(r)
-		if r.Turns == 0 && r.Cost == 0 || r.Started.Before(from) {
-			continue // it never reached an engine, or only counts for the trend
+		if !r.TookPlace() || r.Started.Before(from) {
+			continue // it had no run, or only counts for the trend
 		}
 		k := key(r)
 		row := sums[k]
 		row.Key, row.Runs, row.Cost, row.Tokens = k, row.Runs+1, row.Cost+r.Cost, row.Tokens.Add(r.Usage)
 		sums[k], ids[k], all = row, r.Job, all+r.Cost
+		reached[k] = reached[k] || r.Turns > 0 || r.Cost > 0
 	}
+	maps.DeleteFunc(sums, func(k string, _ costRow) bool { return !reached[k] })
 	rows := slices.Collect(maps.Values(sums))
 	for i := range rows {
 		if trends {

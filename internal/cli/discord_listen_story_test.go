@@ -377,6 +377,7 @@ func TestListenTakesFiles(t *testing.T) {
 func TestListenContinuesFromReplies(t *testing.T) {
 	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
+	w.must("config", "set", "quiet", "none") // the listener has the real time
 	w.script("turns:\n" + pinging + "  - - text: sold\n")
 	w.must("routine", "add", "watch", "--id", "watch", "--cron", "0 9 * * *", "--background", "--isolated", "Watch oil.")
 	b := w.listen(s)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app/doctor"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -48,17 +49,41 @@ func runDoctor(ctx context.Context, d *deps, send, ask bool) error {
 	return cmp.Or(failed, ctx.Err())
 }
 
-// findings prints what checks found. The error is the status of the first that failed.
+// findings prints what checks found. A terminal has the faults last, nearest to the prompt, and a line that counts them; no pager hides
+// it. The error is the status of the first that failed.
 func findings(d *deps, columns string, found []doctor.Finding, statusOf func(error) status) error {
+	d.pager = nil
+	terminal := isTerminal(d.Stdout) && !d.json
+	if terminal {
+		rank := []string{doctor.Pass, doctor.Warn, doctor.Fail}
+		slices.SortStableFunc(found, func(a, b doctor.Finding) int {
+			return cmp.Compare(slices.Index(rank, a.Result), slices.Index(rank, b.Result))
+		})
+	}
 	if err := records(d, columns, found, func(f doctor.Finding) []any {
 		return []any{state(f.Result), f.What, prose(f.Text), remedy(f.Remedy)}[:len(strings.Fields(columns))]
 	}); err != nil {
 		return err
 	}
+	if terminal {
+		_, _ = fmt.Fprintln(d.Out, countFindings(found)) // a failed write shows when the output is flushed
+	}
 	if i := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Result == doctor.Fail }); i >= 0 {
 		return &reported{statusOf(found[i].Err)}
 	}
 	return nil
+}
+
+// countFindings counts what checks found, by result.
+func countFindings(found []doctor.Finding) string {
+	counts := map[string]int{}
+	for _, f := range found {
+		counts[f.Result]++
+	}
+	if counts[doctor.Pass] == len(found) {
+		return plaintext.Count(len(found), "check") + ": nothing is wrong"
+	}
+	return fmt.Sprintf("%s: %d PASS, %d WARN, %d FAIL", plaintext.Count(len(found), "finding"), counts[doctor.Pass], counts[doctor.Warn], counts[doctor.Fail])
 }
 
 func (d *deps) sendTest(ctx context.Context) doctor.Finding {

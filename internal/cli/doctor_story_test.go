@@ -378,3 +378,68 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		})
 	}
 }
+
+// TestDeliveryIsNamedAsTyped: doctor names the delivery by the line that the owner typed, not by the shell that runs it.
+func TestDeliveryIsNamedAsTyped(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	for typed, want := range map[string]string{"cat >> inbox.txt": "by cat >> inbox.txt", "cat >> " + strings.Repeat("x", 80): "by cat >> " + strings.Repeat("x", 52) + "…"} {
+		w.must("config", "set", "delivery.command", "sh", "-c", typed)
+		w.wants(w.must("doctor"), "PASS\tdelivery\t"+want+"\t\n")
+	}
+}
+
+// TestDoctorOnATerminal: the faults come last, then a line that counts the findings; a pipe has them in the order of the checks.
+func TestDoctorOnATerminal(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	if r := w.onTerminal("doctor"); r.status != 0 || !strings.HasSuffix(r.out, " checks: nothing is wrong\n") {
+		t.Errorf("%+v", r)
+	}
+	w.remove("script.yaml")
+	w.must("pause", "2h")
+	r := w.onTerminal("doctor")
+	lines := strings.Split(strings.TrimSuffix(r.out, "\n"), "\n")
+	worst := 0
+	for _, line := range lines[1 : len(lines)-1] {
+		if line[0] == ' ' { // goes on
+			continue
+		}
+		rank := slices.Index([]string{doctor.Pass, doctor.Warn, doctor.Fail}, strings.Fields(line)[0])
+		if rank < worst {
+			t.Errorf("after a worse one: %s", line)
+		}
+		worst = rank
+	}
+	if sum := lines[len(lines)-1]; r.status != 1 || worst != 2 || !strings.HasSuffix(sum, " PASS, 1 WARN, 1 FAIL") {
+		t.Errorf("%d: %s", r.status, sum)
+	}
+	if out := w.run("doctor").out; !strings.Contains(out, "FAIL\tengine\t") || !strings.HasPrefix(out[strings.LastIndex(out[:len(out)-1], "\n")+1:], "PASS\tlocks\t") {
+		t.Errorf("in a pipe: %s", out)
+	}
+}
+
+// TestTypedTick: a tick at a terminal does not show that something runs ticks; who sets a reminder or a routine meanwhile is told.
+func TestTypedTick(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.noCron = true
+	if r := w.onTerminal("remind", "45m", "tea"); r.errOut != "" {
+		t.Errorf("a tick was just here: %q", r.errOut)
+	}
+	w.pass(20 * time.Minute)
+	if r := w.onTerminal("tick"); r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+	w.wants(w.must("status"), "tick\tnot running\tMon 2026-03-02 10:00 UTC\tno cron daemon is running\t")
+	for _, args := range [][]string{{"remind", "45m", "tea"}, {"routine", "add", "weekly", "--cron", "0 9 * * 1", "Look."}} {
+		if r := w.onTerminal(args...); r.status != 0 || !strings.Contains(r.errOut, "nothing fires it: no cron daemon is running") || strings.Contains(r.out, "fires") {
+			t.Errorf("%s: %+v", args, r)
+		}
+		if r := w.run(args...); r.errOut != "" && args[0] == "remind" {
+			t.Errorf("%s: not at a terminal: %q", args, r.errOut)
+		}
+	}
+	w.must("tick")
+	w.wants(w.must("status"), "tick\trunning\t")
+}

@@ -240,6 +240,7 @@ func (d *deps) setReminder(ctx context.Context, h app.Home, j job.Job, at time.T
 		return err
 	}
 	_, err = fmt.Fprintf(d.Out, "%s\t%s\n", j.ID, at.In(h.Config.Zone).Format(time.RFC3339))
+	d.noteStalled(ctx, h)
 	return err
 }
 

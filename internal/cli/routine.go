@@ -104,18 +104,23 @@ func runRoutineAdd(ctx context.Context, d *deps, o jobAdd) error {
 		return err
 	}
 	if next, ok := j.Schedule.Next(d.Now(), j.Zone(h.Config.Zone)); ok && isTerminal(d.Stderr) {
-		d.note("%s fires next %s%s", j.Path, clock(next.In(h.Config.Zone)), d.untilScheduled(ctx, h))
+		d.note("%s fires next %s", j.Path, clock(next.In(h.Config.Zone)))
+		d.noteStalled(ctx, h)
 	}
 	return d.answer(j.ID, nil)
 }
 
-// untilScheduled says what must be done before routines fire: nothing if ollim tick was seen, or will be started by what is installed.
-func (d *deps) untilScheduled(ctx context.Context, h app.Home) string {
-	seen, _ := tick.Seen(h.Dir)
-	if d.Now().Sub(seen) <= tick.Quiet || d.doctor().Scheduler(ctx, false) != "" {
-		return ""
+// noteStalled says on a terminal why nothing fires jobs, if that is known, and what helps.
+func (d *deps) noteStalled(ctx context.Context, h app.Home) {
+	if d.quiet || !isTerminal(d.Stderr) {
+		return
 	}
-	return ", once you have installed the schedule: `ollim schedule install crontab`"
+	if seen, _ := tick.Seen(h.Dir); d.Now().Sub(seen) <= tick.Quiet {
+		return
+	}
+	if why, remedy := d.doctor().Stalled(ctx); why != "" {
+		d.tell("nothing fires it: "+why+":", remedy)
+	}
 }
 
 func newRoutineSwitch(d *deps, verb, short string, on bool) *cobra.Command {

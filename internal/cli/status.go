@@ -171,6 +171,9 @@ func waitingRows(t *table, s overview.Status, now time.Time) {
 	if s.Updates > 0 {
 		t.row("updates", strconv.Itoa(s.Updates))
 	}
+	if s.Held.Count > 0 {
+		t.row("messages", s.Held.String())
+	}
 	if s.Undelivered > 0 {
 		t.row("undelivered", strconv.Itoa(s.Undelivered))
 	}
@@ -186,6 +189,9 @@ func nextRows(t *table, s overview.Status, now time.Time) {
 			row = append(row, "the last "+clock(m.Last))
 		}
 		t.row(row...)
+	}
+	for _, f := range s.Overdue {
+		t.row(state("overdue"), when(f.At, now), brief(f.Label))
 	}
 	for _, f := range s.Next {
 		t.row("next", due(f.At), brief(f.Label))
@@ -204,7 +210,7 @@ func sumRows(t *table, s overview.Status, _ time.Time) {
 	}
 	t.row("pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity))
 	t.row("spent", of(s.Spent.Today, s.Spent.PerDay)+" today", of(s.Spent.Month, s.Spent.PerMonth)+" this month")
-	t.row("runs", fmt.Sprintf("%d automatic today", s.Spent.RunsToday-s.Spent.TypedToday), fmt.Sprintf("%d started by you", s.Spent.TypedToday))
+	t.row("runs", fmt.Sprintf("%d automatic today", s.Runs.Automatic), fmt.Sprintf("%d started by you", s.Runs.Typed))
 }
 
 // weekRows lists the runs of each routine in the last week and the trend of its cost, then what follows from the trends.
@@ -270,7 +276,7 @@ func shortStatus(s overview.Status, now time.Time) string {
 		n    int
 		what string
 	}{
-		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {slots(s), "missed"}, {len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"},
+		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {slots(s), "missed"}, {len(s.Overdue), "overdue"}, {len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"},
 		{s.Updates, "updates"}, {s.Undelivered, "undelivered"}, {s.Invalid, "invalid"},
 	} {
 		if c.n == 1 {

@@ -14,7 +14,7 @@ func TestStatusOfAWorkingInstallation(t *testing.T) {
 	t.Parallel()
 	w := sound(t)
 	w.must("fire", "daily")
-	want := []string{"tick\trunning\tMon 2026-03-02 10:00 UTC\n", "next\tTue 2026-03-03 09:00 UTC\tdaily\n", "pings\t5 of 5 left\n", "runs\t0 automatic today\t0 started by you\n", "week\tdaily\t1 of 1 ok\t$0.00\n"}
+	want := []string{"tick\trunning\tMon 2026-03-02 10:00 UTC\n", "next\tTue 2026-03-03 09:00 UTC\tdaily\n", "pings\t5 of 5 left\n", "runs\t1 automatic today\t0 started by you\n", "week\tdaily\t1 of 1 ok\t$0.00\n"}
 	out := w.must("status")
 	w.wants(out, want...)
 	if strings.Contains(out, "failed") || strings.Contains(out, "approve") {
@@ -276,12 +276,85 @@ func TestTypedRunsAreNotAutomatic(t *testing.T) {
 		if out := w.must("status"); !strings.Contains(out, "\nruns\t1 automatic today\t2 started by you\n") {
 			t.Errorf("%s:\n%s", step, out)
 		}
-		if out := w.must("status", "--json"); !strings.Contains(out, `"runs_today":3,"typed_today":2,`) {
+		if out := w.must("status", "--json"); !strings.Contains(out, `"runs":{"automatic":1,"typed":2}`) {
 			t.Errorf("%s:\n%s", step, out)
 		}
 		w.remove("state/spend.json")
 	}
 	if page := w.must("report"); !strings.Contains(page, "3 runs of 500, 2 of them started by you") {
 		t.Error("the report does not say who started the runs")
+	}
+}
+
+// TestRunsAreCountedAlike: status and cost count every run that took place: also one that cost nothing, or failed before the engine began.
+func TestRunsAreCountedAlike(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.must("chat", "Hello")
+	w.must("fire", "daily") // not at a terminal
+	w.wants(w.must("status"), "\nruns\t1 automatic today\t1 started by you\n", "week\tdaily\t1 of 1 ok\t")
+	w.remove("script.yaml")
+	if r := w.run("fire", "daily"); r.status == 0 {
+		t.Fatalf("there is no such script: %+v", r)
+	}
+	w.wants(w.must("status"), "\nruns\t2 automatic today\t1 started by you\n", "week\tdaily\t1 of 2 ok\t")
+	if cost := w.must("cost"); !strings.Contains(cost, "daily\t2\t$0.0000\t") {
+		t.Errorf("cost: %q", cost)
+	}
+	w.pass(24 * time.Hour)
+	w.wants(w.must("status"), "\nruns\t0 automatic today\t0 started by you\n", "week\tdaily\t1 of 2 ok\t")
+}
+
+// TestOverdueReminder: a reminder that no tick fires does not vanish when its time has passed. One that the next tick fires is next.
+func TestOverdueReminder(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.must("reminder", "add", "--in", "2h", "--background", "Call mum.")
+	w.must("remind", "1m", "tea")
+	w.pass(time.Minute + 10*time.Second)
+	w.wants(w.must("status"), "next\tMon 2026-03-02 10:01 UTC\ttea\nnext\tMon 2026-03-02 12:00 UTC\t")
+	w.pass(time.Minute)
+	w.wants(w.must("status"), "overdue\t10:01:", "\ttea\nnext\tMon 2026-03-02 12:00 UTC\t")
+	if short := w.must("status", "--short"); short != "1 overdue, next 12:00\n" {
+		t.Errorf("short: %q", short)
+	}
+	w.pass(3 * time.Hour)
+	if s := w.status(); len(s.Overdue) != 2 || s.Overdue[0].Label != "tea" || s.Overdue[1].Label != "call-mum" || s.Tick.Alive {
+		t.Errorf("%+v", s)
+	}
+	w.must("tick")
+	if s := w.status(); len(s.Overdue) != 2 { // the world starts no process
+		t.Errorf("%+v", s.Overdue)
+	}
+	for _, r := range w.status().Overdue {
+		w.must("fire", r.Job)
+	}
+	if out := w.must("status"); strings.Contains(out, "overdue") {
+		t.Errorf("they have run: %s", out)
+	}
+}
+
+// TestHeldInQuietHours: status, report and doctor say until when a message is held.
+func TestHeldInQuietHours(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.pass(13 * time.Hour) // 23:00
+	w.script("turns:\n  - - error: the line went dead\n")
+	if r := w.run("fire", "daily"); r.status == 0 {
+		t.Fatalf("%+v", r)
+	}
+	w.must("tick")
+	w.wants(w.must("status"), "\nmessages\t1 held until 07:00 (quiet)\n")
+	w.wants(w.must("doctor"), "PASS\toutbox\t1 held until 07:00 (quiet)\t\n")
+	w.wants(w.must("report"), "held until 07:00 (quiet)")
+	if short := w.must("status", "--short"); strings.Contains(short, "undelivered") {
+		t.Errorf("it is not undelivered: %s", short)
+	}
+	w.pass(8*time.Hour + time.Minute)
+	w.must("tick")
+	for _, command := range []string{"status", "doctor", "report"} {
+		if out := w.run(command).out; strings.Contains(out, "(quiet)") {
+			t.Errorf("%s: it is day: %s", command, out)
+		}
 	}
 }

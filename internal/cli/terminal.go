@@ -143,7 +143,7 @@ type remedy string
 
 func (s state) tone() string {
 	switch s {
-	case "failed", "not running", "timeout", "unreported", "refused", "interrupted", "expired", "missed", "unaccounted", "FAIL":
+	case "failed", "not running", "timeout", "unreported", "refused", "interrupted", "expired", "missed", "overdue", "unaccounted", "FAIL":
 		return ui.Red
 	case "skipped", "paused", "waiting", "running", "busy", "again", "unapproved", "off", "new", "changed", "dropped", "WARN":
 		return ui.Yellow

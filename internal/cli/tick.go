@@ -50,6 +50,7 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 		Converse:  func() error { return s.launch("chat", "--abandoned") },
 		Nudge:     func() error { return s.launch("fork", "nudge") },
 		Continue:  func(run string) error { return s.launch("answer", "--continue", "--", run) },
+		Typed:     isTerminal(d.In) || isTerminal(d.Stderr),
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
 		Bill:      func(ctx context.Context) error { return overview.TellBill(ctx, h) },
 	}

@@ -100,7 +100,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 		ID: id.Run, Subject: id.Subject, Process: r.Process(),
 		Mode: traits.Mode, Foreground: traits.Foreground, Shared: traits.Shared, Persistent: traits.Persistent, Key: s.Conversation.Key(),
 		Engine: name, Model: s.Engine.Model, Started: r.Disk.Now(), Deadline: &deadline,
-		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(),
+		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(), Owner: s.Policy.Owner,
 		Tools: s.Policy.Tools, Root: s.Policy.Root, Skills: s.Input.Task.Skills,
 		Previous: r.previous(s.Conversation.Key(), id.Run), SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,
 	}

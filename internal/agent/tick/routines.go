@@ -229,14 +229,21 @@ func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.S
 // Quiet is how long ago Seen may be while ticks come each minute.
 const Quiet = noteEvery + 2*time.Minute
 
-// Seen returns the time of the latest tick, which is that of the tick's lock file. Where a file system keeps no such times it is what
-// the page says, to within five minutes: not every tick writes it. It is zero before the first one. It is read-only.
+// never returns the time of the lock file of ticks before a scheduler's first.
+func never() time.Time { return time.Unix(0, 0) }
+
+// Seen returns the time of the latest tick that nobody typed, which is that of the tick's lock file. Without that file it is what the
+// page says, to within five minutes: not every tick writes it. It is zero before the first one. It is read-only.
 func Seen(home paths.Dir) (time.Time, error) {
 	noted, err := noted(home)
-	if info, statErr := os.Stat(lockPath(home)); statErr == nil && !noted.IsZero() && info.ModTime().After(noted) {
-		return info.ModTime(), err
+	info, statErr := os.Stat(lockPath(home))
+	switch {
+	case statErr != nil || noted.IsZero():
+		return noted, err
+	case !info.ModTime().After(never()):
+		return time.Time{}, err
 	}
-	return noted, err
+	return info.ModTime(), err
 }
 
 // lockPath is the lock file of ticks; no other process writes it or sets its time.

@@ -699,3 +699,33 @@ func TestSeen(t *testing.T) {
 		t.Errorf("without the lock file: %v ago", ago)
 	}
 }
+
+// TestTypedTickIsNotSeen: a tick that somebody typed does its work, and does not show that a scheduler runs ticks.
+func TestTypedTickIsNotSeen(t *testing.T) {
+	c := newClock(t)
+	typed := func() time.Time {
+		t.Helper()
+		c.minute.Typed = true
+		c.tick()
+		c.minute.Typed = false
+		at, err := tick.Seen(c.home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	for range 2 {
+		if at := typed(); !at.IsZero() {
+			t.Errorf("before the first tick of a scheduler: %v", at)
+		}
+		c.now = c.now.Add(10 * time.Minute)
+	}
+	c.tick()
+	scheduled := c.now
+	for range 3 {
+		c.now = c.now.Add(10 * time.Minute)
+		if at := typed(); !at.Equal(scheduled) {
+			t.Errorf("after the scheduler's at %v: %v", scheduled, at)
+		}
+	}
+}

@@ -38,6 +38,7 @@ type Minute struct {
 	Heartbeat string                               // URL of the owner's monitor; "": none
 	Space     func(dir string) (uint64, error)     // returns the free space of a file system, in bytes; nil: it is not known
 	Bill      func(context.Context) error          // tells the owner once a day what is wrong with the costs
+	Typed     bool                                 // somebody typed it: it does not show that a scheduler runs ticks
 	Summary   func() (string, error)               // the last week in words, without what the error says; nil: the owner wants none
 
 	read func() (*page, error) // reads the page at the first call
@@ -126,6 +127,13 @@ func (m Minute) action(do string, j job.Job, at time.Time) Action {
 
 // Pass does the minute's work. An error in one part does not stop the others.
 func (m Minute) Pass(ctx context.Context) error {
+	seen := m.now()
+	if m.Typed {
+		before, _ := Seen(m.Runner.Home) // a fault of the page shows when it is read
+		if seen = before; seen.Before(never()) {
+			seen = never()
+		}
+	}
 	path := lockPath(m.Runner.Home)
 	guard, err := lock.TryGuard(path)
 	if errors.Is(err, lock.ErrBusy) {
@@ -135,7 +143,7 @@ func (m Minute) Pass(ctx context.Context) error {
 		return err
 	}
 	defer guard.Release()
-	_ = os.Chtimes(path, m.now(), m.now()) // without it Seen knows the page alone
+	_ = os.Chtimes(path, seen, seen) // without it Seen knows the page alone
 	m.read = sync.OnceValues(m.page)
 	pauseErr := m.Runner.EndPause(ctx)
 	files, err := m.Runner.Jobs.Load()

@@ -37,8 +37,11 @@ func (e *examination) delivery(context.Context) string {
 	if err := process.Find(post.Command[0], string(e.home.Dir), post.Env); err != nil {
 		e.fault(fmt.Errorf("delivery.command: %w", err), "ollim config set delivery.command COMMAND")
 	}
-	return "by " + post.Command[0]
+	return "by " + plaintext.Short(e.home.DeliveryLine(), shownLine)
 }
+
+// shownLine is how much of the delivery command is shown.
+const shownLine = 60
 
 // undelivered reports that messages did not reach the owner when they were last tried.
 func (e *examination) undelivered(post outbox.Post) {
@@ -86,6 +89,9 @@ func (e *examination) outbox(context.Context) string {
 		}
 	}
 	if len(waiting) == 0 {
+		if held, err := e.home.Held(); err == nil && held.Count > 0 {
+			return held.String()
+		}
 		return "empty"
 	}
 	text := fmt.Sprintf("%d waiting", len(waiting))

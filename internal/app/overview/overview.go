@@ -41,22 +41,27 @@ type Status struct {
 	Queued    []message  `json:"queued"`    // to the main conversation
 	Inbox     []events   `json:"inbox"`
 
-	Updates     int `json:"updates"`
-	Undelivered int `json:"undelivered"`
-	Invalid     int `json:"invalid"` // job files with faults
+	Updates     int      `json:"updates"`
+	Undelivered int      `json:"undelivered"` // without those that are held
+	Held        app.Held `json:"held"`
+	Invalid     int      `json:"invalid"` // job files with faults
 
-	Next  []fire `json:"next"`
-	Pings struct {
+	Overdue []fire `json:"overdue"` // reminders whose time has passed
+	Next    []fire `json:"next"`
+	Pings   struct {
 		Left     int `json:"left"`
 		Capacity int `json:"capacity"`
 	} `json:"pings"`
+	Runs struct { // of today
+		Automatic int `json:"automatic"`
+		Typed     int `json:"typed"` // that the owner started
+	} `json:"runs"`
 	Spent struct { // USD; a limit that is nil is none
 		Today      float64  `json:"today"`
 		PerDay     *float64 `json:"per_day"`
 		Month      float64  `json:"month"`
 		PerMonth   *float64 `json:"per_month"`
-		RunsToday  int      `json:"runs_today"`
-		TypedToday int      `json:"typed_today"` // of RunsToday, those that the owner started
+		RunsToday  int      `json:"runs_today"` // that RunsPerDay limits
 		RunsPerDay *int     `json:"runs_per_day"`
 	} `json:"spent"`
 	Week     []week    `json:"week"` // by routine
@@ -109,7 +114,7 @@ const fires = 3
 func Collect(ctx context.Context, h app.Home, brief bool) (Status, error) {
 	s := Status{
 		Running: []run{}, Failed: []run{}, Missed: []tally{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{}, Inbox: []events{},
-		Next: []fire{}, Week: []week{}, Findings: []Finding{},
+		Overdue: []fire{}, Next: []fire{}, Week: []week{}, Findings: []Finding{},
 	}
 	var errs []error
 	for _, part := range []func(context.Context, app.Home) error{
@@ -187,9 +192,15 @@ func (s *Status) inbox(_ context.Context, h app.Home) error {
 
 func (s *Status) messages(ctx context.Context, h app.Home) error {
 	updates, err := h.Updates.Peek(ctx)
-	undelivered, pendingErr := h.Post().Pending()
-	s.Updates, s.Undelivered = len(updates), len(undelivered)
-	return errors.Join(err, pendingErr)
+	pending, pendingErr := h.Post().Pending()
+	held, heldErr := h.Held()
+	s.Updates, s.Held = len(updates), held
+	for _, m := range pending {
+		if !m.NotBefore.After(h.Disk.Now()) {
+			s.Undelivered++
+		}
+	}
+	return errors.Join(err, pendingErr, heldErr)
 }
 
 // jobs finds what is to fire next, what waits for an approval, and files that cannot be read.
@@ -200,8 +211,33 @@ func (s *Status) jobs(ctx context.Context, h app.Home) error {
 		invalid[f.File] = true
 	}
 	s.Invalid = len(invalid)
+	s.due(h, set.Jobs)
 	s.next(ctx, h, set.Jobs)
 	return errors.Join(err, s.approvals(h, set.Jobs))
+}
+
+// tickTime is the time in which a tick fires what is due.
+const tickTime = time.Minute
+
+// due finds the reminders whose time has passed and that were not tried yet. Those that the next tick fires are the next ones, unless
+// no tick comes, or a pause holds them.
+func (s *Status) due(h app.Home, jobs []job.Job) {
+	now := h.Disk.Now()
+	for _, j := range jobs {
+		if j.Kind != job.Reminder || !j.Enabled || j.RunAt.After(now) || j.Attempt() != job.Waiting {
+			continue
+		}
+		f := fire{j.RunAt.In(h.Config.Zone), j.ID, j.Label()}
+		if s.Tick.Alive && s.Paused == nil && now.Sub(j.RunAt) < tickTime {
+			s.Next = append(s.Next, f)
+		} else {
+			s.Overdue = append(s.Overdue, f)
+		}
+	}
+	for _, list := range [][]fire{s.Next, s.Overdue} {
+		slices.SortStableFunc(list, inTime)
+	}
+	s.Next = s.Next[:min(fires, len(s.Next))]
 }
 
 // next finds the next fires. A pause with an end holds them until then: reminders of the time fire at its end, slots of the time do not.
@@ -236,9 +272,11 @@ func held(jobs []job.Job, now, end time.Time, holdsAll bool, zone *time.Location
 		}
 		list = append(list, fire{at.In(zone), j.ID, j.Label()})
 	}
-	slices.SortStableFunc(list, func(a, b fire) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job)) })
+	slices.SortStableFunc(list, inTime)
 	return list
 }
+
+func inTime(a, b fire) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job)) }
 
 func (s *Status) approvals(h app.Home, jobs []job.Job) (err error) {
 	book := h.Approvals
@@ -267,7 +305,6 @@ func (s *Status) money(_ context.Context, h app.Home) error {
 	}
 	limits := h.Spend.Limits
 	s.Spent.Today, s.Spent.Month, s.Spent.RunsToday = totals.Today.Spent, totals.Month.Spent, totals.Runs
-	s.Spent.TypedToday = totals.Typed
 	s.Spent.PerDay, s.Spent.PerMonth = finite(limits.PerDay), finite(limits.PerMonth)
 	if limits.RunsPerDay != math.MaxInt {
 		s.Spent.RunsPerDay = &limits.RunsPerDay

@@ -58,9 +58,10 @@ func (s *Status) runs(h app.Home, brief bool) error {
 		}
 		r = h.Runs.CutOff(r)
 		bill.Add(r)
-		if r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused || r.Started.Before(from) {
+		if !r.TookPlace() || r.Started.Before(from) {
 			continue
 		}
+		s.countRun(r, bill.midnight(0))
 		item := run{ID: r.ID, Job: r.Job, Label: r.Label(), Started: r.Started.In(h.Config.Zone), Outcome: r.Outcome, Error: r.Error, Recovered: seen[r.Job]}
 		item.New = !looked.IsZero() && r.Done() && r.Finished.After(looked)
 		switch {
@@ -86,6 +87,17 @@ func (s *Status) runs(h app.Home, brief bool) error {
 	totals, err := h.Spend.Totals()
 	s.Findings = append(s.Findings, bill.Findings(Month{totals.Month.Spent, h.Spend.Limits.PerMonth})...)
 	return err
+}
+
+// countRun counts a run of today, which began at midnight.
+func (s *Status) countRun(r runlog.Record, midnight time.Time) {
+	switch {
+	case r.Started.Before(midnight):
+	case r.Owner:
+		s.Runs.Typed++
+	default:
+		s.Runs.Automatic++
+	}
 }
 
 // missed finds the slots that were missed since the owner looked last, and in the last day.

@@ -67,10 +67,15 @@ func (p *Page) readNotices(h app.Home) error {
 		p.hear(told{m.At, toldNotice, m.Text, m.Run, ""})
 	}
 	page, err := h.Notices.Read()
+	held, heldErr := h.Held()
 	for _, m := range page.Unsent {
-		p.hear(told{m.At, toldNotice, m.Text, m.Run, "not sent yet"})
+		why := "not sent yet"
+		if !m.Critical && held.Count > 0 {
+			why = held.Why()
+		}
+		p.hear(told{m.At, toldNotice, m.Text, m.Run, why})
 	}
-	return err
+	return errors.Join(err, heldErr)
 }
 
 // readUpdates reads updates, except for the notices among them.

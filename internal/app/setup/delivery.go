@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/app"
@@ -120,13 +119,9 @@ func (f fault) Unwrap() error { return f.Err }
 
 // DeliveryName names the way that messages take; "" if there is none.
 func (s *Setup) DeliveryName() string {
-	command := s.Home.Config.Delivery.Command
-	if len(command) == 0 && s.Home.Post().Configured() {
+	text := s.Home.DeliveryLine()
+	if text == "" && s.Home.Post().Configured() {
 		return "Discord"
-	}
-	text := strings.Join(command[min(len(command), 2):], " ")
-	if !slices.Equal(command[:min(len(command), 2)], []string{"sh", "-c"}) {
-		text = strings.Join(command, " ")
 	}
 	word := strings.Trim(text[strings.LastIndex(text, " ")+1:], ">'")
 	for _, known := range []string{"file:" + word, "mail:" + word, "ntfy:" + strings.TrimPrefix(word, "https://ntfy.sh/"), "notify"} {

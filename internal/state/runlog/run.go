@@ -126,7 +126,7 @@ type Record struct {
 	Text        string  `json:"text,omitempty"`      // the final text
 	Private     bool    `json:"private,omitempty"`   // the conversation is not recorded
 	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
-	Owner       bool    `json:"owner,omitempty"`     // there as one that the owner started
+	Owner       bool    `json:"owner,omitempty"`     // the owner started it
 	Reserved    float64 `json:"reserved,omitempty"`  // USD reserved at its start; 0 is no limit
 	Turns       int     `json:"turns"`
 	Pings       int     `json:"pings"`
@@ -265,6 +265,9 @@ func (r Record) OfJob() bool {
 func (r Record) Problem() bool {
 	return !r.Withdrawn && !slices.Contains([]Outcome{"", OK, Gated, Waiting, Skipped, Paused}, r.Outcome)
 }
+
+// TookPlace reports whether the run is no fire that was skipped or paused.
+func (r Record) TookPlace() bool { return r.Outcome != Skipped && r.Outcome != Paused }
 
 // Done reports whether the record of the run is finished.
 func (r Record) Done() bool { return r.Finished != nil }
