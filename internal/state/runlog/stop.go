@@ -28,7 +28,7 @@ func (b Book) Stop(ctx context.Context, r Record, sleep func(context.Context, ti
 	}
 	listened := len(r.Answers) > 0 // its process may be a listener, which goes on after the run
 	if !listened {
-		err := r.Process.Signal(syscall.SIGTERM) // it would find the request as well, within a second
+		err := r.Signal(syscall.SIGTERM) // it would find the request as well, within a second
 		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
@@ -70,7 +70,7 @@ func waitWhile(ctx context.Context, sleep func(context.Context, time.Duration) e
 
 // elsewhere describes a process that cannot be signalled from here; "" for one that can.
 func elsewhere(r Record) string {
-	if r.Process.Foreign() {
+	if r.Foreign() {
 		return ", in another PID namespace or of another boot,"
 	}
 	return ""
