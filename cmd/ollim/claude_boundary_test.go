@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -273,7 +274,10 @@ func (c *command) last() string {
 
 // runs lists the directories of all runs, oldest first.
 func (c *command) runs() []string {
-	runs, _ := filepath.Glob(filepath.Join(c.data, "state/runs/*/*/*/*"))
+	runs, _ := fs.Glob(os.DirFS(c.data), "state/runs/*/*/*/*") // the path of the directory may have brackets
+	for i := range runs {
+		runs[i] = filepath.Join(c.data, runs[i])
+	}
 	return runs
 }
 
