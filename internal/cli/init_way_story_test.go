@@ -124,7 +124,7 @@ func TestNoCronDaemon(t *testing.T) {
 	w := newBareWorld(t, map[string]string{"crontab": homeCrontab})
 	w.noCron = true
 	r := w.answers([]string{"none", "none", "crontab"}, "init", "--engine", "script:x.yaml", "--routine", "disk", "--delivery", "none", "--schedule", "crontab")
-	shows(t, r.errOut, "schedule  in crontab, but no cron daemon is running: ", "next ")
+	shows(t, r.errOut, "schedule  in crontab, but no cron daemon is running:", "next ")
 	status := w.must("status")
 	shows(t, status, "tick\tnot running\tnever seen\tno cron daemon is running\t", "cron")
 	w.noCron = false
