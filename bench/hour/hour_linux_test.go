@@ -20,7 +20,7 @@ import (
 // answer is what the agent says in the conversation, and shown what the person sees of it.
 const (
 	answer = "# Trees\n\nAn **oak** is old.\n\n- one\n- two\n"
-	shown  = `(?m)^> ab日本語テ\ncatching up on background activity…\n  Trees\n\n  An oak is old\.\n\n  [-•] one\n  [-•] two\n>$`
+	shown  = `(?m)^> ab日本語テ\ncatching up on background activity…\n  Trees\n\n  An oak is old\.\n\n  [-•] one\n  [-•] two\n(.* tokens.*\n)?>$`
 )
 
 // TestFirstHour: the way from the README to an agent that works, with each engine.
