@@ -109,8 +109,7 @@ func showChat(t testing.TB) *screen.Screen {
 	})
 	s := c.again(80)
 	s.Type("What did I miss?\r")
-	s.WaitFor(`see go version`)
-	s.WaitGone(`(?m)^chat  \d`)
+	s.WaitFor(`see go version\.\n  [\d.]+m?s, [\d.]+k? tokens, \$\d\.\d\d\n>`)
 	s.Type("Remind me tomorrow at nine to update Go.\r")
 	s.WaitFor(`(?m)^  I look .*\nchat  \d+s  [\d.]+k? tokens  \$\d.\d\d\n>$`)
 	return s
@@ -170,6 +169,7 @@ func usual(text string) string {
 		{`\d{8}T[\d.]+Z-[0-9a-f]{6}`, "RUN"},
 		{`\((?:in|on) [^)]*\)|just now|\d+ \w+ ago`, "WHEN"},
 		{`(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d )?\d\d:\d\d(?::\d\d| \w+)`, "WHEN"},
+		{`[\d.]+m?s, `, "Ns, "},
 		{`[\d.]+k?`, "N"},
 		{`\bruns\b`, "run"},
 		{`\s+`, " "},
