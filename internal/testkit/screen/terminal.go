@@ -117,9 +117,10 @@ func (s *Screen) WaitFor(pattern string) string {
 	s.t.Helper()
 	find, found := regexp.MustCompile(pattern), ""
 	s.Wait("the screen shows "+pattern, func() bool {
-		at := find.FindStringIndex(s.Text())
+		text := s.Text()
+		at := find.FindStringIndex(text)
 		if at != nil {
-			found = s.Text()[at[0]:at[1]]
+			found = text[at[0]:at[1]]
 		}
 		return at != nil
 	})
