@@ -84,9 +84,9 @@ func (r *Runner) CompactSession(ctx context.Context, routine, instructions strin
 
 // taskOf returns the task of a routine, which its system prompt is made of.
 func (r *Runner) taskOf(routine string) prompt.Task {
-	files, err := r.Jobs.Load()
+	files, err := r.Jobs.Outline()
 	if err == nil {
-		if j, err := files.Find(routine); err == nil {
+		if j, err := files.Open(routine, false); err == nil {
 			return prompt.TaskOf(j)
 		}
 	}

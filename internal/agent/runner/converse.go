@@ -211,11 +211,11 @@ type plan struct {
 
 // Preview returns what Fire would do now. It does and changes nothing.
 func (r *Runner) Preview(ctx context.Context, name string, o Options) (plan, error) {
-	files, err := r.Jobs.Load()
+	files, err := r.Jobs.Outline()
 	if err != nil {
 		return plan{}, err
 	}
-	j, err := files.Find(name)
+	j, err := files.Open(name, false)
 	if err != nil {
 		return plan{}, err
 	}

@@ -125,14 +125,11 @@ func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 
 // find finds the job, and reports every job file that cannot be used.
 func (r *Runner) find(ctx context.Context, name string, o Options) (*fire, error) {
-	files, err := r.Jobs.Load()
+	files, err := r.Jobs.Outline()
 	if err != nil {
 		return nil, err
 	}
-	j, known := files.ByID(name)
-	if !known || !o.Scheduled { // a file of that name must not keep a routine from its time
-		j, err = files.Find(name)
-	}
+	j, err := files.Open(name, o.Scheduled) // a file of that name must not keep a routine from its time
 	var own yamldoc.Faults
 	errors.As(err, &own)
 	r.warn(r.reportBadFiles(ctx, files.Faults, own))

@@ -116,7 +116,7 @@ func (r *Runner) reportMissed(ctx context.Context, id string, at time.Time, reas
 
 // labelOf returns what people call a job.
 func (r *Runner) labelOf(id string) string {
-	if files, err := r.Jobs.Load(); err == nil {
+	if files, err := r.Jobs.Outline(); err == nil {
 		if j, known := files.ByID(id); known {
 			return j.Label()
 		}

@@ -48,7 +48,7 @@ func (r *Runner) held() (slotsHeld, reminders string, err error) {
 	if slots > 0 {
 		slotsHeld = plaintext.Count(slots, "slot") + " (" + strings.Join(names, ", ") + ")"
 	}
-	files, err := r.Jobs.Load()
+	files, err := r.Jobs.Outline()
 	if err != nil {
 		return "", "", err
 	}

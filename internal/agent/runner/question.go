@@ -80,13 +80,16 @@ func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Re
 	if err != nil {
 		return record, err
 	}
-	files, err := r.Jobs.Load()
+	files, err := r.Jobs.Outline()
 	if err != nil {
 		return record, err
 	}
-	var known bool
 	f.all = files.Jobs
-	f.job, known = files.ByID(record.Job)
+	j, known := files.ByID(record.Job)
+	if known {
+		f.job, err = files.Whole(j)
+		known = err == nil
+	}
 	if q.Expired(r.Disk.Now()) {
 		if q, err = r.Questions.Lapse(ctx, id); err != nil {
 			return record, err

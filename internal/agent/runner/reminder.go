@@ -112,7 +112,7 @@ func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 	}
 	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1))) // the same each time: a chain continues once after a crash
 	child := j.FollowUp(fmt.Sprintf("%x", sum[:4]), standing.FollowUp.In(f.Zone))
-	files, err := f.Jobs.Load()
+	files, err := f.Jobs.Outline()
 	if err != nil {
 		return err
 	}

@@ -184,6 +184,9 @@ func (d Dir) Objects() string { return d.State("objects") }
 // ClaudeContract is what was found out about the installed claude command. It is a cache.
 func (d Dir) ClaudeContract() string { return d.State("cache", "claude.json") }
 
+// JobIndex is what earlier processes learnt of the job files. It is a cache.
+func (d Dir) JobIndex() string { return d.State("cache", "jobs") }
+
 // ClaudeSessions is the directory of the sessions that sealed claude commands began, one directory for each.
 func (d Dir) ClaudeSessions() string { return d.Path("sessions", "claude") }
 

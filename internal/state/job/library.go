@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/cron"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -55,22 +56,34 @@ func (l Library) folder(kind Kind) string {
 
 // Load reads every job file, also the reminders whose run has begun. A bad file is among the faults and affects no other; only
 // a directory that cannot be listed is an error.
-func (l Library) Load() (Set, error) {
+func (l Library) Load() (Set, error) { return l.load(nil) }
+
+// load is Load, or with an index Outline.
+func (l Library) load(x *index) (Set, error) {
 	s := Set{from: l}
 	err := errors.Join(
-		s.load(l, Reminder, l.folder(Reminder)), s.load(l, Routine, l.folder(Routine)), s.load(l, Webhook, l.folder(Webhook)),
-		s.load(l, Reminder, l.Home.Firing()))
-	s.refuseTwins()
+		s.load(x, Reminder, l.folder(Reminder)), s.load(x, Routine, l.folder(Routine)), s.load(x, Webhook, l.folder(Webhook)),
+		s.load(x, Reminder, l.Home.Firing()))
+	if x != nil {
+		x.save()
+	}
+	if shared := s.shared(); len(shared) > 0 {
+		if x != nil {
+			s.readShared(shared)
+		}
+		s.refuseTwins()
+	}
+	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
 	return s, err
 }
 
 // Late reads the reminders that were reported as overdue and not run.
 func (l Library) Late() (Set, error) {
 	s := Set{from: l}
-	return s, s.load(l, Reminder, l.Home.Late())
+	return s, s.load(nil, Reminder, l.Home.Late())
 }
 
-func (s *Set) load(l Library, kind Kind, folder string) error {
+func (s *Set) load(x *index, kind Kind, folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -78,12 +91,16 @@ func (s *Set) load(l Library, kind Kind, folder string) error {
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
 		return filepath.Ext(e.Name()) != ".md" || strings.HasPrefix(e.Name(), ".")
 	})
+	if len(entries) <= few {
+		x = nil
+	}
 	s.Jobs = slices.Grow(s.Jobs, len(entries))
-	for i, r := range l.readAll(kind, folder, entries) {
+	for i, r := range s.from.readAll(x, kind, folder, entries) {
 		var faults yamldoc.Faults
 		switch {
 		case !errors.As(r.err, &faults):
 			s.Jobs = append(s.Jobs, r.job)
+			x.note(r)
 		case !gone(filepath.Join(folder, entries[i].Name())):
 			s.Faults = append(s.Faults, faults...)
 		}
@@ -91,24 +108,21 @@ func (s *Set) load(l Library, kind Kind, folder string) error {
 	return nil
 }
 
-type reading struct {
-	job Job
-	err error
-}
-
 // readAll reads files in their order, on all processors where there are many.
-func (l Library) readAll(kind Kind, folder string, entries []fs.DirEntry) []reading {
-	const few = 16 // not worth starting anything for
+func (l Library) readAll(x *index, kind Kind, folder string, entries []fs.DirEntry) []reading {
+	const share = 16 // of one processor; fewer are not worth starting anything for
 	results := make([]reading, len(entries))
 	if len(entries) == 0 {
 		return results // the table of fields takes longer than an empty folder
 	}
-	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/few)
+	x.load()
+	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/share)
 	read := func(first int) {
-		table := fields(kind)
+		r := reader{
+			Library: l, kind: kind, folder: folder, below: l.relative(folder), table: fields(kind), index: x, schedules: map[string]cron.Schedule{},
+		}
 		for i := first; i < len(entries); i += workers {
-			r := &results[i]
-			r.job, r.err = l.read(kind, filepath.Join(folder, entries[i].Name()), table)
+			results[i] = r.file(entries[i])
 		}
 	}
 	var others sync.WaitGroup

@@ -1,7 +1,7 @@
 package job
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -35,7 +35,24 @@ func (s *Set) refuseTwins() {
 		s.twins = append(s.twins, twin{j.ID, keeper != "", fault})
 		return true
 	})
-	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
+}
+
+// readShared reads the files of an outline whose jobs share an id, because what the owner approved decides who keeps it.
+func (s *Set) readShared(shared map[string][]Job) {
+	jobs := s.Jobs[:0]
+	for _, j := range s.Jobs {
+		if len(shared[strings.ToLower(j.ID)]) > 0 {
+			whole, err := s.Whole(j)
+			var faults yamldoc.Faults
+			if errors.As(err, &faults) {
+				s.Faults = append(s.Faults, faults...)
+				continue
+			}
+			j = whole
+		}
+		jobs = append(jobs, j)
+	}
+	s.Jobs = jobs
 }
 
 // twin is a job that lacks its id, because another file has it.
@@ -84,10 +101,13 @@ func (l Library) keeper(twins []Job) (path string) {
 // shared returns the jobs whose id others have as well, by that id in lower case.
 func (s *Set) shared() map[string][]Job {
 	count := make(map[string]int, len(s.Jobs))
-	for _, j := range s.Jobs {
-		count[strings.ToLower(j.ID)]++
+	for i := range s.Jobs { // a copy of each would take longer than the rest
+		count[strings.ToLower(s.Jobs[i].ID)]++
 	}
 	shared := map[string][]Job{}
+	if len(count) == len(s.Jobs) {
+		return shared
+	}
 	for _, j := range s.Jobs {
 		if id := strings.ToLower(j.ID); count[id] > 1 {
 			shared[id] = append(shared[id], j)

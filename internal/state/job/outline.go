@@ -1,0 +1,236 @@
+package job
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// few is the number of files in a directory up to which reading all of them takes no longer than looking for the changed ones.
+const few = 64
+
+// settled is how much older than the index a file must be for the index to know it: a file that is changed twice in a moment may have the
+// same time and size after both.
+const settled = 3 * time.Second
+
+// Outline is Load without what only the run of a job needs. Its jobs have an id, a description, a schedule, the first words of their body, and
+// the fields Background, Plain, Enabled, AllowPing, MaxChain and ChainDepth; Open returns one whole. It reads the files that changed
+// since another process did, and remembers them in a cache.
+func (l Library) Outline() (Set, error) {
+	return l.load(&index{from: l})
+}
+
+// Open is Find in the set of an outline, and reads the file of the job that is found. With byID an id goes before all other names.
+func (s Set) Open(name string, byID bool) (Job, error) {
+	j, known := s.ByID(name)
+	if !known || !byID {
+		var err error
+		if j, err = s.Find(name); err != nil {
+			return j, err
+		}
+	}
+	return s.Whole(j)
+}
+
+// Whole reads the file of a job of an outline; the error is always a yamldoc.Faults.
+func (s Set) Whole(j Job) (Job, error) { return s.from.read(j.Kind, j.Path, fields(j.Kind)) }
+
+// index is what the outlines of earlier processes learnt. Its file has a line for each job file, with the columns below; the first line
+// names the form and the configured zone, in which times without an offset were read. A file that an older program took for valid is
+// read again before it runs.
+type index struct {
+	from  Library
+	lines map[string]string // by the path of the job file, below the data directory; nil: not read yet
+	limit time.Time         // a file that was changed later is not known
+	now   []string          // the lines as they should be
+	news  int               // of them that the file lacks
+}
+
+func (x *index) head() string {
+	zone := ""
+	if x.from.Zone != nil {
+		zone = x.from.Zone.String()
+	}
+	return "ollim jobs 1\t" + zone
+}
+
+// load reads the file once. One that is missing or of another form knows nothing.
+func (x *index) load() {
+	if x == nil || x.lines != nil {
+		return
+	}
+	x.lines = map[string]string{}
+	info, err := os.Lstat(x.from.Home.JobIndex()) // before it is read: one that replaces it meanwhile is younger
+	if err != nil {
+		return
+	}
+	data, err := store.Read(x.from.Home.JobIndex())
+	head, rest, _ := strings.Cut(string(data), "\n")
+	if err != nil || head != x.head() {
+		return
+	}
+	x.limit = info.ModTime().Add(-settled)
+	for line := range strings.Lines(rest) {
+		if path, _, ok := strings.Cut(line, "\t"); ok {
+			x.lines[path] = strings.TrimSuffix(line, "\n")
+		}
+	}
+}
+
+// note takes what was read of a valid file for the next process.
+func (x *index) note(r reading) {
+	if x == nil || r.line == "" {
+		return
+	}
+	x.now = append(x.now, r.line)
+	if r.news {
+		x.news++
+	}
+}
+
+// save writes the file again if enough has changed. It is a cache: that it cannot be written is no error.
+func (x *index) save() {
+	gone := len(x.lines) - (len(x.now) - x.news)
+	if x.news+gone <= few/4+len(x.now)/100 {
+		return
+	}
+	_ = store.Write(x.from.Home.JobIndex(), []byte(x.head()+"\n"+strings.Join(x.now, "\n")+"\n"), store.Buffered)
+}
+
+// Columns of a line.
+const (
+	columnPath = iota // below the data directory
+	columnMark        // what changes with the content: size, time and inode
+	columnID
+	columnFlags // a letter for each field that is true
+	columnCron
+	columnZone
+	columnRunAt
+	columnMaxChain
+	columnDepth
+	columnDescription
+	columnBody // its first words
+	columnCount
+)
+
+// mark returns what changes with the content of a file.
+func mark(info fs.FileInfo) string {
+	var inode uint64
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = stat.Ino
+	}
+	text := strconv.AppendInt(nil, info.Size(), 10)
+	text = strconv.AppendInt(append(text, ' '), info.ModTime().UnixNano(), 10)
+	return string(strconv.AppendUint(append(text, ' '), inode, 10))
+}
+
+// switches are the fields of an outline that are true or false, by their letter.
+func (j *Job) switches() map[string]*bool {
+	return map[string]*bool{"b": &j.Background, "p": &j.Plain, "e": &j.Enabled, "a": &j.AllowPing}
+}
+
+// line is a job's in the index. path and mark are those of its file.
+func line(path, mark string, j Job) string {
+	flags := ""
+	for letter, on := range j.switches() {
+		if *on {
+			flags += letter
+		}
+	}
+	body, _ := plaintext.First(plaintext.Line(j.Body), bodyStart)
+	column := [columnCount]string{
+		columnPath: path, columnMark: mark, columnID: j.ID, columnFlags: flags, columnCron: j.Cron, columnZone: j.Timezone,
+		columnMaxChain: strconv.Itoa(j.MaxChain), columnDepth: strconv.Itoa(j.ChainDepth),
+		columnDescription: strconv.Quote(j.Description), columnBody: strconv.Quote(body),
+	}
+	if !j.RunAt.IsZero() {
+		column[columnRunAt] = j.RunAt.Format(time.RFC3339)
+	}
+	return strings.Join(column[:], "\t")
+}
+
+// bodyStart is how much of a body an outline has, in characters.
+const bodyStart = 200
+
+// reader reads the files of one kind in one goroutine. It parses equal schedules once.
+type reader struct {
+	Library
+
+	kind      Kind
+	folder    string
+	below     string // the folder's path below the data directory
+	table     []field
+	index     *index // nil: every file is read
+	schedules map[string]cron.Schedule
+}
+
+// reading is what was read of a file.
+type reading struct {
+	job  Job
+	err  error
+	line string // in the index; "" without one
+	news bool   // the index lacks the line
+}
+
+func (r *reader) file(e fs.DirEntry) (got reading) {
+	path := filepath.Join(r.folder, e.Name())
+	if r.index == nil || !e.Type().IsRegular() {
+		got.job, got.err = r.read(r.kind, path, r.table)
+		return got
+	}
+	info, err := e.Info() // before it is read: what changes later has another mark
+	if err != nil {
+		got.job, got.err = r.read(r.kind, path, r.table)
+		return got
+	}
+	name, mark := r.below+"/"+e.Name(), mark(info)
+	got.line = r.index.lines[name]
+	if info.ModTime().Before(r.index.limit) && r.outline(&got.job, path, mark, got.line) {
+		return got
+	}
+	if got.job, got.err = r.read(r.kind, path, r.table); got.err == nil {
+		got.line, got.news = line(name, mark, got.job), true
+	}
+	return got
+}
+
+// outline makes a job of its line, and reports whether the line is that of a file with this mark.
+func (r *reader) outline(j *Job, path, mark, line string) bool {
+	column := strings.Split(line, "\t")
+	if len(column) != columnCount || column[columnMark] != mark {
+		return false
+	}
+	*j = Job{Kind: r.kind, Path: path, ID: column[columnID], Cron: column[columnCron], Timezone: column[columnZone]}
+	for letter, on := range j.switches() {
+		*on = strings.Contains(column[columnFlags], letter)
+	}
+	var err [6]error
+	j.MaxChain, err[0] = strconv.Atoi(column[columnMaxChain])
+	j.ChainDepth, err[1] = strconv.Atoi(column[columnDepth])
+	j.Description, err[2] = strconv.Unquote(column[columnDescription])
+	j.Body, err[3] = strconv.Unquote(column[columnBody])
+	if column[columnRunAt] != "" {
+		j.RunAt, err[4] = time.Parse(time.RFC3339, column[columnRunAt])
+	}
+	if j.Cron != "" {
+		j.Schedule, err[5] = r.schedule(j.Cron)
+	}
+	return err == [6]error{}
+}
+
+func (r *reader) schedule(expr string) (schedule cron.Schedule, err error) {
+	schedule, known := r.schedules[expr]
+	if !known {
+		schedule, err = cron.Parse(expr)
+		r.schedules[expr] = schedule
+	}
+	return schedule, err
+}
