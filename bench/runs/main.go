@@ -1,5 +1,5 @@
 // Command runs measures what grows with the number of runs and with the length of a transcript: the first tick of a day, the
-// list of all runs, the page of a report beside it, and a fire that continues a large session of the script engine. Each command is a
+// commands whose answer has a window, the list of all runs, the page of a report beside it, and a fire that continues a large session of the script engine. Each command is a
 // process of its own, so the peak of its memory is the command's. Run it from the repository: go run ./bench/runs
 package main
 
@@ -73,19 +73,21 @@ func measure(runs, megabytes int, binary string) error {
 		return err
 	}
 	fmt.Println("| command | with | processor time | peak RSS |\n| --- | --- | --- | --- |")
+	if err := b.windows("no runs"); err != nil {
+		return err
+	}
 	for _, n := range []int{runs / 10, runs} {
 		if err := b.records(n); err != nil {
 			return err
 		}
 		with := fmt.Sprintf("%d runs", n)
+		if err := b.windows(with); err != nil {
+			return err
+		}
 		if err := cmp.Or(b.row(with, "run", "list", "-n", "0"), b.row(with, "run", "list", "-n", "0", "--json")); err != nil {
 			return err
 		}
 		if err := b.report(with); err != nil {
-			return err
-		}
-		_ = os.Remove(filepath.Join(data, "state", "tick.json")) // as if this were the first tick of a day
-		if err := b.row(with, "tick"); err != nil {
 			return err
 		}
 	}
@@ -121,8 +123,19 @@ func (b bench) row(with string, args ...string) error {
 			took = again
 		}
 	}
-	fmt.Printf("| ollim %s | %s | %.2f s | %d MiB |\n", strings.Join(args, " "), with, took.Seconds(), rss>>10)
+	fmt.Printf("| ollim %s | %s | %.3f s | %d MiB |\n", strings.Join(args, " "), with, took.Seconds(), rss>>10)
 	return err
+}
+
+// windows measures the commands that answer for an hour, a day or the newest runs, however many there are.
+func (b bench) windows(with string) error {
+	_ = os.Remove(filepath.Join(b.data, "state", "tick.json")) // as if this were the first tick of a day
+	for _, command := range []string{"tick", "tick", "events --since 1h", "run list", "status", "cost", "doctor"} {
+		if err := b.row(with, strings.Fields(command)...); err != nil && command != "doctor" { // whose status says what it found
+			return err
+		}
+	}
+	return nil
 }
 
 // report measures the page of all runs, and prints its size.
@@ -171,7 +184,8 @@ func (b bench) records(n int) error {
 			return err
 		}
 		for name, text := range map[string]string{"run.json": string(text), "prompt.txt": prompt, "events.jsonl": events} {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			path := filepath.Join(folder, name)
+			if err := cmp.Or(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, end, end)); err != nil {
 				return err
 			}
 		}
