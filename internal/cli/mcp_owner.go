@@ -138,15 +138,19 @@ func (t ownerTool) described(root *cobra.Command) engine.Tool {
 		cmd = root // impossible: TestOwnerTools finds each
 	}
 	description := fmt.Sprintf("%s. It is the command ollim %s.", cmp.Or(t.about, cmd.Short), words)
-	if t.name == "discord_embed" { // the parts of an embed are known to the tool of agents
-		return engine.Tool{Name: t.name, Description: description, Schema: json.RawMessage(tools.EmbedSchema()), Effect: t.effect}
-	}
 	var fields []string
 	for _, p := range slices.Concat(t.needs, t.takes) {
 		fields = append(fields, p.name, p.schema(cmd))
 	}
-	return engine.Tool{Name: t.name, Description: description, Schema: json.RawMessage(engine.Schema(len(t.needs), fields...)), Effect: t.effect}
+	schema := engine.Schema(len(t.needs), fields...)
+	if t.whole() { // the parts of an embed are known to the tool of agents
+		schema = tools.EmbedSchema()
+	}
+	return engine.Tool{Name: t.name, Description: description, Schema: json.RawMessage(schema), Effect: t.effect}
 }
+
+// whole reports whether the command reads all properties, those of an embed, from its standard input.
+func (t ownerTool) whole() bool { return len(t.needs) == 1 && t.needs[0].how == byAll }
 
 // propertyHelp describes the properties that are no flags, or whose flag has another meaning.
 func propertyHelp() map[string]string {
@@ -197,7 +201,7 @@ func (t ownerTool) line(input json.RawMessage) (args []string, stdin string, err
 		return nil, "", store.Misfit(err)
 	}
 	args = strings.Fields(t.command)
-	if len(t.needs) == 1 && t.needs[0].how == byAll {
+	if t.whole() {
 		return args, string(input), nil
 	}
 	var words []string
