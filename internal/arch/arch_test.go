@@ -118,6 +118,28 @@ const (
 	longestFile     = 400
 )
 
+// TestToolNames: engines and the server of tools learn from engine.Tool what a tool of the agent does, and know none by its name.
+func TestToolNames(t *testing.T) {
+	descriptions, err := filepath.Glob(filepath.Join(root, "internal/agent/tools/*.md"))
+	if err != nil || len(descriptions) == 0 {
+		t.Fatal("no tools found", err)
+	}
+	for _, path := range sources(t) {
+		if !inside(path, filepath.Join(root, "internal/engine")) && !inside(path, filepath.Join(root, "internal/server/mcp")) {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, description := range descriptions {
+			if name := strings.TrimSuffix(filepath.Base(description), ".md"); strings.Contains(string(text), name+`"`) {
+				t.Errorf("%s knows the tool %s by its name", path, name)
+			}
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for _, path := range sources(t) {
 		fset := token.NewFileSet()

@@ -39,7 +39,7 @@ func layers() []layer {
 		{path: "internal/engine", beside: map[string][]string{
 			"claudecode":     {""},
 			"mcpclient":      {""},
-			"native":         {"", "native/builtin", "provider"},
+			"native":         {"", "provider"},
 			"native/builtin": {""},
 			"provider":       {""},
 			"script":         {""},

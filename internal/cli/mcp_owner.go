@@ -25,8 +25,9 @@ import (
 // ownerTool is a tool that executes a command. A tool that agents have too has its name and its properties.
 type ownerTool struct {
 	name    string
-	command string // with the flags that the tool always gives
-	about   string // "": the command's own help
+	command string        // with the flags that the tool always gives
+	about   string        // "": the command's own help
+	effect  engine.Effect // given if it is Deletes or Sends: the hints for all others are the same
 	needs   []param
 	takes   []param
 }
@@ -78,19 +79,19 @@ func ownerTools() []ownerTool {
 		{name: "add_task", command: "task add", needs: params(byDash, "text"), takes: flagged("priority", "due")},
 		{name: "edit_task", command: "task edit", needs: slices.Concat(params(byWord, "task"), params(byDash, "text")), takes: flagged("priority")},
 		{name: "complete_task", command: "task done", needs: params(byWord, "task")},
-		{name: "delete_task", command: "task rm", needs: params(byWord, "task")},
+		{name: "delete_task", command: "task rm", effect: engine.Deletes, needs: params(byWord, "task")},
 		{name: "budget", command: "budget --json"},
 		{name: "list_routines", command: "routine list --json"},
-		{name: "fire", command: "fire --json", about: "Run a job now, wait for its end, and return its record", needs: params(byWord, "job"), takes: params(byDash, "input")},
+		{name: "fire", command: "fire --json", effect: engine.Sends, about: "Run a job now, wait for its end, and return its record", needs: params(byWord, "job"), takes: params(byDash, "input")},
 		{name: "list_runs", command: "run list", takes: slices.Concat(params(byWord, "job"), flagged("number"))},
 		{name: "show_run", command: "run show", needs: params(byWord, "run")},
 		{name: "run_log", command: "run log", needs: params(byWord, "run")},
-		{name: "stop_run", command: "stop", needs: params(byWord, "run")},
-		{name: "ask", command: "ask", about: "Ask the agent a question outside the main conversation, and return its answer", needs: params(byInput, "question"), takes: flagged("continue", "model")},
-		{name: "answer", command: "answer", needs: slices.Concat(params(byWord, "run"), params(byDash, "text"))},
-		{name: "ping_user", command: "ping", about: "Send the owner a short plain message", needs: params(byDash, "message")},
-		{name: "discord_embed", command: "ping --embed -", about: "Send the owner structured data: a title and, as needed, a description, a link, fields, a footer and buttons", needs: params(byAll, "title")},
-		{name: "send_file", command: "ping", about: "Send the owner a file, with a line of text", needs: []param{{name: "path", flag: "file"}}, takes: params(byWord, "message")},
+		{name: "stop_run", command: "stop", effect: engine.Deletes, needs: params(byWord, "run")},
+		{name: "ask", command: "ask", effect: engine.Sends, about: "Ask the agent a question outside the main conversation, and return its answer", needs: params(byInput, "question"), takes: flagged("continue", "model")},
+		{name: "answer", command: "answer", effect: engine.Sends, needs: slices.Concat(params(byWord, "run"), params(byDash, "text"))},
+		{name: "ping_user", command: "ping", effect: engine.Sends, about: "Send the owner a short plain message", needs: params(byDash, "message")},
+		{name: "discord_embed", command: "ping --embed -", effect: engine.Sends, about: "Send the owner structured data: a title and, as needed, a description, a link, fields, a footer and buttons", needs: params(byAll, "title")},
+		{name: "send_file", command: "ping", effect: engine.Sends, about: "Send the owner a file, with a line of text", needs: []param{{name: "path", flag: "file"}}, takes: params(byWord, "message")},
 		{name: "update_names", command: "names", takes: []param{{name: "user_name", flag: "user"}, {name: "bot_name", flag: "bot"}}},
 		{name: "search_docs", command: "help search", about: "Search ollim's manuals: commands, fields of job files, settings", needs: params(byWord, "query")},
 	}
@@ -137,15 +138,19 @@ func (t ownerTool) described(root *cobra.Command) engine.Tool {
 		cmd = root // impossible: TestOwnerTools finds each
 	}
 	description := fmt.Sprintf("%s. It is the command ollim %s.", cmp.Or(t.about, cmd.Short), words)
-	if t.name == "discord_embed" { // the parts of an embed are known to the tool of agents
-		return engine.Tool{Name: t.name, Description: description, Schema: json.RawMessage(tools.EmbedSchema())}
-	}
 	var fields []string
 	for _, p := range slices.Concat(t.needs, t.takes) {
 		fields = append(fields, p.name, p.schema(cmd))
 	}
-	return engine.Tool{Name: t.name, Description: description, Schema: json.RawMessage(engine.Schema(len(t.needs), fields...))}
+	schema := engine.Schema(len(t.needs), fields...)
+	if t.whole() { // the parts of an embed are known to the tool of agents
+		schema = tools.EmbedSchema()
+	}
+	return engine.Tool{Name: t.name, Description: description, Schema: json.RawMessage(schema), Effect: t.effect}
 }
+
+// whole reports whether the command reads all properties, those of an embed, from its standard input.
+func (t ownerTool) whole() bool { return len(t.needs) == 1 && t.needs[0].how == byAll }
 
 // propertyHelp describes the properties that are no flags, or whose flag has another meaning.
 func propertyHelp() map[string]string {
@@ -196,7 +201,7 @@ func (t ownerTool) line(input json.RawMessage) (args []string, stdin string, err
 		return nil, "", store.Misfit(err)
 	}
 	args = strings.Fields(t.command)
-	if len(t.needs) == 1 && t.needs[0].how == byAll {
+	if t.whole() {
 		return args, string(input), nil
 	}
 	var words []string

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ollim/ollim/internal/engine"
 )
 
 // owned is a toolkit of the owner's, whose calls a test makes.
@@ -51,6 +53,19 @@ func TestOwnerTools(t *testing.T) {
 		if !strings.Contains(r.out, `"name":"`+tool.Name+`"`) || strings.HasPrefix(tool.Description, "Run a personal AI agent") {
 			t.Errorf("%s: %s", tool.Name, tool.Description)
 		}
+	}
+	want := map[string]engine.Effect{
+		"delete_task": engine.Deletes, "stop_run": engine.Deletes, "fire": engine.Sends, "ask": engine.Sends, "answer": engine.Sends,
+		"ping_user": engine.Sends, "discord_embed": engine.Sends, "send_file": engine.Sends,
+	}
+	for _, tool := range tools {
+		if tool.Effect != want[tool.Name] {
+			t.Errorf("%s: effect %d, want %d", tool.Name, tool.Effect, want[tool.Name])
+		}
+		delete(want, tool.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not offered: %v", want)
 	}
 	for _, name := range []string{"compact_session", "follow_up_chain", "ask_owner", "enter_fork", "exit_fork", "save_context"} {
 		if strings.Contains(r.out, `"`+name+`"`) {

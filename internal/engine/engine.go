@@ -79,12 +79,25 @@ type Tools interface {
 	Nudge(ctx context.Context) (text string, err error)
 }
 
-// Tool describes a tool to an agent.
+// Tool describes a tool to an agent. Its effect is what an engine or a client must know about it.
 type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of its input
+	Effect      Effect
 }
+
+// Effect is what a use of a tool does besides its result.
+type Effect int
+
+// Effects of tools.
+const (
+	Changes   Effect = iota // it changes files or state; also the effect of a tool about which nothing is known
+	ReadsOnly               // it changes nothing, so a crash may lose the use
+	Deletes                 // it deletes or ends something that cannot be restored
+	Sends                   // it acts on the world outside the data directory
+	Compacts                // it requests that the session be compacted by its property "instructions"; an engine may do that at once
+)
 
 // Schema returns the JSON Schema of an input, from the names and the types of its fields, of which the first are required.
 func Schema(required int, fields ...string) string {

@@ -3,12 +3,14 @@ package tools_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -109,6 +111,24 @@ func matrix(t *testing.T, r runlog.Record) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// TestEffects: a crash may lose only the uses of tools that write nothing.
+func TestEffects(t *testing.T) {
+	t.Parallel()
+	want := map[string]engine.Effect{
+		"ping_user": engine.Sends, "discord_embed": engine.Sends, "send_file": engine.Sends, "ask_owner": engine.Sends,
+		"list_reminders": engine.ReadsOnly, "search_docs": engine.ReadsOnly, "compact_session": engine.Compacts,
+	}
+	got := map[string]engine.Effect{}
+	for _, tool := range newDesk(t, inMain()).List() {
+		if tool.Effect != engine.Changes {
+			got[tool.Name] = tool.Effect
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 // What a use leaves in the record, in a run that may use everything.

@@ -54,7 +54,8 @@ type World struct {
 
 // tool is one entry of a set.
 type tool struct {
-	name   string           // its description is the file NAME.md
+	name   string // its description is the file NAME.md
+	effect engine.Effect
 	may    func(*Set) error // a *Refused when the run may not use it at all
 	call   func(context.Context, *Set, json.RawMessage) (string, error)
 	schema string // "": it is that of reminderSchema, which depends on the run
@@ -91,23 +92,23 @@ func EmbedSchema(more ...string) string {
 func tools() []tool {
 	schema := engine.Schema
 	return []tool{
-		{"ping_user", pings, takes(callPing), schema(1, "message", text, "critical", flag)},
-		{"discord_embed", pings, takes(callEmbed), EmbedSchema("critical", flag)},
-		{"send_file", pings, takes(callSendFile), schema(1, "path", text, "message", `{"type":"string"}`, "critical", flag)},
-		{runlog.AskOwner, asks, takes(callAsk), schema(1, "question", text,
+		{"ping_user", engine.Sends, pings, takes(callPing), schema(1, "message", text, "critical", flag)},
+		{"discord_embed", engine.Sends, pings, takes(callEmbed), EmbedSchema("critical", flag)},
+		{"send_file", engine.Sends, pings, takes(callSendFile), schema(1, "path", text, "message", `{"type":"string"}`, "critical", flag)},
+		{runlog.AskOwner, engine.Sends, asks, takes(callAsk), schema(1, "question", text,
 			"choices", `{"type":"array","items":`+choice+`,"maxItems":10}`, "expires", `{"type":"string"}`)},
-		{"report_updates", reports, takes(callReport), schema(1, "message", text)},
-		{"follow_up_chain", chains, takes(callFollowUp), schema(1, "minutes_from_now", week)},
-		{"add_reminder", listed("add_reminder"), takes(callAddReminder), ""},
-		{"list_reminders", listed("list_reminders"), takes(callListReminders), schema(0)},
-		{"cancel_reminder", listed("cancel_reminder"), takes(callCancelReminder), schema(1, "id", text)},
-		{"update_names", only(func(r *runlog.Run) bool { return r.Foreground }, "update_names is for the main conversation only."), takes(callNames), schema(0, "user_name", text, "bot_name", text)},
-		{"compact_session", only(func(r *runlog.Run) bool { return r.Persistent }, "compact_session is for persistent routine sessions only."), takes(callCompact), schema(1, "instructions", text)},
-		{"skill", usesSkills, takes(callSkill), schema(1, "name", text, "arguments", `{"type":"string"}`)},
-		{"search_docs", listed("search_docs"), takes(callSearchDocs), schema(1, "query", text)},
-		{runlog.EnterFork, only(func(r *runlog.Run) bool { return r.Key == session.MainKey }, "enter_fork is for the main conversation only."), takes(callEnterFork), schema(0, "topic", `{"type":"string"}`)},
-		{runlog.ExitFork, only(inFork, "exit_fork is for an interactive fork only."), takes(callExitFork), schema(0)},
-		{runlog.SaveContext, only(inFork, "save_context is for an interactive fork only."), takes(callSaveContext), schema(0)},
+		{"report_updates", engine.Changes, reports, takes(callReport), schema(1, "message", text)},
+		{"follow_up_chain", engine.Changes, chains, takes(callFollowUp), schema(1, "minutes_from_now", week)},
+		{"add_reminder", engine.Changes, listed("add_reminder"), takes(callAddReminder), ""},
+		{"list_reminders", engine.ReadsOnly, listed("list_reminders"), takes(callListReminders), schema(0)},
+		{"cancel_reminder", engine.Changes, listed("cancel_reminder"), takes(callCancelReminder), schema(1, "id", text)},
+		{"update_names", engine.Changes, only(func(r *runlog.Run) bool { return r.Foreground }, "update_names is for the main conversation only."), takes(callNames), schema(0, "user_name", text, "bot_name", text)},
+		{"compact_session", engine.Compacts, only(func(r *runlog.Run) bool { return r.Persistent }, "compact_session is for persistent routine sessions only."), takes(callCompact), schema(1, "instructions", text)},
+		{"skill", engine.Changes, usesSkills, takes(callSkill), schema(1, "name", text, "arguments", `{"type":"string"}`)},
+		{"search_docs", engine.ReadsOnly, listed("search_docs"), takes(callSearchDocs), schema(1, "query", text)},
+		{runlog.EnterFork, engine.Changes, only(func(r *runlog.Run) bool { return r.Key == session.MainKey }, "enter_fork is for the main conversation only."), takes(callEnterFork), schema(0, "topic", `{"type":"string"}`)},
+		{runlog.ExitFork, engine.Changes, only(inFork, "exit_fork is for an interactive fork only."), takes(callExitFork), schema(0)},
+		{runlog.SaveContext, engine.Changes, only(inFork, "save_context is for an interactive fork only."), takes(callSaveContext), schema(0)},
 	}
 }
 
@@ -141,7 +142,7 @@ func (b *Set) List() []engine.Tool {
 				schema = reminderSchema(b)
 			}
 			description, _ := descriptions.ReadFile(t.name + ".md") // every tool has one
-			list = append(list, engine.Tool{Name: t.name, Description: string(description), Schema: schema})
+			list = append(list, engine.Tool{Name: t.name, Description: string(description), Schema: schema, Effect: t.effect})
 		}
 	}
 	return list

@@ -6,15 +6,11 @@ import (
 	"slices"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/native/builtin"
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
-
-// compactTool is the agent's tool that compacts the session. The engine does what it asks for, in the middle of the turn.
-const compactTool = "compact_session"
 
 func toolUses(m transcript.Message) (uses []transcript.Block) {
 	for _, b := range m.Content {
@@ -57,12 +53,14 @@ func (b *toolbox) offer() []engine.Tool {
 	return slices.Concat(b.ownTools(), b.inner, b.agentTools(), b.serverTools())
 }
 
-// harmless reports whether a tool only reads, so that a kill may lose its use.
-func (b *toolbox) harmless(name string) bool {
-	if has(b.ownTools(), name) {
-		return !builtin.HasEffects(name)
+// effect returns the effect of a tool, by its name.
+func (b *toolbox) effect(name string) engine.Effect {
+	for _, tool := range b.offer() {
+		if tool.Name == name {
+			return tool.Effect
+		}
 	}
-	return name == "list_reminders" || name == "search_docs" || name == searchTool
+	return engine.Changes
 }
 
 // call uses a tool; inner uses one of the engine itself. The error ends the turn.
@@ -116,14 +114,14 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) err
 	var more []transcript.Block
 	compact := -1
 	for i, use := range uses {
-		result := notBegun()
+		result, compacts := notBegun(), t.tools.effect(use.Name) == engine.Compacts
 		switch {
 		case stop != nil:
-		case use.Name == compactTool && compact >= 0:
-			result.Text = "compact_session was already called in this answer"
+		case compacts && compact >= 0:
+			result.Text = use.Name + " was already called in this answer"
 		default:
-			result, stop = t.use(ctx, use)
-			if use.Name == compactTool && !result.IsError {
+			result, stop = t.use(ctx, use, compacts)
+			if compacts && !result.IsError {
 				compact = i
 			}
 		}
@@ -134,7 +132,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) err
 	}
 	results = append(results, more...)
 	if compact >= 0 && stop == nil {
-		return t.compactNow(ctx, results, compact)
+		return t.compactNow(ctx, uses[compact], results, compact)
 	}
 	d := store.Buffered
 	if stop != nil {
@@ -147,8 +145,8 @@ func answer(id string, r engine.ToolResult) transcript.Block {
 	return transcript.Block{Type: transcript.ToolResult, ToolUseID: id, Content: r.Text, IsError: r.IsError, Source: r.Source}
 }
 
-// use uses a tool and records it. The error ends the turn.
-func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
+// use uses a tool, which compacts the session or not, and records it. The error ends the turn.
+func (t *turn) use(ctx context.Context, use transcript.Block, compacts bool) (engine.ToolResult, error) {
 	if err := t.sink(runlog.Event{Type: runlog.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
 		return notBegun(), err
 	}
@@ -156,7 +154,7 @@ func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult
 	if err == nil {
 		err = t.reportServers()
 	}
-	if err == nil && (use.Name != compactTool || result.IsError) { // a compaction that succeeds is recorded when it is done
+	if err == nil && (!compacts || result.IsError) { // a compaction that succeeds is recorded when it is done
 		err = t.sink(runlog.Event{Type: runlog.ToolResult, Tool: use.Name, ToolID: use.ID, Text: result.Text, IsError: result.IsError})
 	}
 	if err == nil && ctx.Err() != nil {

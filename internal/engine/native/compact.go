@@ -42,19 +42,20 @@ const (
 const ownInstructions = `Keep what is needed to continue the work without the conversation: what was asked for and why, findings and decisions, names,
 numbers, dates, paths and identifiers exactly as they are, what is done, what is open, and what comes next.`
 
-// compactNow carries out the compaction that the agent asked for in results[at]; the other results are those of tools that it used
-// in the same answer. The agent is notified of a failure, and the conversation stays as it is.
-func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at int) error {
-	id := results[at].ToolUseID
+// compactNow carries out the compaction that the agent asked for by a tool use, whose result is results[at]; the other results are
+// those of tools that it used in the same answer. The agent is notified of a failure, and the conversation stays as it is.
+func (t *turn) compactNow(ctx context.Context, use transcript.Block, results []transcript.Block, at int) error {
+	var in struct{ Instructions string }
+	_ = json.Unmarshal(use.Input, &in) // the tool refuses other input
 	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: about %d tokens were replaced by your summary "+
 		"and the last messages. It continues from here; the old transcript is kept as %s.", t.size(), t.talk.id())}
-	results[at] = answer(id, said)
+	results[at] = answer(use.ID, said)
 	whole := append(slices.Clip(t.talk.entries), t.talk.entry(user(results)))
 	keep := t.keep(2) // the call and its result
-	summary, next, err := t.successor(ctx, whole, t.wish(id), keep)
+	summary, next, err := t.successor(ctx, whole, in.Instructions, keep)
 	if err != nil {
 		said = engine.ToolResult{Text: "The compaction failed, and the session is as it was: " + err.Error(), IsError: true}
-		results[at] = answer(id, said)
+		results[at] = answer(use.ID, said)
 	}
 	if appendErr := t.talk.add(store.Synced, t.talk.entry(user(results))); appendErr != nil || ctx.Err() != nil {
 		return errors.Join(appendErr, context.Cause(ctx))
@@ -62,9 +63,9 @@ func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at in
 	if err == nil {
 		_, err = t.moveTo(ctx, next, summary)
 	} else {
-		err = t.sink(runlog.Event{Type: runlog.CompactFailed, Tool: compactTool, Text: err.Error()})
+		err = t.sink(runlog.Event{Type: runlog.CompactFailed, Tool: use.Name, Text: err.Error()})
 	}
-	return errors.Join(err, t.sink(runlog.Event{Type: runlog.ToolResult, Tool: compactTool, ToolID: id, Text: said.Text, IsError: said.IsError}))
+	return errors.Join(err, t.sink(runlog.Event{Type: runlog.ToolResult, Tool: use.Name, ToolID: use.ID, Text: said.Text, IsError: said.IsError}))
 }
 
 func user(blocks []transcript.Block) transcript.Message {
@@ -136,20 +137,6 @@ func (t *turn) moveTo(ctx context.Context, next history, summary string) (engine
 	c := engine.Compaction{Session: t.talk.id(), Summary: summary, Before: before, After: t.size()}
 	t.bill.length = 0
 	return c, t.sink(runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
-}
-
-// wish returns the instructions of a use of the compact tool.
-func (t *turn) wish(id string) string {
-	for _, e := range t.talk.entries {
-		for _, use := range toolUses(e.Message) {
-			if use.ID == id {
-				var in struct{ Instructions string }
-				_ = json.Unmarshal(use.Input, &in) // the tool refuses other input
-				return in.Instructions
-			}
-		}
-	}
-	return ""
 }
 
 // summary asks the model to sum up a conversation, and once more if the summary is empty or lacks a name that the instructions

@@ -92,6 +92,30 @@ func (s *stage) path(id string) string {
 	return file.Path
 }
 
+// TestCompactTwice: a second use in one answer is refused, and the instructions are those of the first.
+func TestCompactTwice(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	use := func(name, instructions string) anthropicapi.ToolUse {
+		return anthropicapi.ToolUse{Name: name, Input: map[string]string{"instructions": instructions}}
+	}
+	s.api.Reply(
+		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{use("ping_user", "keep: GOOG")}},
+		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{use("ping_user", ""), use("compact_session", "keep: AAPL"), use("compact_session", "keep: MSFT")}},
+		anthropicapi.Reply{Text: "AAPL 210"}, anthropicapi.Reply{Text: "done"})
+	if r := s.says(engine.Request{Input: engine.Input{Prompt: "compact"}, Session: engine.Session{ID: old.Session}}, "done"); r.Session == old.Session {
+		t.Error("the session was not compacted")
+	}
+	same(t, s.tools.calls, []string{`ping_user {"instructions":"keep: GOOG"}`, `ping_user {"instructions":""}`, `compact_session {"instructions":"keep: AAPL"}`})
+	requests := s.api.Requests()
+	if asked := requests[len(requests)-2].LastUserText(); !strings.HasSuffix(asked, "keep: AAPL") {
+		t.Errorf("asked for a summary: %s", asked)
+	}
+	if last := requests[len(requests)-1]; !last.Has("compact_session was already called in this answer") {
+		t.Errorf("the second use: %s", last.Raw)
+	}
+}
+
 // TestCompactRefused: a summary that lost a pinned name is asked for once more, and then refused; nothing is changed.
 func TestCompactRefused(t *testing.T) {
 	for name, replies := range map[string][]anthropicapi.Reply{

@@ -124,7 +124,7 @@ type agentTools struct {
 
 func (*agentTools) List() []engine.Tool {
 	object := json.RawMessage(`{"type":"object"}`)
-	return []engine.Tool{{Name: "ping_user", Description: "Ping.", Schema: object}, {Name: "compact_session", Description: "Compact.", Schema: object}}
+	return []engine.Tool{{Name: "ping_user", Description: "Ping.", Schema: object}, {Name: "compact_session", Description: "Compact.", Schema: object, Effect: engine.Compacts}}
 }
 
 func (a *agentTools) Call(_ context.Context, name string, input json.RawMessage) engine.ToolResult {

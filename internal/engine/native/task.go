@@ -177,7 +177,7 @@ func named(a engine.Subagent, tool string) bool {
 type without struct{ engine.Tools }
 
 func (w without) List() []engine.Tool {
-	return slices.DeleteFunc(slices.Clone(w.Tools.List()), func(tool engine.Tool) bool { return tool.Name == compactTool })
+	return slices.DeleteFunc(slices.Clone(w.Tools.List()), func(tool engine.Tool) bool { return tool.Effect == engine.Compacts })
 }
 
 // add counts what a subagent has cost.

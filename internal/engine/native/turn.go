@@ -147,7 +147,7 @@ func (t *turn) hearPart(a provider.Answer) error {
 // known that the tool was begun.
 func (t *turn) durability(m transcript.Message) store.Durability {
 	uses := toolUses(m)
-	effects := func(use transcript.Block) bool { return !t.tools.harmless(use.Name) }
+	effects := func(use transcript.Block) bool { return t.tools.effect(use.Name) != engine.ReadsOnly }
 	if len(uses) == 0 || slices.ContainsFunc(uses, effects) {
 		return store.Synced
 	}

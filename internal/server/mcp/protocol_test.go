@@ -29,14 +29,14 @@ func TestVersionsOfTheProtocol(t *testing.T) {
 func TestToolsAsTheyAreShown(t *testing.T) {
 	p := connect(t, box{list: func() []engine.Tool {
 		return []engine.Tool{
-			{Name: "ping_user", Description: "Pings <you>.", Schema: json.RawMessage(echoSchema)},
-			{Name: "bare"}, {Name: "broken", Schema: json.RawMessage(`{"type":`)}, {Name: "null", Schema: json.RawMessage(`null`)},
+			{Name: "reach", Description: "Reaches <you>.", Schema: json.RawMessage(echoSchema), Effect: engine.Sends},
+			{Name: "remove", Effect: engine.Deletes}, {Name: "look", Effect: engine.ReadsOnly}, {Name: "bare"}, {Name: "broken", Schema: json.RawMessage(`{"type":`)}, {Name: "null", Schema: json.RawMessage(`null`)},
 		}
 	}})
 	p.open()
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	hints := `"annotations":{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":false,"openWorldHint":%v}`
-	closed := fmt.Sprintf(hints, false)
+	hints := `"annotations":{"readOnlyHint":false,"destructiveHint":%v,"idempotentHint":false,"openWorldHint":%v}`
+	closed := fmt.Sprintf(hints, false, false)
 	line := p.next()
 	if !strings.Contains(line, echoSchema) {
 		t.Errorf("the schema is not as it was given: %s", line)
@@ -44,8 +44,10 @@ func TestToolsAsTheyAreShown(t *testing.T) {
 	if want := `{"jsonrpc":"2.0","id":1,"result":{"tools":[
 		{"name":"bare","inputSchema":{"type":"object"},` + closed + `},
 		{"name":"broken","inputSchema":{"type":"object"},` + closed + `},
+		{"name":"look","inputSchema":{"type":"object"},` + closed + `},
 		{"name":"null","inputSchema":{"type":"object"},` + closed + `},
-		{"name":"ping_user","description":"Pings <you>.","inputSchema":` + echoSchema + `,` + fmt.Sprintf(hints, true) + `}]}}`; !sameJSON(t, line, want) {
+		{"name":"reach","description":"Reaches <you>.","inputSchema":` + echoSchema + `,` + fmt.Sprintf(hints, false, true) + `},
+		{"name":"remove","inputSchema":{"type":"object"},` + fmt.Sprintf(hints, true, false) + `}]}}`; !sameJSON(t, line, want) {
 		t.Errorf("got  %s\nwant %s", line, want)
 	}
 	if w := p.warnings(); len(w) != 2 {

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -31,10 +30,9 @@ func (s Server) described(t engine.Tool) mcp.Tool {
 	tool := mcp.NewToolWithRawSchema(t.Name, t.Description, s.schema(t))
 	tool.Annotations = mcp.ToolAnnotation{
 		ReadOnlyHint:    mcp.ToBoolPtr(false), // Claude runs read-only tools at the same time, so this also keeps their order
-		DestructiveHint: mcp.ToBoolPtr(slices.Contains([]string{"delete_task", "stop_run"}, t.Name)),
+		DestructiveHint: mcp.ToBoolPtr(t.Effect == engine.Deletes),
 		IdempotentHint:  mcp.ToBoolPtr(false),
-		// All others stay in the data directory.
-		OpenWorldHint: mcp.ToBoolPtr(slices.Contains([]string{"ping_user", "discord_embed", "send_file", "ask_owner", "fire", "ask", "answer"}, t.Name)),
+		OpenWorldHint:   mcp.ToBoolPtr(t.Effect == engine.Sends),
 	}
 	return tool
 }

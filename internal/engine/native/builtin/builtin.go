@@ -49,10 +49,10 @@ type Box struct {
 
 // tool is one entry of the box.
 type tool struct {
-	name    string
-	effects bool // a use changes something, so that it must not be made twice
-	call    func(context.Context, *Box, json.RawMessage) (engine.ToolResult, error)
-	schema  string
+	name   string
+	effect engine.Effect
+	call   func(context.Context, *Box, json.RawMessage) (engine.ToolResult, error)
+	schema string
 }
 
 //go:embed *.md
@@ -70,21 +70,16 @@ func tools() []tool {
 	)
 	schema := engine.Schema
 	return []tool{
-		{"Read", false, sees(callRead), schema(1, "file_path", name, "offset", ordinal, "limit", ordinal)},
-		{"Write", true, takes(callWrite), schema(2, "file_path", name, "content", text)},
-		{"Edit", true, takes(callEdit), schema(3, "file_path", name, "old_string", name, "new_string", text, "replace_all", flag)},
-		{"Glob", false, says(callGlob), schema(1, "pattern", name, "path", name)},
-		{"Grep", false, says(callGrep), schema(1, "pattern", name, "path", name, "glob", name, "type", text, "output_mode", mode,
+		{"Read", engine.ReadsOnly, sees(callRead), schema(1, "file_path", name, "offset", ordinal, "limit", ordinal)},
+		{"Write", engine.Changes, takes(callWrite), schema(2, "file_path", name, "content", text)},
+		{"Edit", engine.Changes, takes(callEdit), schema(3, "file_path", name, "old_string", name, "new_string", text, "replace_all", flag)},
+		{"Glob", engine.ReadsOnly, says(callGlob), schema(1, "pattern", name, "path", name)},
+		{"Grep", engine.ReadsOnly, says(callGrep), schema(1, "pattern", name, "path", name, "glob", name, "type", text, "output_mode", mode,
 			"-A", number, "-B", number, "-C", number, "context", number, "-n", flag, "-i", flag, "-o", flag,
 			"head_limit", number, "offset", number, "multiline", flag)},
-		{"Bash", true, takes(callBash), schema(1, "command", name, "timeout", timeout, "description", text)},
-		{"WebFetch", false, takes(callWebFetch), schema(1, "url", name, "prompt", text)},
+		{"Bash", engine.Changes, takes(callBash), schema(1, "command", name, "timeout", timeout, "description", text)},
+		{"WebFetch", engine.ReadsOnly, takes(callWebFetch), schema(1, "url", name, "prompt", text)},
 	}
-}
-
-// HasEffects reports whether a use of the tool changes something, so that it must not be made twice.
-func HasEffects(name string) bool {
-	return slices.ContainsFunc(tools(), func(t tool) bool { return t.name == name && t.effects })
 }
 
 // List is those of the named tools that are here, always in the same order.
@@ -93,7 +88,7 @@ func (b *Box) List(names []string) []engine.Tool {
 	for _, t := range tools() {
 		if slices.Contains(names, t.name) {
 			description, _ := descriptions.ReadFile(strings.ToLower(t.name) + ".md") // every tool has one
-			list = append(list, engine.Tool{Name: t.name, Description: string(description), Schema: json.RawMessage(t.schema)})
+			list = append(list, engine.Tool{Name: t.name, Description: string(description), Schema: json.RawMessage(t.schema), Effect: t.effect})
 		}
 	}
 	return list

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
 )
 
@@ -27,9 +28,13 @@ func TestList(t *testing.T) {
 	if got := b.List([]string{"Glob", "Read"}); len(got) != 2 || got[0].Name != "Read" {
 		t.Errorf("%v", got)
 	}
-	for name, want := range map[string]bool{"Write": true, "Edit": true, "Bash": true, "Read": false, "Glob": false, "Grep": false, "WebFetch": false, "x": false} {
-		if HasEffects(name) != want {
-			t.Errorf("HasEffects(%s) is %v", name, !want)
+	for _, tool := range b.List(names) {
+		want := engine.ReadsOnly
+		if slices.Contains([]string{"Write", "Edit", "Bash"}, tool.Name) {
+			want = engine.Changes
+		}
+		if tool.Effect != want {
+			t.Errorf("%s: effect %d, want %d", tool.Name, tool.Effect, want)
 		}
 	}
 }
