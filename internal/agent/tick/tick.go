@@ -256,7 +256,7 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 		last, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
 		switch {
 		case !j.Enabled || j.RunAt.After(m.now()), paused && !j.Plain:
-		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting was cut off
+		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting cut off
 			late = append(late, j)
 		case m.resting(last) || m.within(p.Started[j.ID], startTime):
 		case m.Runner.HeldBack(ctx, j, tell):
