@@ -29,13 +29,13 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 )
 
-// Machine is what a process has from its machine.
+// Machine is what a process gets from its machine.
 type Machine struct {
 	Now    func() time.Time
 	Lookup func(string) (string, bool) // the environment
 	Random io.Reader
 	Sleep  func(context.Context, time.Duration) error // returns early, with its error, when the context ends
-	Kernel func() (abi int, err error)                // what it has for seals; nil: seal.Check
+	Kernel func() (abi int, err error)                // returns the kernel's version of Landlock; nil: seal.Check
 	Cron   func() (runs, known bool)                  // reports whether a cron daemon runs, if that is known; nil: this machine's
 }
 
@@ -47,7 +47,7 @@ type App struct {
 
 	DataDir    string    // "" is $OLLIM_DATA_DIR, else ~/.ollim-bot
 	ConfigPath string    // "" is $OLLIM_CONFIG, else config.yaml in the data directory
-	Terminal   io.Writer // where messages to the owner also go; nil where nobody watches
+	Terminal   io.Writer // where messages to the owner also go; nil: nobody watches
 
 	Commands policy.OllimAccess // what an agent may do with the commands of ollim; nil: nothing
 	// Execute executes a command of ollim for a process of a sealed run, and returns its exit status.
@@ -56,11 +56,11 @@ type App struct {
 	mu     sync.Mutex
 	loaded *settings // nil before the first use
 	memory memory
-	parent *App    // whose memory is used, in a process that executes several commands; nil: this App's own
-	run    *Sealed // whose command this is; nil: that of the caller of the process
+	parent *App    // App whose memory is used if a process executes several commands; nil: this App's own
+	run    *Sealed // sealed run that sent the command; nil: the caller of the process did
 }
 
-// whole is the App whose memory is used.
+// whole returns the App whose memory is used.
 func (a *App) whole() *App {
 	if a.parent != nil {
 		return a.parent.whole()
@@ -99,7 +99,7 @@ type settings struct {
 	file   fs.FileInfo // nil: there was no file
 }
 
-// UsualDir is the name of the data directory in the owner's home, where nothing names another one.
+// UsualDir is the name of the data directory in the owner's home, unless another directory is named.
 const UsualDir = ".ollim-bot"
 
 // Dir returns the data directory, which need not exist.
@@ -150,15 +150,14 @@ func (a *App) ConfigFile(dir paths.Dir) string {
 	return path
 }
 
-// Config returns the configuration. It reads the file again when that has changed since the last call. A file that cannot be
-// used any more is reported once, and the settings that were read before it stay in force; without any the error is a
-// *ConfigFault.
+// Config returns the configuration. It reads the file again when that has changed since the last call. If the file has become invalid, that
+// is reported once, and the settings that were read before stay in force. If none were read, the error is a *ConfigFault.
 func (a *App) Config() (config.Config, error) {
 	s, err := a.settings()
 	return s.config, err
 }
 
-// settings is Config; its result is never nil, and the same one as long as the settings are.
+// settings is Config. Its result is never nil, and stays the same pointer until the settings change.
 func (a *App) settings() (*settings, error) {
 	dir, err := a.Dir()
 	if err != nil {
@@ -251,9 +250,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// SetNames keeps names in config.yaml; "" leaves one as it is.
+// SetNames stores names in config.yaml; "" leaves a name unchanged.
 func (h Home) SetNames(user, bot string) error {
-	for _, name := range []string{user, bot} { // both are good, or neither is kept
+	for _, name := range []string{user, bot} { // both are valid, or neither is stored
 		if err := config.CheckName(name); name != "" && err != nil {
 			return &BadArgument{err.Error()}
 		}
@@ -296,7 +295,7 @@ type ConfigFault struct{ error }
 
 func (e *ConfigFault) Unwrap() error { return e.error }
 
-// BadArgument is an argument that makes no sense.
+// BadArgument is the error of an invalid argument.
 type BadArgument struct{ Reason string }
 
 func (e *BadArgument) Error() string { return e.Reason }

@@ -131,8 +131,8 @@ func (a *App) located() map[string]string {
 	return env
 }
 
-// secretPaths returns what no agent may reach besides what is in the data directory: the secrets, the login of claude, and settings that
-// are elsewhere. What would be below a file cannot be.
+// secretPaths returns what no agent may reach outside the data directory: the secrets, the login of claude, and settings that are
+// elsewhere. It omits paths below a file, which cannot exist.
 func (h Home) secretPaths() []string {
 	paths := append([]string{h.app.SecretsFile(), h.app.discordCredential(), h.app.ConfigFile(h.Dir)}, h.ClaudeArchive().LoginFiles()...)
 	return slices.DeleteFunc(paths, func(path string) bool {
@@ -155,8 +155,8 @@ func (a *App) CheckSecrets() error {
 	return err
 }
 
-// HookKeys returns the keys that the calls of a webhook may be signed with. It reads the secrets file each time, so a changed secret
-// counts at once.
+// HookKeys returns the keys that the calls of a webhook may be signed with. It reads the secrets file each time, so a changed secret takes
+// effect at once.
 func (h Home) HookKeys(hook job.Hook) ([][]byte, error) {
 	secrets, err := h.app.loadSecrets()
 	if err != nil {
@@ -173,8 +173,8 @@ func keyNames() []string {
 // HoldsSecret reports whether a text has the value of a secret in it.
 func (h Home) HoldsSecret(text string) bool { return h.hidden().Hide(text) != text }
 
-// hidden returns the values of all secrets, and those of the keys that an engine may get from elsewhere. A file that is wrong is
-// reported by the commands that need it.
+// hidden returns the values of all secrets, and those of the keys that an engine may get from elsewhere. Commands that need the secrets
+// report an invalid file.
 func (h Home) hidden() plaintext.Secrets {
 	secrets, err := h.app.loadSecrets()
 	if err != nil {
@@ -196,14 +196,14 @@ func (h Home) hidden() plaintext.Secrets {
 	return plaintext.NewSecrets(values...)
 }
 
-// discordVariable has the bot's token in the environment, discordCredential is its name as a systemd credential.
+// discordVariable is the environment variable of the bot's token, discordCredential the name of its systemd credential.
 const (
 	discordVariable   = "OLLIM_DISCORD_TOKEN"
 	discordCredential = "discord-token"
 )
 
-// queueVariable is set for programs that a process starts whose own environment has the bot's token, which they do not get: what
-// they send waits in the outbox for that process.
+// queueVariable is set for programs that are started by a process with the bot's token in its environment. They do not get the token, so
+// their messages wait in the outbox for that process.
 const queueVariable = "OLLIM_OUTBOX=queue"
 
 // errNoToken is the error of a home without a bot's token.
@@ -223,7 +223,7 @@ func (a *App) discordToken(secrets config.Secrets) (string, error) {
 	return bare(value(secrets.For("discord"), "TOKEN")), nil
 }
 
-// bare returns a token without the word that goes before it in a request.
+// bare returns a token without the word Bot, which precedes it in a request.
 func bare(token string) string { return strings.TrimPrefix(strings.TrimSpace(token), "Bot ") }
 
 // discordCredential returns the file that a service manager has put the token into, "" if there is none.
@@ -235,7 +235,7 @@ func (a *App) discordCredential() string {
 	return ""
 }
 
-// Discord returns the client of Discord's API. The error is ErrNoToken, or a *ConfigFault.
+// Discord returns the client of Discord's API. The error is a *ConfigFault, also if there is no token.
 func (h Home) Discord() (*api.Client, error) {
 	secrets, err := h.app.loadSecrets()
 	if err != nil {

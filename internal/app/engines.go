@@ -36,7 +36,7 @@ func (h Home) engines(atShell bool) func(string) (engine.Engine, error) {
 		case engine.ClaudeCode:
 			c, err := h.claude(atShell)
 			if err != nil {
-				return nil, err // not a nil pointer, which would be an engine
+				return nil, err // not c: an interface with a nil pointer is not nil
 			}
 			return c, nil
 		case engine.Native:
@@ -46,7 +46,7 @@ func (h Home) engines(atShell bool) func(string) (engine.Engine, error) {
 	}
 }
 
-// script plays a file, which is looked for in the data directory, then in the working directory.
+// script returns the engine that plays a file, which is looked for in the data directory, then in the working directory.
 func (h Home) script(path string) (engine.Engine, error) {
 	if inside := h.Dir.Path(path); !filepath.IsAbs(path) && exists(inside) {
 		path = inside
@@ -100,8 +100,8 @@ func (h Home) claude(atShell bool) (*claudecode.Engine, error) {
 	}, nil
 }
 
-// UntestedClaude says so if ollim was not tested with the version of the configured claude command. It is "" if it was, or if there is no
-// such command, or it does not say its version.
+// UntestedClaude returns a message if ollim was not tested with the version of the configured claude command. It returns "" if it was
+// tested, if there is no such command, or if the command does not print its version.
 func (h Home) UntestedClaude(ctx context.Context) string {
 	if h.Config.Claude.Command == "" {
 		return ""
@@ -150,7 +150,7 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 	}, nil
 }
 
-// agents returns the subagents of agents/. One with a fault is left out.
+// agents returns the subagents of agents/, without invalid ones.
 func (h Home) agents() (list []engine.Subagent) {
 	for _, name := range skill.AgentNames(h.Dir) {
 		if a, err := skill.LoadAgent(h.Dir, name); err == nil {

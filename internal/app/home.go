@@ -43,7 +43,7 @@ type Home struct {
 
 	app     *App
 	by      *settings
-	secrets func() plaintext.Secrets // that no record and no result of a tool may contain
+	secrets func() plaintext.Secrets // values that no record and no result of a tool may contain
 }
 
 // Home returns the data directory with the settings as they are now. It must have been made by init; else the error is an
@@ -152,7 +152,7 @@ func (h Home) Models() (model.Table, error) {
 	return t, nil
 }
 
-// past returns what the accounts are made from when their file is gone.
+// past returns the runs from which the accounts of spending are made if their file is gone.
 func (h Home) past(since time.Time) (past []spend.Past, err error) {
 	for r, err := range h.Runs.Since(since) {
 		if err != nil {
@@ -174,7 +174,7 @@ func (h Home) past(since time.Time) (past []spend.Past, err error) {
 	return past, nil
 }
 
-// settled is after how long the minute that notes what was missed is over.
+// settled is the age of a slot after which a tick has recorded it if it was missed.
 const settled = slot.Grace + 2*time.Minute
 
 // Audit returns what became of every slot since an instant, except for those of the last minutes, which are not settled, and of those
@@ -187,7 +187,7 @@ func (h Home) Audit(from time.Time) ([]forecast.Answer, error) {
 	return forecast.Audit(h.Slots, from, now.Add(-settled), h.became)
 }
 
-// became is the outcome of a claim that does not say it; "" is of a run that is in progress.
+// became returns the outcome of a claim that does not record it; "" if its run is in progress.
 func (h Home) became(c slot.Claim) string {
 	r, err := h.Runs.Load(c.Run)
 	switch {
@@ -201,8 +201,8 @@ func (h Home) became(c slot.Claim) string {
 	return string(runlog.Interrupted)
 }
 
-// Runner returns what fires jobs and takes turns. atShell says that a person typed the command: then keys and addresses of
-// engines may also come from its environment.
+// Runner returns the runner of the data directory. atShell says that a person typed the command: keys and addresses of engines may then
+// also come from its environment.
 func (h Home) Runner(atShell bool) *runner.Runner {
 	return &runner.Runner{
 		World: runner.World{
@@ -222,7 +222,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 	}
 }
 
-// sealing returns what the seals of runs are made of. TMPDIR is that of this process.
+// sealing returns the configuration of seals. TMPDIR is that of this process.
 func (h Home) sealing() runner.Sealing {
 	s := runner.Sealing{Mode: h.Config.Seal, Check: seal.Check, Temp: "/tmp"}
 	if h.app.Kernel != nil {
@@ -246,7 +246,7 @@ func (h Home) sealing() runner.Sealing {
 // Post returns the delivery of messages to the owner.
 func (h Home) Post() outbox.Post {
 	secrets, err := h.app.loadSecrets()
-	if err != nil && h.Config.Engine != engine.ClaudeCode { // that engine fails with this error
+	if err != nil && h.Config.Engine != engine.ClaudeCode { // the claude-code engine fails with this error
 		h.app.warn(err.Error())
 	}
 	queue, _ := h.app.Lookup("OLLIM_OUTBOX")
@@ -266,7 +266,7 @@ func (h Home) ProgramEnv() []string {
 	return append(env, h.location()...)
 }
 
-// location tells an ollim that is started by us which directory and settings to use.
+// location returns the variables that name the directory and the settings to an ollim that this process starts.
 func (h Home) location() []string {
 	env := []string{"OLLIM_DATA_DIR=" + string(h.Dir), "OLLIM_CONFIG=" + h.app.ConfigFile(h.Dir)}
 	if token, _ := h.app.Lookup(discordVariable); token != "" {
@@ -275,9 +275,8 @@ func (h Home) location() []string {
 	return env
 }
 
-// childEnv returns the environment of all commands that are started: what the configuration says, and HOME, PATH and TZ of this
-// process where it does not say (an ollim in a run must count the same days). Other variables of cron or of a shell are not
-// handed on.
+// childEnv returns the environment of all commands that are started: what the configuration says, and HOME, PATH and TZ of this process
+// where it does not say (an ollim in a run must count the same days). Other variables of cron or of a shell are not passed on.
 func (h Home) childEnv() []string {
 	env := []string{}
 	for _, name := range []string{"HOME", "PATH", "XDG_CONFIG_HOME", "TZ", "CREDENTIALS_DIRECTORY"} {

@@ -25,10 +25,11 @@ func (a *App) RunID() string {
 	return id
 }
 
-// Outside refuses, inside a run, what would belong to two runs.
+// Outside returns an error inside a run, for work that would otherwise belong to two runs.
 func (a *App) Outside() error { return refuseInside(a.RunID()) }
 
-// OwnerOnly refuses what only the owner may do to whatever runs inside a run, also where OLLIM_RUN was removed from its environment.
+// OwnerOnly returns an error inside a run, for what only the owner may do. It detects the run even if OLLIM_RUN was removed from the
+// environment.
 func (a *App) OwnerOnly() error {
 	if err := a.Outside(); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (a *App) Tools() (*liveTools, error) {
 	return l, err
 }
 
-// liveTools is the tools of one run. It may be used from several goroutines at once.
+// liveTools holds the tools of one run. It may be used from several goroutines at once.
 type liveTools struct {
 	app *App
 
@@ -82,7 +83,7 @@ type liveTools struct {
 	set *tools.Set
 }
 
-// current returns the tools by the present settings. Where those cannot be had it returns the last ones with the error.
+// current returns the tools by the present settings. If the settings cannot be used, it returns the last tools with the error.
 func (l *liveTools) current() (*tools.Set, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +114,7 @@ func (l *liveTools) now() *tools.Set {
 	return set
 }
 
-// Sealed is a run whose processes have this process execute their commands of ollim.
+// Sealed is a sealed run for whose processes this process executes commands of ollim.
 type Sealed struct {
 	runner.Service
 
@@ -150,7 +151,7 @@ func (h Home) serve(service runner.Service) runner.Socket {
 		if own != "" {
 			err = os.Mkdir(own, 0o700)
 		} else {
-			_ = os.Remove(path) // of a run that goes on, whose process died
+			_ = os.Remove(path) // left by the process of a run that continues
 		}
 		if err == nil {
 			server, err = forward.Listen(path, func(ctx context.Context, r forward.Request) int { return h.app.Execute(ctx, run, r) })
@@ -170,7 +171,7 @@ func (h Home) serve(service runner.Service) runner.Socket {
 	}}
 }
 
-// Hints returns what says what the seal has closed to a command of the run whose process sent this command; nil outside a sealed run.
+// Hints returns the function that explains what the seal denied to a command of the run that sent this command; nil outside a sealed run.
 func (a *App) Hints() engine.Hints {
 	if a.run == nil {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Held is the messages that quiet hours hold.
+// Held counts the messages that quiet hours hold.
 type Held struct {
 	Count int       `json:"count"`
 	Until time.Time `json:"until,omitzero"` // the end of the quiet hours, or of the message that waits longest
 }
 
-// Why says until when a message is held.
+// Why returns until when a message is held.
 func (q Held) Why() string { return fmt.Sprintf("held until %s (quiet)", q.Until.Format("15:04")) }
 
 // String counts the messages and says until when they are held.

@@ -20,7 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// servers returns the MCP servers whose tools a request names. None is started before it is needed.
+// servers returns the MCP servers whose tools a request names. A server is started when it is needed.
 func (h Home) servers(r engine.Request) (set mcpclient.Set) {
 	for _, name := range policy.Servers(r.Scope.Servers) {
 		set = append(set, sealed(h.server(name, r.Scope.Servers, r.Run), r.Scope.Seal, r.Scope.Protected, r.Scope.Dirs))
@@ -89,11 +89,10 @@ func (h Home) expand(into *mcpclient.Server, s config.Server) error {
 	return err
 }
 
-// ServerFault returns why a server cannot be started, as far as that shows without starting it: a secret that is missing, or a program
-// that is not there.
+// ServerFault returns why a server cannot be started, without trying to: a secret that is missing, or a program that is not there.
 func (h Home) ServerFault(name string) error {
 	c := h.server(name, nil, engine.Run{})
-	if c.Server.Wrong != nil || c.Server.URL != "" || len(c.Server.Command) == 0 { // one with neither is a fault of the file
+	if c.Server.Wrong != nil || c.Server.URL != "" || len(c.Server.Command) == 0 { // a server with neither is a fault of the file
 		return c.Server.Wrong
 	}
 	return process.Find(c.Server.Command[0], c.Server.Dir, c.Server.Env)
@@ -116,7 +115,7 @@ func withoutKeys(env []string) []string {
 	})
 }
 
-// serverTools is the tools of one MCP server as the engine of another process has them. Failures go to the run's record.
+// serverTools holds the tools of one MCP server for the engine in another process. Failures go to the run's record.
 type serverTools struct {
 	ctx    context.Context
 	client *mcpclient.Client
@@ -124,9 +123,9 @@ type serverTools struct {
 	warn   func(string)
 }
 
-// ServerTools returns the tools of a server for the run that OLLIM_RUN names. It offers those that the patterns name. The hook decides
-// each use before it gets here; a program that a command of the agent starts gets here without it, and no further than the hook
-// would let it.
+// ServerTools returns the tools of a server for the run that OLLIM_RUN names. It offers those that the patterns name. The hook decides each
+// use of the engine first. No hook decides the uses of a program that a command of the agent starts, so Call checks that the run may use
+// the tool.
 func (a *App) ServerTools(ctx context.Context, name string, patterns []string) (*serverTools, error) {
 	h, err := a.Home()
 	if err != nil {

@@ -34,7 +34,8 @@ func NameOf(routine string) SessionName {
 	return SessionName{"routine:" + routine, routine}
 }
 
-// SessionName reads a name, in which the routine may be given by any of its own; found reports whether it is one.
+// SessionName reads the name of a session, in which the routine may be given by any of its names. found reports whether text is such a
+// name.
 func (h Home) SessionName(text string) (n SessionName, found bool, err error) {
 	if text == "main" {
 		return NameOf(""), true, nil
@@ -90,8 +91,8 @@ func (h Home) CurrentNames() (map[string]SessionName, error) {
 	return names, err
 }
 
-// Conversations returns the ids that were ever those of main, of routines and of runs. A question does not continue one of them;
-// it branches it.
+// Conversations returns the ids of all sessions that main, routines and runs ever had. A question branches such a session and does not
+// continue it.
 func (h Home) Conversations() (map[string]bool, error) {
 	ids := map[string]bool{}
 	for e, err := range h.Sessions.History(nil) {
@@ -106,12 +107,12 @@ func (h Home) Conversations() (map[string]bool, error) {
 // Conversation is a session, however it was named.
 type Conversation struct {
 	ID   string
-	Name SessionName           // zero where it is the current session of neither main nor a routine
-	File transcript.Transcript // zero where the engine keeps it in a form of its own
+	Name SessionName           // zero if it is the current session of neither main nor a routine
+	File transcript.Transcript // zero if the engine keeps it in its own format
 }
 
-// Conversation finds the session of a name, of an id, of the beginning of an id, or of a path. Only the owner may use other than
-// names. The errors are ErrNoSession, *BadArgument, *plaintext.Unknown, session.ErrID, and those of transcript.
+// Conversation finds the session of a name, of an id, of the beginning of an id, or of a path. Only the owner may give anything but a name.
+// The errors are ErrNoSession, *BadArgument, *plaintext.Unknown, session.ErrID, and those of transcript.
 func (h Home) Conversation(text string) (c Conversation, err error) {
 	n, found, err := h.SessionName(text)
 	if err != nil {
@@ -216,7 +217,7 @@ func NoTranscript(text string, err error) error {
 	return err
 }
 
-// Holder returns the engine of a conversation, "" where it is not known.
+// Holder returns the engine of a conversation; "" if it is not known.
 func (c Conversation) Holder() string {
 	if c.File.Path != "" {
 		return cmp.Or(c.File.Form, engine.HolderOf(c.File.Header))

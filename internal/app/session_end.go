@@ -21,7 +21,7 @@ func (e *InUse) Error() string {
 // Unwrap returns ErrNotAllowed.
 func (*InUse) Unwrap() error { return ErrNotAllowed }
 
-// writeTime is how long it may take from the content of a file to the line that names it. Tick removes what is left then.
+// writeTime is the longest time from writing an image or a document to writing the line that refers to it. Tick removes what this leaves.
 const writeTime = time.Minute
 
 // DeleteTranscript deletes a file that nobody uses, and the images and documents to which nothing else refers.
@@ -31,7 +31,7 @@ func (h Home) DeleteTranscript(ctx context.Context, c Conversation) error {
 		return err
 	}
 	defer guard.Release()
-	held, err := h.CurrentNames() // asked now that nobody begins with it
+	held, err := h.CurrentNames() // read under the lock, so that nobody begins to use the file
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type Setting struct {
 	Shell  bool // Values are sh -c LINE, made of one line
 }
 
-// String says how a command is stored.
+// String returns how a command is stored.
 func (s Setting) String() string {
 	if s.Shell {
 		return "a line for the shell: " + s.Values[len(s.Values)-1]
@@ -72,7 +72,7 @@ func wrong(key string, err error) error {
 // inShell are characters that a command line needs a shell for, and that the name of a program does not have.
 const inShell = " \t\n|&;<>()$`\\\"'*?~{}!#"
 
-// readCommand tells words, a YAML list and a line for the shell apart.
+// readCommand distinguishes words, a YAML list and a line for the shell.
 func readCommand(key string, words []string) Setting {
 	s := Setting{Key: key, Values: words}
 	if len(words) != 1 {
@@ -142,7 +142,7 @@ func (h Home) tryEngine(name string, atShell bool) error {
 	return wrong(claudeCommand, h.findProgram(h.Config.Claude.Command))
 }
 
-// CarryOver is a session that goes on with another engine.
+// CarryOver is a session that another engine continues.
 type CarryOver struct {
 	Name   string // of the conversation: main, routine:ID or fork
 	ID     string // of the session, which is kept
@@ -153,8 +153,8 @@ func (c CarryOver) String() string {
 	return fmt.Sprintf("%s will continue in a new session that begins with the last messages of %s; that session, of the %s engine, is kept", c.Name, c.ID, c.Holder)
 }
 
-// CarriedOver returns the sessions that their next turn carries over if the configured engine becomes another one. A routine whose file
-// names an engine is none of them.
+// CarriedOver returns the sessions that their next turn carries over if the configured engine becomes another one. Sessions of routines
+// whose file names an engine are not among them.
 func (h Home) CarriedOver(ctx context.Context, name string) (list []CarryOver, err error) {
 	kind, _, _ := strings.Cut(name, ":")
 	add := func(conversation, id string) {

@@ -33,14 +33,15 @@ func (h Home) EngineKey(ctx context.Context) (name string, missing bool, err err
 			return "", false, err
 		}
 		_, err = c.Login(ctx)
-		return keyName(config.Anthropic), errors.Is(err, engine.ErrNoKey), nil // another error is the test question's
+		return keyName(config.Anthropic), errors.Is(err, engine.ErrNoKey), nil // the test question reports any other error
 	}
 	return "", false, nil
 }
 
 const claudeCommand = "claude-code.command"
 
-// FindClaude returns the absolute path of the claude command; "" if there is none. It is written down: a fire does not search.
+// FindClaude returns the absolute path of the claude command; "" if there is none. The settings keep the path, because a fire does not
+// search.
 func (a *App) FindClaude() string {
 	path, _ := a.Lookup("PATH")
 	dirs := filepath.SplitList(path)
@@ -61,8 +62,8 @@ func (a *App) ClaudeEnv() (entries []string) {
 	return entries
 }
 
-// UseClaude writes down where the claude command is, and what it needs of the environment if no environment is configured. It returns
-// "" if there is no such command.
+// UseClaude stores the path of the claude command in the settings, and what it needs of the environment if no environment is configured. It
+// returns "" if there is no such command.
 func (h Home) UseClaude(ctx context.Context) (command string, err error) {
 	if command = h.app.FindClaude(); command == "" {
 		return "", nil
@@ -96,10 +97,10 @@ func (h Home) DeliveryLine() string {
 	return strings.Join(command, " ")
 }
 
-// seenFile keeps the digest of the way on which the owner has seen a test message arrive.
+// seenFile holds the digest of the delivery by which the owner has seen a test message arrive.
 const seenFile = "delivery_seen"
 
-// DeliverySeen reports whether the owner has seen a test message that took the present way.
+// DeliverySeen reports whether the owner has seen a test message of the present delivery.
 func (h Home) DeliverySeen() bool {
 	text, err := store.Read(h.Dir.State(seenFile))
 	return err == nil && strings.TrimSpace(string(text)) == h.way()
@@ -108,7 +109,7 @@ func (h Home) DeliverySeen() bool {
 // SeeDelivery records that the owner has seen a test message.
 func (h Home) SeeDelivery() error { return store.Replace(h.Dir.State(seenFile), []byte(h.way()+"\n")) }
 
-// way is a digest of how messages reach the owner: the command and the bot's token.
+// way returns a digest of the delivery: the command and the bot's token.
 func (h Home) way() string {
 	token, _ := h.DiscordToken()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", h.Config.Delivery.Command, token))

@@ -2,7 +2,7 @@ package app
 
 import "runtime/debug"
 
-// Version is the module's, as the go command stamped it; a build from a work tree is a development one.
+// Version returns the module's version, as the go command stamped it; "development" for a build from a working tree.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

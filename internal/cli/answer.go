@@ -73,7 +73,7 @@ func (d *deps) goOn(ctx context.Context, h app.Home, run string) error {
 	return (&fireOptions{}).verdict(d, r, err)
 }
 
-// waitingRun returns the run that name stands for: the one that waits among those with this id or job, else any, as run show does.
+// waitingRun returns the run that name means: of the runs with this id or job the one that waits, else the one that run show shows.
 func waitingRun(h app.Home, name string) (string, error) {
 	all, err := h.Questions.List()
 	if err != nil {

@@ -46,7 +46,7 @@ func runApprove(ctx context.Context, d *deps, names []string, all, list bool) er
 		err = a.print(list)
 	}
 	if err != nil {
-		return err // its line is still to be written, those of the failures are not
+		return err // the failures are printed already, this error is not
 	}
 	return a.failed.err()
 }
@@ -60,7 +60,7 @@ type approver struct {
 
 // candidate is a widened job, a skill or tool-policy.yaml.
 type candidate struct {
-	name    string // for the owner, and for Find
+	name    string // as the owner reads it, and as Find takes it
 	subject approval.Subject
 	last    approval.Approval
 	state   string
@@ -220,7 +220,7 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 	t := a.d.table("")
 	for _, line := range lines {
 		t.row(c.name, prose(line))
-		if !isTerminal(a.d.Stdout) { // where the question stands, too: what nobody saw nobody approves
+		if !isTerminal(a.d.Stdout) { // also on the terminal: the owner must see what is approved
 			if _, err := fmt.Fprintln(tty.file, printable(c.name+" "+line)); err != nil {
 				return err
 			}
@@ -245,7 +245,7 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 	return a.h.Approvals.Approve(ctx, c.subject, approval.Owner)
 }
 
-// terminalOf is the terminal that we were started from, wherever our streams lead.
+// terminalOf is the controlling terminal of this process, whatever its streams are.
 type terminalOf struct {
 	file *os.File
 	*asker
@@ -259,9 +259,8 @@ func openTerminal() (*terminalOf, error) {
 	return &terminalOf{f, newAsker(f)}, nil
 }
 
-// approveOwn approves a job that the owner has just written through us. It waits instead, and a warning says so, when this
-// is inside a run, or when a file that it names is not as it was approved: the owner has not seen that. The error is that of
-// the book; the job stays as it was written.
+// approveOwn approves a job that the owner has just written with a command of ollim. Inside a run, or if a file that the job names differs
+// from the approved one, which the owner has not seen, the job waits for approval and a warning says so. After an error the job file stays.
 func (d *deps) approveOwn(ctx context.Context, h app.Home, j job.Job) error {
 	book := h.Approvals
 	s, widened, err := book.Of(j)
@@ -285,12 +284,12 @@ func (d *deps) approveOwn(ctx context.Context, h app.Home, j job.Job) error {
 	return book.Approve(ctx, s, approval.Owner)
 }
 
-// offerApproval is for a directory that was there before: what in it waits for the owner is asked about on a terminal, job
-// after job, and named elsewhere. silent reports that nothing is asked. An answer, also a no, changes nothing of what init has made.
+// offerApproval handles what waits for approval in a data directory that existed before init. On a terminal it asks about each item;
+// elsewhere, or if silent is set, it names them. No answer changes what init has made.
 func (d *deps) offerApproval(ctx context.Context, silent bool) error {
 	s, h, err := d.jobSet()
 	if as[*app.ConfigFault](err) {
-		return nil // of settings that init left as they were
+		return nil // init leaves invalid settings as they are
 	}
 	if err != nil {
 		return err

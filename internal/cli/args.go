@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// pickOne is the value of --resume where no id is given.
+// pickOne is the value of --resume without an id.
 const pickOne = "?"
 
 // asAsk turns the short spelling of ask into the long one: -p, -c, -r, --session and --no-session before any command word mean ask, as
@@ -17,7 +17,7 @@ const pickOne = "?"
 func asAsk(root *cobra.Command, args []string) []string {
 	if isCompletion(args) {
 		end := len(args)
-		if isFlag(args[end-1]) { // it is being typed
+		if isFlag(args[end-1]) { // the flag that is being completed
 			end--
 		}
 		return slices.Concat(args[:1], asAsk(root, args[1:max(end, 1)]), args[max(end, 1):])
@@ -95,9 +95,9 @@ func (r *rewriter) long(word, name string) {
 	}
 }
 
-// more returns how many words are further values of a flag that takes several, as flags of the claude command do. That command takes
-// all words up to the next flag, also the question: here they must look like values. The bare name of a tool may begin the question,
-// as in Read main.go, so a pattern that allows something is a value only if values alone follow.
+// more returns how many words are further values of a flag that takes several, as flags of the claude command do. That command takes all
+// words up to the next flag, even the question. Here a word must look like a value. The bare name of a tool may begin the question, as in
+// Read main.go, so a pattern that allows something is a value only if values alone follow.
 func more(name string, words []string) (n int) {
 	for _, word := range words {
 		switch {
@@ -120,16 +120,16 @@ func more(name string, words []string) (n int) {
 // grantsTools reports whether the values of a flag are patterns of tools that the agent may use.
 func grantsTools(name string) bool { return name == "allowed-tools" || name == "allowedTools" }
 
-// restrictsTools reports whether the values of a flag are names of tools, without which the agent could use more.
+// restrictsTools reports whether the values of a flag are names of tools that limit what the agent may use.
 func restrictsTools(name string) bool {
 	return name == "disallowed-tools" || name == "disallowedTools" || name == "tools"
 }
 
-// short takes a cluster such as -cp: letter by letter, the rest of it may be the value of one.
+// short reads a cluster of flags such as -cp letter by letter. The rest of the cluster may be the value of a flag.
 func (r *rewriter) short(letters string) {
 	kept := ""
 	for i, letter := range letters {
-		if letter >= utf8.RuneSelf { // no flag, as cobra will say
+		if letter >= utf8.RuneSelf { // not a flag; cobra reports it
 			r.keep(kept + letters[i:])
 			return
 		}

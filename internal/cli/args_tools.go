@@ -7,8 +7,8 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// spreadTools gives each pattern after --allowed-tools of a job's add a flag of its own, because the claude command takes several. A
-// word is a pattern if it can be nothing else, or if the text of the job may still follow.
+// spreadTools repeats --allowed-tools for each pattern after it in a command that adds a job, because the flag of the claude command takes
+// several. A word is a pattern if it cannot be anything else, or if the text of the job may still follow.
 func spreadTools(args []string) []string {
 	const flag = "--allowed-tools"
 	at := slices.Index(args, "add")

@@ -41,7 +41,7 @@ type askOptions struct {
 	input     string
 	maxTurns  int
 	partial   bool
-	empty     bool // -r or --session without a value
+	empty     bool // -r or --session has no value
 	agent     agentOptions
 }
 
@@ -109,7 +109,7 @@ func runAsk(ctx context.Context, d *deps, o askOptions) error {
 	}
 	v.end(h, r, err)
 	if errors.Is(v.err, syscall.EPIPE) {
-		return &reported{statusUnwritten} // whoever read has seen enough
+		return &reported{statusUnwritten} // the reader has closed the pipe
 	}
 	d.account("ask", "", r)
 	err = (&fireOptions{}).verdict(d, r, err)
@@ -157,7 +157,7 @@ func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (runner.
 		return q, options, err
 	}
 	asks := newAsker(d.In)
-	typed, piped := q.Text, !o.noInput && !isTerminal(d.In) // what is piped in names no files
+	typed, piped := q.Text, !o.noInput && !isTerminal(d.In) // piped text does not name files
 	choosing := o.resume == pickOne && isTerminal(d.In)
 	nothing := hint(usage("nothing to ask"), "ollim -p \"TEXT\", or pipe something in")
 	if q.Text == "" && !piped && !choosing {
@@ -172,7 +172,7 @@ func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (runner.
 	}
 	switch {
 	case err == nil && q.Text == "" && choosing:
-		line, _ := asks.ask(ctx, d.Stderr, "> ") // what was typed before the end counts
+		line, _ := asks.ask(ctx, d.Stderr, "> ") // text before the end of the input counts
 		q.Text = strings.TrimSpace(line)
 		if typed = q.Text; typed == "" {
 			err = usage("nothing to ask")
@@ -205,7 +205,7 @@ func continues(h app.Home, t transcript.Transcript, fork bool, q *runner.Questio
 	return nil
 }
 
-// workingDir is where we are by its true name, so that a link leads to the same sessions.
+// workingDir returns the working directory without links, so that a path with links has the same sessions.
 func workingDir() (string, error) {
 	dir, err := os.Getwd()
 	if err == nil {
@@ -218,7 +218,7 @@ func workingDir() (string, error) {
 	return dir, nil
 }
 
-// transcript is the one to continue with; the zero one begins a new session.
+// transcript returns the transcript to continue; the zero one begins a new session.
 func (o *askOptions) transcript(ctx context.Context, d *deps, h app.Home, root string, asks *asker) (transcript.Transcript, error) {
 	sessions := h.Transcripts()
 	switch {
@@ -256,13 +256,13 @@ func (o *askOptions) transcript(ctx context.Context, d *deps, h app.Home, root s
 	return transcript.Transcript{}, nil
 }
 
-// questions are the sessions of questions that were asked in a directory, the latest first; at least one.
+// questions returns the sessions of questions that were asked in a directory, the latest first. It is an error if there is none.
 func questions(h app.Home, root string) ([]transcript.Summary, error) {
 	list, _, err := h.Transcripts().List(root, prompt.Said())
 	if err != nil {
 		return nil, err
 	}
-	if root == string(h.Dir) { // those of main and of routines are kept for the same directory
+	if root == string(h.Dir) { // the sessions of main and of routines have the same directory
 		others, err := h.Conversations()
 		if err != nil {
 			return nil, err
@@ -279,7 +279,7 @@ func noSessionIn(root string) error {
 	return hint(&withStatus{fmt.Errorf("no session in %s", root), statusNoJob}, "ollim session list --all")
 }
 
-// openSession opens a transcript by its path. An engine finds only those in the data directory again.
+// openSession opens a transcript by its path. It must be in the data directory, where engines look for it.
 func openSession(sessions transcript.Dir, file string) (transcript.Transcript, error) {
 	t, err := transcript.Open(file)
 	if errors.Is(err, transcript.ErrForeign) {

@@ -20,7 +20,7 @@ import (
 // agentOptions are what the agent of a question reads, may use and cost, and must answer. Their flags are those of the claude command.
 type agentOptions struct {
 	system  string
-	more    string // of the system prompt
+	more    string // added to the system prompt
 	schema  string
 	tools   []string
 	without []string
@@ -138,7 +138,7 @@ func (o *agentOptions) apply(q *runner.Question) (err error) {
 	return o.restrict(q)
 }
 
-// edits is what a permission mode allows besides the patterns.
+// edits returns the tools that a permission mode allows besides the patterns.
 func (o *agentOptions) edits() string {
 	if o.mode == string(policy.AcceptEdits) {
 		return "Write,Edit"
@@ -210,7 +210,8 @@ func existingDir(name string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// attachments returns the files of -f, then those that the words name, which cannot be hidden ones: a text may have been pasted.
+// attachments returns the files of -f, then those that the text names. A text may have been pasted, so it cannot name files for which hides
+// is true.
 func attachments(text string, files []string, hides func(file string) bool) (list []engine.Attachment, err error) {
 	for _, name := range files {
 		if name == "-" || name == "" {
@@ -229,8 +230,8 @@ func attachments(text string, files []string, hides func(file string) bool) (lis
 	return list, nil
 }
 
-// mentioned returns the regular files that words such as @notes.txt or @"my notes.txt" name. A character before the @ that
-// belongs to a word, as in an e-mail address, makes it part of that word; punctuation behind a name is not part of it.
+// mentioned returns the regular files that words such as @notes.txt or @"my notes.txt" name. A character before the @ that belongs to a
+// word, as in an e-mail address, makes it part of that word. Punctuation after a name is not part of it.
 func mentioned(text string) (names []string) {
 	words := regexp.MustCompile(`(?:^|[\s("'\[])@(?:"([^"\n]+)"|([^\s"]+))`)
 	for rest := text; ; {

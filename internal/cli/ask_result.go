@@ -70,7 +70,7 @@ func (t *tally) count(e runlog.Event) {
 	}
 }
 
-// answer is the last object of both JSON formats: what is known of the keys of the claude command, and two of our own.
+// answer is the last object of both JSON formats: the keys of the claude command that are known, and two keys of ollim's own.
 type answer struct {
 	Type        string              `json:"type"`
 	Subtype     string              `json:"subtype"`
@@ -78,7 +78,7 @@ type answer struct {
 	Duration    int64               `json:"duration_ms"`
 	DurationAPI *int64              `json:"duration_api_ms,omitempty"`
 	Turns       int                 `json:"num_turns"`
-	Result      string              `json:"result"` // of a run that failed, what the model said last
+	Result      string              `json:"result"` // if the run failed, the last text of the model
 	Stop        string              `json:"stop_reason,omitempty"`
 	SessionID   string              `json:"session_id,omitempty"`
 	Cost        *float64            `json:"total_cost_usd,omitempty"`
@@ -128,7 +128,7 @@ func (v *voice) result(h app.Home, r runlog.Record, err error) answer {
 	if a.IsError {
 		a.Subtype, a.Result, a.Structured, a.Errors = subtype(err), cmp.Or(t.last, t.text), nil, []string{r.Error}
 	}
-	script := strings.HasPrefix(r.Engine, "script:") // it has no service, and costs nothing
+	script := strings.HasPrefix(r.Engine, "script:") // a script has no service, and costs nothing
 	if t.counted && !script {
 		a.DurationAPI = &t.api
 	}
@@ -142,7 +142,7 @@ func (v *voice) result(h app.Home, r runlog.Record, err error) answer {
 	return a
 }
 
-// subtype is claude's word for how a run failed.
+// subtype returns the claude command's word for how a run failed.
 func subtype(err error) string {
 	switch {
 	case is(engine.ErrMaxTurns)(err):
@@ -179,7 +179,7 @@ func denials(h app.Home, id string, uses map[string]runlog.Event) []denial {
 	return denied
 }
 
-// millionths is an amount of USD without what floating point adds.
+// millionths returns an amount of USD without floating-point noise.
 func millionths(usd float64) *float64 {
 	usd = math.Round(usd*1e6) / 1e6
 	return &usd

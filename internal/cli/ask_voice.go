@@ -22,15 +22,15 @@ type voice struct {
 	stop    func(error) // called when the reader has gone
 	began   time.Time
 	root    string          // the working directory of the run
-	tools   []string        // that it may use
-	schema  *payload.Answer // that the answer fits; nil: any text
+	tools   []string        // tools that it may use
+	schema  *payload.Answer // schema of the answer; nil: any text
 
 	tally    tally
 	begun    bool // stream-json has named the session
 	deltas   deltas
 	shown    *ui.Text // the text that a terminal shows as it arrives
-	streamed bool     // text of the block that is coming in
-	err      error    // of the first write that failed
+	streamed bool     // text of the current block has been written
+	err      error    // error of the first write that failed
 }
 
 // live reports whether text is shown as it arrives: a terminal shows all of it, a pipe or a file receives the final text alone.
@@ -60,7 +60,7 @@ func (v *voice) hear(e runlog.Event) {
 	switch {
 	case v.format == "stream-json":
 		v.stream(e)
-	case e.Type == runlog.Fork && e.Tool == runlog.ForkContinued && !v.live(): // the turn before it has ended well
+	case e.Type == runlog.Fork && e.Tool == runlog.ForkContinued && !v.live(): // the turn in main has ended, and that of the fork begins
 		v.say(v.tally.text)
 		v.tally.text = ""
 	case e.Type == runlog.Retry:
@@ -74,7 +74,7 @@ func (v *voice) hear(e runlog.Event) {
 	}
 }
 
-// show shows a part of the text on the terminal, endShown the rest of what has waited.
+// show shows a part of the text on the terminal; endShown shows the rest.
 func (v *voice) show(text string) {
 	if v.err == nil {
 		_, err := io.WriteString(v.shown, text)
@@ -129,7 +129,7 @@ func (v *voice) end(h app.Home, r runlog.Record, err error) {
 	switch {
 	case v.live():
 		v.endShown()
-	case r.Outcome == runlog.OK: // what a failed run has said is no answer
+	case r.Outcome == runlog.OK: // the text of a failed run is not an answer
 		v.say(cmp.Or(string(v.structured()), v.tally.text))
 	}
 }
@@ -188,7 +188,7 @@ func (v *voice) stream(e runlog.Event) {
 	system := systemLine{Type: "system", SessionID: v.tally.session}
 	switch e.Type {
 	case runlog.Session:
-		if v.begun { // the answer is asked for once more
+		if v.begun { // the session is named already; the answer is asked for again
 			return
 		}
 		v.begun = true
@@ -225,7 +225,7 @@ func (v *voice) stream(e runlog.Event) {
 	}
 }
 
-// line begins a line; a subagent's names the use of the tool that started it.
+// line returns the common fields of a line. A line of a subagent names the tool use that started the subagent.
 func (v *voice) line(kind string, e runlog.Event) messageLine {
 	line := messageLine{Type: kind, SessionID: v.tally.session}
 	if e.Parent != "" {

@@ -47,12 +47,12 @@ func runChanged(ctx context.Context, d *deps, h app.Home, key string, allowEmpty
 	}
 	_, err = io.WriteString(d.Out, diff)
 	if err := cmp.Or(err, d.flush()); err != nil {
-		return err // what nobody has seen is found once more
+		return err // a change that was not printed is found again
 	}
 	return values.keep(context.WithoutCancel(ctx), key, value)
 }
 
-// values is the owner's values or those of the job of a run, where a new one waits for the run's end.
+// values are the owner's values, or those of a run's job, whose new values are committed at the end of the run.
 type values struct {
 	compare func(key string, value []byte) (diff string, differs bool, err error)
 	keep    func(ctx context.Context, key string, value []byte) error
@@ -77,30 +77,30 @@ func (d *deps) values(h app.Home) (values, error) {
 	}, nil
 }
 
-// usedBefore reports whether the owner has approved that a job uses a key: the executable of its gate, verify or after, which runs now, or a
-// pattern of the job names it. When the keys of jobs were the owner's, its value was that of the job.
+// usedBefore reports whether the owner has approved that a job uses a key: the executable of its gate, verify or after, which runs now, or
+// a pattern of the job names it. Before jobs had keys of their own, the owner's value of such a key was the job's.
 func usedBefore(h app.Home, run runlog.Record, key string) bool {
 	for _, pattern := range run.Tools {
 		if changed.Names([]byte(pattern), key) {
 			return true
 		}
 	}
-	programs, _ := os.ReadDir(h.Dir.Run(run.ID, "programs")) // there is none while none runs
+	programs, _ := os.ReadDir(h.Dir.Run(run.ID, "programs")) // the directory exists only while one runs
 	return slices.ContainsFunc(programs, func(e fs.DirEntry) bool {
 		text, err := store.Read(h.Dir.Run(run.ID, "programs", e.Name()))
 		return err == nil && changed.Names(text, key)
 	})
 }
 
-// readValue is standard input. An empty one most often means that the command before it has failed, which a shell does not
-// tell us: as a value it would hide the next change, or be one.
+// readValue returns standard input. Empty input most often means that the command before it in the pipe failed. As a value it would hide
+// the next change or count as one, so it is refused unless allowEmpty is set.
 func readValue(ctx context.Context, in io.Reader, allowEmpty bool) ([]byte, error) {
 	value, err := io.ReadAll(io.LimitReader(in, changed.MaxValue+1))
 	if err != nil {
 		return nil, &withStatus{errors.New("standard input: " + store.Cause(err)), statusData}
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // it may be half of a value, if the command before us was interrupted too
+		return nil, ctx.Err() // it may be half of a value, if the command before it in the pipe was interrupted too
 	}
 	if len(bytes.TrimSpace(value)) == 0 && !allowEmpty {
 		return nil, hint(&withStatus{errors.New("standard input is empty"), statusData},

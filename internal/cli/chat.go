@@ -50,7 +50,7 @@ func newChat(d *deps) *cobra.Command {
 	cmd := command(agentNever(nested), "chat [TEXT...]", "Talk with the agent in the main conversation",
 		func(cmd *cobra.Command, args []string) error {
 			o.text = strings.Join(args, " ")
-			if cmd.Flags().Changed("channel") || cmd.Flags().Changed("chat-id") { // also if they are empty
+			if cmd.Flags().Changed("channel") || cmd.Flags().Changed("chat-id") { // even if they are empty
 				return runChatChannel(cmd.Context(), d, o.text, o, service, chat)
 			}
 			o.typed = o.text
@@ -95,8 +95,8 @@ func runChat(ctx context.Context, d *deps, o chatOptions) error {
 	})
 }
 
-// said returns a message, or what is piped in if there is none, and what is piped in beside it. plan
-// returns the plan for the answer.
+// said returns words as the message and piped input as its data; without words the piped input is the message. plan returns the plan for
+// the answer.
 func (d *deps) said(h app.Home, words string, plan func(*runner.Runner) engine.Plan) (text, input string, err error) {
 	if !isTerminal(d.In) {
 		if input, err = d.readPiped(h, plan(h.Runner(d.atShell()))); err != nil {
@@ -172,8 +172,8 @@ func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions
 	if err != nil {
 		return err
 	}
-	v := &voice{d: d, format: "text", stop: func(error) {}, shown: d.answerText(h.Config.Chat)} // the turn goes on without a listener
-	files, err := attachments("", given.files, nil)                                             // the text may be from other people
+	v := &voice{d: d, format: "text", stop: func(error) {}, shown: d.answerText(h.Config.Chat)} // the turn continues without a reader
+	files, err := attachments("", given.files, nil)                                             // the text of other people names no files
 	if err != nil {
 		return err
 	}

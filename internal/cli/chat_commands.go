@@ -15,7 +15,7 @@ type chatCommand struct {
 	args  string
 	about string
 	run   func(l *chatLoop, ctx context.Context, args string) error
-	alone bool // it runs as a turn does: not beside one, and Ctrl-C stops it
+	alone bool // it runs like a turn: not during one, and Ctrl-C stops it
 }
 
 func chatCommands() []chatCommand {

@@ -20,16 +20,16 @@ import (
 type chatLoop struct {
 	d        *deps       // its streams are the screen
 	h        app.Home    // which a turn in progress uses
-	o        chatOptions // of the next turn
+	o        chatOptions // options of the next turn
 	group    string
 	tty      promptTerminal
 	asked    chan permission
-	question *permission // that the next line answers; nil: none
+	question *permission // question that the next line answers; nil: none
 
 	waiting []*queue.Ticket
 	stop    context.CancelCauseFunc // of the turn in progress; nil: none
 	ended   chan ending
-	leaving bool // when no turn is in progress
+	leaving bool // the loop ends when no turn is in progress
 }
 
 // promptTerminal is a terminal on which the owner types.
@@ -38,14 +38,14 @@ type promptTerminal struct {
 	screen  *ui.Screen
 	editor  *ui.Editor
 	history *ui.History
-	stderr  io.Writer            // of another program that gets the terminal
+	stderr  io.Writer            // standard error of another program that gets the terminal
 	lend    func() (back func()) // makes the terminal ready for that program
 	suspend func()               // stops this process until the shell continues it
 	over    bool                 // the input has ended
 }
 
 type ending struct {
-	left []*queue.Ticket // messages that it has not answered
+	left []*queue.Ticket // messages that the turn has not answered
 	err  error
 }
 
@@ -86,7 +86,7 @@ func (l *chatLoop) run(ctx context.Context) error {
 	return nil
 }
 
-// typed acts on what was typed at once. Of what was typed before a question only Ctrl-C counts.
+// typed handles a chunk of input. Of the input before a question it handles only Ctrl-C.
 func (l *chatLoop) typed(ctx context.Context, c ui.Chunk) {
 	if c.Era < l.tty.in.Era() || l.leaving && l.question == nil {
 		if bytes.Contains(c.Text, []byte(ui.CtrlC)) {
@@ -147,7 +147,7 @@ func (l *chatLoop) ask() {
 	}
 }
 
-// refresh reads the settings again, if their file has changed; a turn in progress goes on with those before.
+// refresh reads the settings again, if their file has changed. It does nothing while a turn is in progress.
 func (l *chatLoop) refresh() {
 	if l.stop != nil {
 		return
@@ -188,7 +188,7 @@ func (l *chatLoop) showUpdates(ctx context.Context) {
 	}
 }
 
-// hear acts on a text that was entered. One of several lines is a message.
+// hear handles a text that was entered. A text of several lines is always a message.
 func (l *chatLoop) hear(ctx context.Context, text string) error {
 	several := strings.Contains(text, "\n")
 	text = strings.TrimSpace(text)
@@ -233,7 +233,7 @@ func (l *chatLoop) send(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	l.o.files = nil // they come with the first message
+	l.o.files = nil // the first message has them
 	m.Group = l.group
 	ticket, place, err := l.h.Runner(true).Enqueue(ctx, m, runner.Options{Model: o.model, Owner: true})
 	if err != nil {

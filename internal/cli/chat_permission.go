@@ -30,7 +30,7 @@ func (q *permission) over() <-chan struct{} {
 	return q.ctx.Done()
 }
 
-// permits asks the owner, and remembers what is allowed always. It is for one question at a time.
+// permits asks the owner one question at a time, and remembers what is always allowed.
 type permits struct {
 	always map[string]bool // patterns that the owner has allowed for as long as the process runs
 	ask    func(permission)
@@ -54,7 +54,7 @@ func (p *permits) permit(ctx context.Context, use runlog.Event) bool {
 	}
 }
 
-// String is what the owner is asked.
+// String returns the question to the owner.
 func (q permission) String() string {
 	return fmt.Sprintf("The agent wants to use %s. Allow it? y (once), a (always in this chat), n: ", printable(q.use.Text))
 }

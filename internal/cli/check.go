@@ -39,7 +39,7 @@ func runCheck(ctx context.Context, d *deps, files []string) error {
 		return cmp.Or(ctx.Err(), c.verdict())
 	}
 	if err == nil && !settings.Exists {
-		_, err := d.Home() // says so
+		_, err := d.Home() // reports it
 		return err
 	}
 	c.fault(err)
@@ -76,12 +76,12 @@ func runCheck(ctx context.Context, d *deps, files []string) error {
 	return c.verdict()
 }
 
-// checker counts what is wrong as it prints.
+// checker prints findings and records whether one is a fault.
 type checker struct {
 	d    *deps
 	zone *time.Location
 	bad  bool
-	ids  map[string]string // of the files given, to their paths
+	ids  map[string]string // maps the ids of the given files to their paths
 
 	approvals *approval.Book                   // of the data directory; nil for files that need not lie in one
 	keys      func(job.Hook) ([][]byte, error) // of webhooks; nil as approvals
@@ -92,7 +92,7 @@ type checker struct {
 const maxChecked = 1 << 20
 
 func (c *checker) file(ctx context.Context, path string) error {
-	full, err := c.d.path(path) // its directory says what it is
+	full, err := c.d.path(path) // the directory decides what kind of file it is
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (c *checker) file(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	id := strings.ToLower(j.ID) // capitals do not tell ids apart
+	id := strings.ToLower(j.ID) // ids that differ only in case are the same
 	if twin, taken := c.ids[id]; taken {
 		return wrong(path, "id", fmt.Sprintf("%q is used twice, also in %s", j.ID, twin))
 	}
@@ -148,15 +148,15 @@ func wrong(file, key, reason string) error {
 }
 
 type finding struct {
-	File string     `json:"file,omitempty"` // none: the text names it
+	File string     `json:"file,omitempty"` // empty if the text names it
 	Line int        `json:"line,omitempty"`
 	Key  string     `json:"key,omitempty"`
 	What string     `json:"what"` // error, ok, note
 	Text string     `json:"text"`
-	Next *time.Time `json:"next,omitempty"` // fire
+	Next *time.Time `json:"next,omitempty"` // next fire
 }
 
-// String is the finding as compilers tell of theirs.
+// String returns the finding in the format of a compiler's messages.
 func (f finding) String() string {
 	text := f.Text
 	if f.What != "error" {
@@ -168,7 +168,7 @@ func (f finding) String() string {
 	return (&yamldoc.Fault{File: f.File, Line: f.Line, Key: f.Key, Reason: text}).Error()
 }
 
-// say prints a finding at once; that it could not be written shows when the output is flushed.
+// say prints a finding at once. A failed write shows when the output is flushed.
 func (c *checker) say(f finding) {
 	_ = records(c.d, "", []finding{f}, func(f finding) []any { return []any{prose(f.String())} })
 }
@@ -234,7 +234,7 @@ func (c *checker) good(path string, j job.Job) {
 	}
 }
 
-// seal says what the kernel enforces for a job, or for one without fields of its own.
+// seal reports what the kernel enforces for a job. path is the file that the finding names.
 func (c *checker) seal(j job.Job, path string) {
 	switch abi, why, err := c.runner.Seals(j); {
 	case err != nil:
@@ -260,7 +260,7 @@ func (c *checker) verdict() error {
 	return nil
 }
 
-// clock is a time as people read it, in its own zone.
+// clock returns a time with weekday and zone, in its own zone.
 func clock(t time.Time) string { return t.Format("Mon 2006-01-02 15:04 MST") }
 
 // servers reports the MCP servers that jobs name and that cannot start. None is started.

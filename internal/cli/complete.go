@@ -21,8 +21,8 @@ import (
 	"github.com/ollim/ollim/man"
 )
 
-// A completer lists the words that may stand in a place, each with a tab and a description if it has one. What cannot be read is left
-// out: there is nobody to read an error. Most completers list directories only.
+// A completer lists the words that may stand in a place, each with a tab and a description if it has one. It omits what cannot be read,
+// because completion shows no errors. Most completers list directories only.
 type completer func(d *deps, dir paths.Dir) []string
 
 // maxCompleted is how many runs and transcripts are listed, the newest first.
@@ -132,7 +132,7 @@ func (d *deps) arguments(cmd *cobra.Command, c completer) func(*cobra.Command, [
 	}
 }
 
-// candidates are the words of a completer that begin as a shell's user has typed.
+// candidates returns the words of a completer that begin with the typed word.
 func (d *deps) candidates(c completer, begun string) (list []string) {
 	dir, err := d.Dir()
 	if err != nil {
@@ -174,7 +174,7 @@ func prefixed(prefix string, c completer) completer {
 	}
 }
 
-// namesIn completes the names in a directory that end so, without their ends.
+// namesIn completes the names in a directory that end in end, without that end.
 func namesIn(folder func(paths.Dir) string, end string) completer {
 	return func(_ *deps, dir paths.Dir) (names []string) {
 		entries, _ := os.ReadDir(folder(dir))

@@ -88,7 +88,7 @@ type prices struct {
 	CacheWrite float64 `json:"cache_write"`
 }
 
-// longPrices are those of questions of more than Above tokens.
+// longPrices are the prices of requests of more than Above tokens.
 type longPrices struct {
 	Above int `json:"above"`
 	prices

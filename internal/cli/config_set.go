@@ -55,8 +55,8 @@ func runConfigSet(ctx context.Context, d *deps, h app.Home, key string, values [
 	return nil
 }
 
-// announceCarry says on a terminal which sessions go on with another engine, and asks whether to change the engine, unless yes is set.
-// Elsewhere the next turn of each says so.
+// announceCarry lists on a terminal the sessions that another engine will continue, and asks whether to change the engine, unless yes is
+// set. Elsewhere the next turn of each session reports it.
 func (d *deps) announceCarry(ctx context.Context, h app.Home, name string, yes bool) error {
 	if !isTerminal(d.Stderr) {
 		return nil

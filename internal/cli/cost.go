@@ -66,7 +66,8 @@ func runCost(d *deps, by, since string) error {
 	})
 }
 
-// costRows sums the runs since an instant, of keys for which one reached an engine, the costliest first. With trends a key is a job's.
+// costRows sums the runs since an instant by key, the costliest first. It omits keys without a run that reached an engine. With trends the
+// keys are ids of jobs.
 func costRows(h app.Home, from time.Time, key func(runlog.Record) string, trends bool) ([]costRow, error) {
 	bill, since := overview.NewBill(h.Disk.Now(), h.Config.Zone), from
 	if trends && bill.Since().Before(since) {
@@ -80,7 +81,7 @@ func costRows(h app.Home, from time.Time, key func(runlog.Record) string, trends
 		r = h.Runs.CutOff(r)
 		bill.Add(r)
 		if !r.TookPlace() || r.Started.Before(from) {
-			continue // it had no run, or only counts for the trend
+			continue // the run did not take place, or counts only for the trend
 		}
 		k := key(r)
 		row := sums[k]

@@ -87,7 +87,7 @@ func (d *deps) prepareDemo(dir string) (*demo, error) {
 	}
 	inside := *d
 	inside.Stdout = d.Out
-	inside.App = &app.App{ // without a terminal: what is for the owner goes through the delivery command
+	inside.App = &app.App{ // without a terminal: messages to the owner go through the delivery command
 		Machine: d.Machine, Warn: d.warn, Commands: d.Commands,
 		DataDir: dir, ConfigPath: filepath.Join(dir, "config.yaml"),
 	}
@@ -137,7 +137,7 @@ func demoStart() time.Time { return time.Date(2026, time.March, 2, 14, 0, 0, 0, 
 type demo struct {
 	d     *deps
 	inbox string // what was delivered
-	seen  int    // messages of it already shown
+	seen  int    // messages of the inbox that were shown
 }
 
 func (s *demo) play(ctx context.Context) error {
@@ -249,7 +249,7 @@ func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 // say writes to standard output; a failed write shows when it is flushed.
 func (s *demo) say(format string, args ...any) { _, _ = fmt.Fprintf(s.d.Out, format, args...) }
 
-// part writes a text after what it is, in lines of at most 100 columns.
+// part writes a text after its label, in lines of at most 100 columns.
 func (s *demo) part(what, text string) {
 	line := fmt.Sprintf("  %-10s %s", what, strings.Join(strings.Fields(text), " "))
 	s.say("%s\n", strings.Join(ui.Wrap(line, min(ui.Columns(s.d.Stdout), 100), 13), "\n"))

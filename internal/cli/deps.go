@@ -40,7 +40,7 @@ type deps struct {
 
 	forwarded bool   // the command was sent by a process of a sealed run, which can do less than this process
 	caller    string // the working directory of that process
-	own       bool   // the command is one of that run's own doings: it shows only what belongs to the run and its job
+	own       bool   // the run may use the command without a pattern: it shows only what belongs to the run and its job
 
 	logFormat      string
 	quiet, verbose bool
@@ -113,7 +113,7 @@ func readInput(in io.Reader) (string, error) {
 	return readUpTo(in, maxInput, fmt.Sprintf("%d KiB", maxInput>>10), fmt.Sprintf("shorten it with head -c %d", maxInput))
 }
 
-// readUpTo reads standard input as text, up to so many bytes. limit is that number as an error names it.
+// readUpTo reads standard input as text of at most most bytes. limit is that number as an error names it.
 func readUpTo(in io.Reader, most int, limit, remedy string) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	if err != nil {
@@ -149,8 +149,8 @@ func wordsOrInput(d *deps, words []string) (string, error) {
 	return readInput(d.In)
 }
 
-// readGiven reads a file that a command line names, up to one byte more than so many. It may be a pipe, as the shell's <(COMMAND)
-// is: one that nobody writes to is empty, and ctx ends the wait for the other end.
+// readGiven reads at most most+1 bytes of a file that a command line names. The file may be a pipe, such as the shell's <(COMMAND). A pipe
+// without a writer is empty, and ctx ends the wait for a writer.
 func (d *deps) readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
 	f, err := d.openGiven(file)
 	if err != nil {

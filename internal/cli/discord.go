@@ -37,7 +37,7 @@ func runDiscordCheck(ctx context.Context, d *deps, h app.Home) error {
 	return findings(d, "RESULT CHECK FINDING", found, checkStatus)
 }
 
-// checkStatus is the exit status of what a check found; what may work later is unavailable.
+// checkStatus returns the exit status for the error of a check: statusUnavailable if it may work later.
 func checkStatus(err error) status {
 	if api.Unavailable(err) {
 		return statusUnavailable
@@ -68,7 +68,7 @@ func runDiscordSync(ctx context.Context, d *deps, h app.Home) error {
 	return err
 }
 
-// typed runs a command line as the owner types it, beside what this process does, and returns what it prints.
+// typed runs a command line in this process as if the owner had typed it, and returns what it prints.
 func (d *deps) typed(ctx context.Context, words []string) (string, error) {
 	out, errOut, end := d.beside(ctx, "", aligned, words)
 	if end != int(statusOK) {

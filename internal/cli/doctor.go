@@ -38,7 +38,7 @@ func (d *deps) doctor() doctor.Doctor { return doctor.Doctor{App: d.App, Entries
 func runDoctor(ctx context.Context, d *deps, send, ask bool) error {
 	doc := d.doctor()
 	var answers []doctor.Finding
-	if ask { // before the checks, which look at the last uses
+	if ask { // first, because the checks look at the last uses of engines
 		answers = doc.Ask(ctx)
 	}
 	found := append(doc.Examine(ctx), answers...)
@@ -49,8 +49,8 @@ func runDoctor(ctx context.Context, d *deps, send, ask bool) error {
 	return cmp.Or(failed, ctx.Err())
 }
 
-// findings prints what checks found. A terminal has the faults last, nearest to the prompt, and a line that counts them; no pager hides
-// it. The error is the status of the first that failed.
+// findings prints what checks found. On a terminal the faults come last, nearest to the prompt, then a line that counts them, without a
+// pager. The error has the status of the first failed check.
 func findings(d *deps, columns string, found []doctor.Finding, statusOf func(error) status) error {
 	d.pager = nil
 	terminal := isTerminal(d.Stdout) && !d.json
@@ -108,7 +108,7 @@ func (d *deps) sendTest(ctx context.Context) doctor.Finding {
 	return f
 }
 
-// installedEntries compares entries with those of `ollim schedule diff`, with and without routines: either is current.
+// installedEntries compares the installed entries with those of `ollim schedule diff`, with and without routines. Both forms are current.
 func (d *deps) installedEntries(ctx context.Context, scheduler string) (found doctor.Entries, err error) {
 	target, flag, _ := strings.Cut(scheduler, " ")
 	o := unitOptions{target: target, system: flag != ""}
@@ -131,7 +131,7 @@ func (d *deps) installedEntries(ctx context.Context, scheduler string) (found do
 
 func (d *deps) foundEntries(ctx context.Context, o unitOptions) (found doctor.Entries, err error) {
 	defer func(quiet bool) { d.quiet = quiet }(d.quiet)
-	d.quiet = true // what install would tell is no finding
+	d.quiet = true // the messages of install are not findings
 	if o.target == forSystemd {
 		units, err := d.units(o)
 		if err == nil {

@@ -32,7 +32,7 @@ func runEvents(ctx context.Context, d *deps, h app.Home, since string, follow bo
 		}
 	}
 	stream := d.runs(h).Stream(from)
-	for !follow || ctx.Err() == nil { // signals are handled from the first question on
+	for !follow || ctx.Err() == nil { // the first ctx.Err begins to handle signals
 		for line, err := range stream.Next() {
 			if err != nil && line.Run == "" {
 				return err
@@ -60,7 +60,7 @@ func runEvents(ctx context.Context, d *deps, h app.Home, since string, follow bo
 	return &reported{statusOf(ctx.Err())}
 }
 
-// readerGone reports whether nobody reads a pipe or a socket any more. A follower that has nothing to write would not notice.
+// readerGone reports whether a pipe or a socket has no reader any more. A follower that has nothing to write would not notice otherwise.
 func readerGone(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

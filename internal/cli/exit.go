@@ -35,7 +35,7 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// status is an exit status; those from 64 are of sysexits.h, 124 is timeout(1)'s, 128+N the shell's for signal N.
+// status is an exit status. Those from 64 are of sysexits.h, 124 is that of timeout(1), and 128+N that of a shell for signal N.
 type status int
 
 const (
@@ -56,7 +56,7 @@ const (
 	statusPipe        status = 128 + status(syscall.SIGPIPE)
 )
 
-// statusTable is EXIT STATUS of the manual pages.
+// statusTable returns the section EXIT STATUS of the manual pages.
 func statusTable() []meaning {
 	return []meaning{
 		{statusOK, "success, or nothing to do"},
@@ -97,12 +97,12 @@ type withStatus struct {
 
 func (e *withStatus) Unwrap() error { return e.error }
 
-// statusOf is the one place where errors become numbers.
+// statusOf returns the exit status of an error. Nothing else turns errors into numbers.
 func statusOf(err error) status {
 	if err == nil {
 		return statusOK
 	}
-	if errors.Is(err, context.Canceled) { // whatever it was that a signal ended
+	if errors.Is(err, context.Canceled) { // a signal ended the work, whatever it was
 		return statusInterrupted
 	}
 	if given, ok := errors.AsType[*withStatus](err); ok {
@@ -162,7 +162,7 @@ func statusOfRun(r runlog.Record) status {
 	return s
 }
 
-// reported is a failure whose line has been written already, or that was asked to be silent.
+// reported is a failure whose line has been written already, or for which the caller wanted no line.
 type reported struct{ status status }
 
 func (e *reported) Error() string { return "reported" }
@@ -198,7 +198,7 @@ func asksWith(d *deps, err error) string {
 	return ""
 }
 
-// ran marks an error as one of a command's work, to tell it from cobra's about the command line.
+// ran marks an error of a command's work, to distinguish it from cobra's errors about the command line.
 type ran struct{ error }
 
 func (e *ran) Unwrap() error { return e.error }

@@ -75,7 +75,7 @@ func newFire(d *deps) *cobra.Command {
 
 func runFire(ctx context.Context, d *deps, o fireOptions) error {
 	outlivePipe()
-	ctx.Done() // from here on a signal ends the fire, and not at once the process
+	ctx.Done() // from here on a signal ends the fire instead of the process
 	h, err := d.Home()
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func runFire(ctx context.Context, d *deps, o fireOptions) error {
 			return err
 		}
 		d.Now = func() time.Time { return now }
-		if h, err = d.Home(); err != nil { // its stores have the clock
+		if h, err = d.Home(); err != nil { // its stores keep the clock
 			return err
 		}
 	}
@@ -227,7 +227,7 @@ func (o *fireOptions) verdict(d *deps, r runlog.Record, err error) error {
 // explain adds what to do about an error before a run.
 func explain(err error) error { return explainFor(job.Routine, err) }
 
-// explainFor is explain where a job of this kind is wanted.
+// explainFor is explain for a command that takes a job of this kind.
 func explainFor(kind job.Kind, err error) error {
 	var unknown *plaintext.Unknown
 	switch {
@@ -278,7 +278,7 @@ func (o *fireOptions) preview(ctx context.Context, d *deps, f *runner.Runner, na
 	return err
 }
 
-// The years in which an instant may lie: one after them cannot be written in four digits in every zone.
+// The years in which an instant may lie. The year of a later instant would not have four digits in every zone.
 const (
 	firstYear = 1970
 	lastYear  = 9998

@@ -69,10 +69,10 @@ func runForkStart(ctx context.Context, d *deps, h app.Home, topic, model string)
 	})
 }
 
-// turn lets a turn of the owner's conversation write its answer as chat does. A record without an id belongs to no run.
+// turn runs a turn of the owner's conversation and writes its answer as chat does. A record without an id means that there was no run.
 func (d *deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Options) (runlog.Record, error)) error {
 	outlivePipe()
-	v := &voice{d: d, format: "text", stop: func(error) {}, shown: d.answerText(h.Config.Chat)} // the turn goes on without a listener
+	v := &voice{d: d, format: "text", stop: func(error) {}, shown: d.answerText(h.Config.Chat)} // the turn continues without a reader
 	stop := d.watch("chat")
 	r, err := run(h.Runner(d.atShell()), runner.Options{
 		Model: model, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},
@@ -192,7 +192,7 @@ func runForkReply(ctx context.Context, d *deps, h app.Home, id, text, model stri
 	})
 }
 
-// sayCarried tells the owner that a turn goes on from a session of another engine.
+// sayCarried tells the owner that a turn continues a session of another engine.
 func (d *deps) sayCarried(e runlog.Event) {
 	if !d.quiet {
 		d.line("info", prompt.CarriedOver(e.Tool, e.Session))

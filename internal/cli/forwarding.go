@@ -19,8 +19,8 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// forwardPatience is how long a hook waits for its answer: longer than the server may take, and shorter than the engine's wait, after
-// which it lets pass what it asked about.
+// forwardPatience is how long a hook waits for its answer: longer than the server may take, and shorter than the engine's wait, after which
+// the engine allows what it asked about.
 const forwardPatience = hookPatience + 10*time.Second
 
 // forwardTo lets the server at a socket execute a command line. It never falls back to files: a hook that is not answered makes
@@ -33,7 +33,7 @@ func forwardTo(ctx context.Context, socket string, args []string, in io.Reader, 
 		ctx, cancel = context.WithTimeoutCause(ctx, forwardPatience, errors.New("no answer in time"))
 		defer cancel()
 	}
-	dir, _ := os.Getwd() // the server says so where a command needs it
+	dir, _ := os.Getwd() // the server reports a missing directory if the command needs one
 	status, err := forward.Run(ctx, socket, forward.Call{Dir: dir, Args: args}, in, probed{out}, errOut)
 	switch {
 	case errors.Is(err, forward.ErrTooLong):
@@ -46,7 +46,7 @@ func forwardTo(ctx context.Context, socket string, args []string, in io.Reader, 
 	return status
 }
 
-// probed is standard output, whose reader an empty write looks for.
+// probed is standard output. An empty write to it fails if it has no reader.
 type probed struct{ *os.File }
 
 func (p probed) Write(data []byte) (int, error) {
@@ -56,11 +56,12 @@ func (p probed) Write(data []byte) (int, error) {
 	return p.File.Write(data)
 }
 
-// executeForwarded executes a command line that a process of a sealed run has sent. The process may be the agent's engine or anything
-// that the agent has started: its command may do what the engine needs, what a pattern of the run allows, and the run's own doings.
+// executeForwarded executes a command line that a process of a sealed run has sent. The process may be the agent's engine or any program
+// that the agent has started. It may use the commands that the engine calls, those that a pattern of the run allows, and those that a run
+// may use without a pattern.
 func (d *deps) executeForwarded(ctx context.Context, run app.Sealed, r forward.Request) (status int) {
 	defer func() {
-		if p := recover(); p != nil { // ends the command, as in a process of its own, and not the run
+		if p := recover(); p != nil { // a panic ends the command, not the run
 			_, _ = fmt.Fprintf(r.Stderr, "panic: %v\n\n%s", p, debug.Stack())
 			status = int(hookError)
 		}
@@ -99,7 +100,7 @@ func (d *deps) agentsOwn(run app.Sealed, args []string) ([]string, error) {
 	return args, nil
 }
 
-// forEngine reports whether the engine of a run starts a command. servers is the patterns of tools of MCP servers that it has.
+// forEngine reports whether the engine of a run starts a command. servers are the patterns of the tools of MCP servers that the engine has.
 func forEngine(args, servers []string) bool {
 	if len(args) < 2 {
 		return false

@@ -128,7 +128,7 @@ func manualOf(cmd *cobra.Command) string {
 	return strings.Join(commands, ", ")
 }
 
-// pageOf returns the file of the manual page that words mean: PAGE, or a section and PAGE, as man takes them.
+// pageOf returns the file of the manual page that words name: PAGE, or a section and PAGE, as for man.
 func pageOf(words []string) (file string, found bool) {
 	switch {
 	case len(words) == 1:
@@ -185,7 +185,7 @@ func (d *deps) manShows(file string) bool {
 	return cmd.Wait() == nil
 }
 
-// helpAll lists all commands, in a pipe one in each line, and exit statuses.
+// helpAll lists all commands and exit statuses. In a pipe each command has one line.
 func helpAll(root *cobra.Command, columns int) error {
 	commands, statuses := ui.Table{Width: columns}, ui.Table{Width: columns}
 	walk(root, func(cmd *cobra.Command) {
@@ -286,7 +286,7 @@ func runManInstall(ctx context.Context, d *deps, dir string) error {
 	return err
 }
 
-// manDir is where man looks for the pages of programs that are where this one is.
+// manDir returns the directory in which man looks for the pages of programs in this program's directory.
 func (d *deps) manDir() (string, error) {
 	program, err := program()
 	if err != nil {

@@ -25,7 +25,7 @@ type initOptions struct {
 	given func(flag string) bool
 }
 
-// keySource is where a flag says that the key of the engine is.
+// keySource is the place of the engine's key, as a flag names it.
 type keySource struct {
 	stdin            bool
 	variable, script string
@@ -72,7 +72,7 @@ func (o *initOptions) any() bool {
 	return o.engineGiven() || o.keyGiven() || o.Zone+o.delivery+o.routine+o.schedule != "" || o.testEngine || o.testDelivery || o.fire
 }
 
-// check returns an error if the flags cannot mean anything. Nothing has been made yet.
+// check returns an error if the flags are invalid, before anything is made.
 func (o *initOptions) check(s *setup.Setup) error {
 	_, err := s.Settings(o.Answers)
 	if wrong, ok := errors.AsType[*config.Wrong](err); ok {

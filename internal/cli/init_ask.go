@@ -44,8 +44,8 @@ func hanging(line string) int {
 	return ui.Width(line) - ui.Width(body)
 }
 
-// value asks for a value until check accepts it. An empty line is the standard answer, if there is one. The error is of an input that ends
-// without an answer or with a wrong one, or is interrupted.
+// value asks for a value until check accepts it. An empty line is the standard answer, if there is one. It fails if the input ends without
+// a valid answer, or is interrupted.
 func (a *interview) value(ctx context.Context, text, standard string, check func(answer string) error) (string, error) {
 	if a.yes {
 		return standard, check(standard)
@@ -54,7 +54,7 @@ func (a *interview) value(ctx context.Context, text, standard string, check func
 	if standard != "" {
 		question = fmt.Sprintf("%s [%s]: ", text, standard)
 	}
-	if ui.Width(question) > ui.Columns(a.d.Stderr)-20 { // the answer needs a place, too
+	if ui.Width(question) > ui.Columns(a.d.Stderr)-20 { // the answer needs room on the line
 		a.say("%s", text)
 		question = fmt.Sprintf("[%s]: ", standard)
 	}
@@ -80,7 +80,7 @@ func (a *interview) value(ctx context.Context, text, standard string, check func
 	}
 }
 
-// ended is the error of an input that ends at a question.
+// ended returns the error of an input that ends at a question.
 func (a *interview) ended(text string) error {
 	made := "the next ollim init continues here"
 	if a.fresh {
@@ -89,7 +89,7 @@ func (a *interview) ended(text string) error {
 	return &inputEnded{&usageError{fmt.Sprintf("%s: the input has ended, and %s", strings.ToLower(text), made)}}
 }
 
-// inputEnded is the error of an input that ends at a question. No other question is asked then.
+// inputEnded is the error of an input that ends at a question. No further question is asked then.
 type inputEnded struct{ error }
 
 func (e *inputEnded) Unwrap() error { return e.error }
@@ -106,7 +106,7 @@ func (a *interview) sure(ctx context.Context, text string, standard bool) (bool,
 	return err == nil && strings.ToLower(answer)[0] == 'y', err
 }
 
-// hidden asks for a secret. "" is an empty line, and with yes the answer.
+// hidden asks for a secret. It returns "" for an empty line, and always if yes is set.
 func (a *interview) hidden(ctx context.Context, text string) (string, error) {
 	if a.yes {
 		return "", nil
@@ -121,7 +121,7 @@ func (a *interview) hidden(ctx context.Context, text string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// completed is value, and asks for the rest of an answer that is a keyword alone, such as file of file:PATH.
+// completed is value. If the answer is only a keyword, such as file of file:PATH, it asks for the rest.
 func (a *interview) completed(ctx context.Context, text, standard string, details map[string]detail, check func(answer string) error) (string, error) {
 	answer, err := a.value(ctx, text, standard, func(answer string) error {
 		if _, asked := details[answer]; asked {

@@ -50,7 +50,7 @@ func (w *initWalk) askDelivery(ctx context.Context, a *interview) (err error) {
 	return err
 }
 
-// setDelivery sets and tests how messages are sent. A way on which nothing arrived is not kept, unless the owner says so.
+// setDelivery sets and tests how messages are sent. A delivery by which nothing arrived is not kept, unless the owner wants it.
 func (w *initWalk) setDelivery(ctx context.Context) error {
 	if w.o.delivery == setup.None {
 		return nil
@@ -107,7 +107,7 @@ func (w *initWalk) askRoutine(ctx context.Context, a *interview) error {
 	return err
 }
 
-// addRoutine writes the files of a sample and approves them: the owner has asked for it. One that exists stays as it is.
+// addRoutine writes the files of a sample and approves them: the owner has asked for it. An existing routine stays as it is.
 func (w *initWalk) addRoutine(ctx context.Context) error {
 	sample, err := w.Sample(w.o.routine)
 	if err != nil || sample == nil {

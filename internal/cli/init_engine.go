@@ -56,7 +56,8 @@ func (w *initWalk) askEngine(ctx context.Context, a *interview) (err error) {
 	return err
 }
 
-// askAddress asks for the service of an engine: one of the vendors, or an address. That of the environment is offered: its key belongs to it.
+// askAddress asks for the service of an engine: one of the vendors, or an address. The address in the environment is offered, because the
+// key in the environment belongs to it.
 func (w *initWalk) askAddress(ctx context.Context, a *interview, present string, vendors ...string) (string, error) {
 	own, _ := w.d.Lookup("ANTHROPIC_BASE_URL")
 	return a.value(ctx, "Service: "+strings.Join(vendors, ", ")+" or an address", cmp.Or(present, own, config.Anthropic), func(answer string) error {
@@ -72,12 +73,12 @@ func (w *initWalk) askAddress(ctx context.Context, a *interview, present string,
 	})
 }
 
-// askService asks which service the native engine uses. One at an address is asked what it is.
+// askService asks which service the native engine uses. A service at an address is asked for its API and its models.
 func (w *initWalk) askService(ctx context.Context, a *interview) error {
 	o, standard := &w.o.Service, ""
 	present := ""
 	if w.present() == engine.Native {
-		present, _ = w.Home.ServiceAddress() // one that is wrong is asked for
+		present, _ = w.Home.ServiceAddress() // a wrong address is asked for again
 		present = cmp.Or(present, w.Home.Config.Native.Provider)
 	}
 	answer, err := w.askAddress(ctx, a, present, config.Anthropic, config.OpenAI)
@@ -130,12 +131,12 @@ func (w *initWalk) askKey(ctx context.Context, a *interview) error {
 	return w.giveKey(ctx, a, false)
 }
 
-// giveKey asks for the key: of the environment with consent, hidden, or of a command. The service of the claude command is asked for first:
-// the key is for that one. With keep an empty line changes nothing.
+// giveKey gets the key from the environment if the owner agrees, from the terminal without showing it, or from a command. For the claude
+// command it first asks for the service that the key is for. If keep is set, an empty line changes nothing.
 func (w *initWalk) giveKey(ctx context.Context, a *interview, keep bool) error {
 	name, _, err := w.Home.EngineKey(ctx)
 	if err == nil && w.Home.Config.Engine == engine.ClaudeCode {
-		present, _ := w.Home.ServiceAddress() // what is wrong with it EngineKey has found
+		present, _ := w.Home.ServiceAddress() // EngineKey has returned its error
 		w.o.Service.URL, err = w.askAddress(ctx, a, present, config.Anthropic)
 	}
 	if err != nil {

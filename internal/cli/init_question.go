@@ -32,11 +32,11 @@ func (w *initWalk) askQuestion(ctx context.Context, a *interview) (err error) {
 	return err
 }
 
-// scripted reports whether the engine plays a file, which costs nothing.
+// scripted reports whether the engine is a script, which costs nothing.
 func (w *initWalk) scripted() bool { return strings.HasPrefix(w.Home.Config.Engine, "script:") }
 
-// putQuestion asks the engine as automatic runs have it. After a failure the owner may change the engine, its service and its key. The
-// question stays open until it has an answer, or is declined before it has failed.
+// putQuestion asks the engine the test question, in the environment of automatic runs. After a failure the owner may change the engine, its
+// service and its key. The question stays open until it is answered, or declined before it failed.
 func (w *initWalk) putQuestion(ctx context.Context) error {
 	if !w.o.testEngine {
 		return w.leave(func(open *setup.Open) { open.Question = false })
@@ -59,7 +59,7 @@ func (w *initWalk) putQuestion(ctx context.Context) error {
 	return w.retry(ctx, "the test question", work, func() (bool, error) { return w.askAgain(ctx, refused) })
 }
 
-// addressHint adds to an error of an engine whose service has an address of its own how to change that.
+// addressHint adds to an error how to change the address of the engine's service, if one is set.
 func (w *initWalk) addressHint(err error) error {
 	address, _ := w.Home.ServiceAddress()
 	if err == nil || address == "" {
@@ -99,8 +99,8 @@ func (w *initWalk) askAgain(ctx context.Context, refused bool) (bool, error) {
 	return w.changeEngine(ctx)
 }
 
-// changeEngine asks for the engine, its service and its key again, and stores the answers. What is there is the standard answer. It reports
-// whether there is an engine to be tested: none changes nothing.
+// changeEngine asks for the engine, its service and its key again, and stores the answers. The present values are the standard answers. It
+// reports whether there is an engine to test; the answer none changes nothing.
 func (w *initWalk) changeEngine(ctx context.Context) (bool, error) {
 	w.asks.say("")
 	before := w.present()
@@ -108,11 +108,11 @@ func (w *initWalk) changeEngine(ctx context.Context) (bool, error) {
 	if err := w.askEngine(ctx, w.asks); err != nil || w.o.Engine == setup.None {
 		return false, err
 	}
-	if o := &w.o.Service; w.o.Engine == engine.Native { // a default would leave what is set
+	if o := &w.o.Service; w.o.Engine == engine.Native { // without an address or a model the old one would stay
 		o.URL, o.Model = cmp.Or(o.URL, provider.Vendor(o.Provider)), cmp.Or(o.Model, "sonnet")
 	}
 	if w.o.Engine == before {
-		w.o.Engine = "" // so that where the claude command is stays as it is set
+		w.o.Engine = "" // so that the configured path of the claude command stays
 	}
 	if err := w.make(ctx, true); err != nil {
 		return false, err

@@ -36,7 +36,8 @@ func (w *initWalk) askSchedule(ctx context.Context, a *interview) (err error) {
 	return err
 }
 
-// installSchedule installs the entries, and says which lines a crontab gets. What fails is said with what helps, and the next step follows.
+// installSchedule installs the entries, and prints the lines that a crontab gets. A failure is reported with its remedy, and the next step
+// follows.
 func (w *initWalk) installSchedule(ctx context.Context) error {
 	if w.o.schedule == setup.None {
 		return nil
@@ -68,7 +69,7 @@ func (w *initWalk) installSchedule(ctx context.Context) error {
 // shownFires is how many fires the last screen lists.
 const shownFires = 4
 
-// finish says what there is now: one line if nothing was missing, else one screen.
+// finish prints the state of the installation: one line if nothing was missing, else one screen.
 func (w *initWalk) finish(ctx context.Context) {
 	if w.d.quiet || !isTerminal(w.d.Stderr) || w.Home.Stores == nil {
 		return
@@ -79,7 +80,7 @@ func (w *initWalk) finish(ctx context.Context) {
 	}
 	set, err := w.Home.Jobs.Load()
 	if err != nil {
-		return // ollim check says it
+		return // ollim check reports it
 	}
 	w.d.note("")
 	now, fires := w.d.Now(), 0
@@ -106,7 +107,7 @@ func (w *initWalk) finish(ctx context.Context) {
 	w.next(set.Jobs)
 }
 
-// costs says which engine there is, whether it is known to work, and what fires cost at most.
+// costs prints which engine there is, whether it is known to work, and what fires cost at most.
 func (w *initWalk) costs(ctx context.Context) {
 	if w.NoEngine() {
 		w.line("engine", "none:", "ollim config set engine native")
@@ -126,7 +127,7 @@ func (w *initWalk) engine(ctx context.Context) {
 	name, open := w.Home.Config.Engine, w.Open()
 	missing := false
 	if open.Untested {
-		missing, _ = w.KeyMissing(ctx) // of settings that are wrong the line says that they were not tested
+		missing, _ = w.KeyMissing(ctx) // with invalid settings the line says that the engine was not tested
 	}
 	switch {
 	case open.Failure != "":

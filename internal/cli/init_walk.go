@@ -21,14 +21,14 @@ type initWalk struct {
 	o      *initOptions
 	asks   *interview // nil: nothing is asked
 	done   int        // steps that made, changed or tried something
-	failed failures   // of steps without which the others make sense
+	failed failures   // failures of steps that no other step needs
 	secret string     // the key that was given
 }
 
 // step is one part of a set-up.
 type step struct {
 	given   bool                                    // a flag says what to do
-	missing func(context.Context) (bool, error)     // reports whether it is to be asked about
+	missing func(context.Context) (bool, error)     // reports whether to ask about the step
 	ask     func(context.Context, *interview) error // fills in what the flags say otherwise
 	apply   func(context.Context) error             // does what the flags or the answers say
 }
@@ -71,7 +71,7 @@ func (w *initWalk) walk(ctx context.Context) error {
 	return nil
 }
 
-// settings asks for the zone and the engine, and makes the files. The zone of the system is not in question where flags say anything.
+// settings asks for the zone and the engine, and makes the files. If there is any flag, the zone of the system is not asked about.
 func (w *initWalk) settings(ctx context.Context) error {
 	o, flags, fresh := w.o, w.o.any(), w.Fresh
 	if w.asks != nil && w.Fresh && !flags {
@@ -150,7 +150,8 @@ func (w *initWalk) askZone(ctx context.Context, a *interview) (err error) {
 	return err
 }
 
-// retry runs work until it succeeds or the owner wants no other try. Without questions its error is collected, and the next step follows.
+// retry runs work until it succeeds or the owner wants no further attempt. If no questions are asked, its error is collected and the next
+// step follows.
 func (w *initWalk) retry(ctx context.Context, what string, work func() error, again func() (bool, error)) error {
 	for {
 		err := work()

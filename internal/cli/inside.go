@@ -45,18 +45,18 @@ const (
 // agentAll is the annotation of a command that agents may use where a pattern allows it.
 func agentAll() map[string]string { return map[string]string{agentKey: "all"} }
 
-// agentOwn is that of a command that agents may use for their own run and job, without a pattern: as the tool of the same purpose, if
-// there is one, whose rules hold.
+// agentOwn is the annotation of a command that agents may use for their own run and job, without a pattern. tool is the tool of the same
+// purpose, whose rules apply; "": there is none.
 func agentOwn(tool string) map[string]string {
 	return map[string]string{agentKey: "own", toolKey: tool}
 }
 
-// agentNever is that of a command that agents may not use. inside is a value of insideKey.
+// agentNever is the annotation of a command that agents may not use. inside is a value of insideKey.
 func agentNever(inside string) map[string]string {
 	return map[string]string{agentKey: "never", insideKey: inside}
 }
 
-// accessOf returns what an agent may do with a command. A noun says only which verbs it has: it is for agents if one of those is.
+// accessOf returns what an agent may do with a command. A noun only lists its verbs: agents may use it if they may use one of them.
 func accessOf(cmd *cobra.Command) policy.Access {
 	switch cmd.Annotations[agentKey] {
 	case "all":
@@ -74,7 +74,7 @@ func accessOf(cmd *cobra.Command) policy.Access {
 	return policy.Never
 }
 
-// commandAccess returns what app.App has as Commands. It makes a tree of its own when it is first asked.
+// commandAccess returns the function for app.App.Commands. Its first call builds a command tree of its own.
 func commandAccess() func(args []string) (string, policy.Access) {
 	verbs := sync.OnceValue(func() policy.Verbs {
 		root := newRoot(&deps{App: &app.App{}})
@@ -110,7 +110,7 @@ func (d *deps) guard(cmd *cobra.Command) error {
 	return d.OwnerOnly()
 }
 
-// inside reports whether a run has started this command: then the gates of the run's tools hold.
+// inside reports whether a run has started this command. The rules of the run's tools then apply.
 func (d *deps) inside() bool { return d.RunID() != "" }
 
 // useTool runs a command typed by an agent as the tool of the same purpose, with the same answers.
@@ -136,7 +136,7 @@ func (d *deps) useTool(ctx context.Context, h app.Home, tool string, input any) 
 	return "", err
 }
 
-// mayUse refuses a command that is a run's own doing as a tool, if the run may not use the tool.
+// mayUse refuses a command that a run uses without a pattern, if the run may not use the tool of the same purpose.
 func (d *deps) mayUse(tool string) error {
 	if !d.own {
 		return nil
@@ -165,7 +165,7 @@ func helpInside(root *cobra.Command, set *tools.Set) error {
 	return err
 }
 
-// allowed is the spelling of a command, with a noun in the plural too, that the run may use; "" if it may use none.
+// allowed returns the spelling of a command, with a noun in the singular or the plural, that the run may use; "" if there is none.
 func allowed(cmd *cobra.Command, set *tools.Set) string {
 	if cmd.Annotations[onlyVerbs] != "" || !cmd.HasParent() || accessOf(cmd) == policy.Never || unusable(cmd, set) {
 		return ""
@@ -192,8 +192,8 @@ func unusable(cmd *cobra.Command, set *tools.Set) bool {
 	return tool != "" && !slices.Contains(set.Usable(), tool)
 }
 
-// runs returns the records of runs that the command may show: all of them, or those of the run's own job. A run that is no job's, such as
-// a question at a shell or a guest's turn, has only its own record.
+// runs returns the records of runs that the command may show: all of them, or those of the run's own job. A run without a job, such as a
+// question at a shell or a guest's turn, may show only its own record.
 func (d *deps) runs(h app.Home) runlog.Book {
 	book := h.Runs
 	if !d.own {

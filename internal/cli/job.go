@@ -57,7 +57,8 @@ func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 	return h, j, err
 }
 
-// isWord reports whether a text is a single word, and so rather a name than a prompt. Scripts without spaces have no words in this sense.
+// isWord reports whether a text is a single word, which is more likely a name than a prompt. A text in a script without spaces is never
+// one.
 func isWord(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan)
@@ -121,8 +122,8 @@ func patternsOf(lists []string) (patterns []string) {
 	return patterns
 }
 
-// job is what the flags say. Its id is the given one, else the name of the file, else a new one; it must be free. more are the fields
-// without a flag.
+// job returns the job that the flags describe. Its id is the given one, else the name of the file, else a new one; the id must be free.
+// more are the fields without a flag.
 func (o *jobFlags) job(d *deps, s job.Set, name, body string, more ...yamldoc.Pair) (job.Job, error) {
 	given, _ := o.values["id"]().(string)
 	id, source := cmp.Or(given, name), "--id"
@@ -140,7 +141,7 @@ func (o *jobFlags) job(d *deps, s job.Set, name, body string, more ...yamldoc.Pa
 		return j, err
 	}
 	for _, other := range s.Jobs {
-		if strings.EqualFold(other.ID, j.ID) && (given != "" || other.Kind != o.kind || other.Name() != name) { // else its file exists
+		if strings.EqualFold(other.ID, j.ID) && (given != "" || other.Kind != o.kind || other.Name() != name) { // else it is the same file
 			return j, &withStatus{fmt.Errorf("%s: %q is the id of %s", source, j.ID, other.Path), statusData}
 		}
 	}
@@ -151,7 +152,7 @@ func (o *jobFlags) job(d *deps, s job.Set, name, body string, more ...yamldoc.Pa
 	return j, nil
 }
 
-// parse goes through the file form, so that a flag means exactly what the same line in a file would.
+// parse parses the flags as a job file, so that a flag means exactly what the same line in a file means.
 func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) {
 	pairs := append([]yamldoc.Pair{{Key: "id", Value: id}}, more...)
 	for _, f := range job.Fields(o.kind) {
@@ -176,7 +177,7 @@ func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) 
 	return j, asFlags(err)
 }
 
-// plainScalar gives a number its type, where a file would have one.
+// plainScalar returns the text as a number or a bool, if a file would have one in that field.
 func plainScalar(key, text string) any {
 	if !slices.Contains([]string{"max-cost", "thinking", "max-chain", "retry"}, key) {
 		return text
@@ -193,7 +194,7 @@ func plainScalar(key, text string) any {
 	return text
 }
 
-// asFlags names flags where the faults of a file name keys.
+// asFlags replaces the keys in the faults of a file by flags.
 func asFlags(err error) error {
 	faults, ok := errors.AsType[yamldoc.Faults](err)
 	if !ok {
@@ -243,7 +244,7 @@ func runJobEdit(ctx context.Context, d *deps, h app.Home, kind job.Kind, name st
 	if i := slices.IndexFunc(s.Jobs, func(j job.Job) bool { return j.Path == path }); i >= 0 {
 		return d.approveOwn(ctx, h, s.Jobs[i])
 	}
-	return nil // it was as bad as before, and is left so
+	return nil // the file was invalid before and still is
 }
 
 // editDraft reports whether the draft holds work that would otherwise be lost.
@@ -305,7 +306,7 @@ func newJobRm(d *deps, kind job.Kind, short string) *cobra.Command {
 	}))
 }
 
-// removeJob keeps the session of a file that could not be read: its id is not known for certain.
+// removeJob deletes a job's file and session. It keeps the session if the file cannot be read, because the id is then not certain.
 func removeJob(ctx context.Context, d *deps, h app.Home, s job.Set, kind job.Kind, name string) error {
 	path, err := jobPath(s, h, kind, name)
 	if err != nil {
@@ -328,7 +329,7 @@ func removeJob(ctx context.Context, d *deps, h app.Home, s job.Set, kind job.Kin
 	if _, n, err := h.Inbox.First(j.ID); err == nil {
 		d.warn(fmt.Sprintf("%s: the inbox still has %s, to be run if a file with this id is added", j.ID, plaintext.Count(n, "accepted event")))
 	}
-	if err := h.Runner(false).Notify().Forget(ctx, j.ID); err != nil { // a new job of this id begins anew
+	if err := h.Runner(false).Notify().Forget(ctx, j.ID); err != nil { // a new job of this id has no causes
 		return err
 	}
 	return h.Sessions.RemoveRoutine(j.ID)

@@ -50,7 +50,7 @@ func execute(ctx context.Context, d *deps, args []string) int {
 	d.Warn, d.Commands, d.Execute = d.warn, commandAccess(), d.executeForwarded
 	cmd, err := d.dispatch(ctx, args, out)
 	silent, ok := errors.AsType[*reported](err)
-	answer := err == nil || ok && silent.status != statusUnwritten // and not word of something that went wrong
+	answer := err == nil || ok && silent.status != statusUnwritten // standard output is an answer, not part of an error
 	flushErr := out.Flush()
 	if err := d.pager.End(); err != nil {
 		flushErr = errors.Join(flushErr, &unwritten{err})
@@ -59,15 +59,15 @@ func execute(ctx context.Context, d *deps, args []string) int {
 		err = &ran{flushErr}
 	}
 	end := d.conclude(verbOf(cmd), err)
-	if end == int(statusInterrupted) { // only then: to ask ctx why it ended begins to handle signals, which takes two threads
+	if end == int(statusInterrupted) { // only then, because context.Cause begins to handle signals, which takes two threads
 		if by, ok := errors.AsType[signalled](context.Cause(ctx)); ok {
-			end = 128 + int(by) // as a shell has it
+			end = 128 + int(by) // as in a shell
 		}
 	}
 	return end
 }
 
-// beside executes a command line of the same caller beside what this process does, and returns what it writes and its exit status.
+// beside executes another command line of the same caller in this process, and returns its output and its exit status.
 func (d *deps) beside(ctx context.Context, input string, form layout, args []string) (out, errOut string, end int) {
 	var written, talk bytes.Buffer
 	c := &deps{In: strings.NewReader(input), Stdout: &written, Stderr: &talk, App: d.Another(), Automatic: d.Automatic, layout: form}
@@ -125,7 +125,7 @@ type signalled syscall.Signal
 
 func (s signalled) Error() string { return syscall.Signal(s).String() }
 
-// Is makes it a context.Canceled; with SIGINT the owner withdraws what was typed.
+// Is makes a signal a context.Canceled, and SIGINT also a runner.ErrWithdrawn: the owner withdraws what was typed.
 func (s signalled) Is(target error) bool {
 	return target == context.Canceled || target == runner.ErrWithdrawn && syscall.Signal(s) == syscall.SIGINT
 }
@@ -146,7 +146,7 @@ func (e *unwritten) Error() string { return "standard output: not written: " + s
 
 func (e *unwritten) Unwrap() error { return e.err }
 
-// outlivePipe makes a closed pipe an error of the write instead of our end. (Children would inherit an ignored signal.)
+// outlivePipe makes a write to a closed pipe an error instead of the end of the process. (Children would inherit an ignored signal.)
 func outlivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // automatic reports whether this process was started by a scheduler, not by a person.

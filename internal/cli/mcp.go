@@ -90,10 +90,10 @@ func newHook(d *deps) *cobra.Command {
 		verb("stop", "Remind the agent of a report that it owes", claudecode.Hook.Stop)))
 }
 
-// hookError makes the engine block what it asked about: exit status 2 does, any other failure lets it pass.
+// hookError makes the engine block what it asked about. Any other status than 2 allows it.
 const hookError status = 2
 
-// hookPatience is shorter than the engine's, which lets pass what it waited for in vain.
+// hookPatience is shorter than the engine's wait, after which the engine allows what it asked about.
 const hookPatience = tools.AskPatience + 20*time.Second
 
 func runHook(ctx context.Context, d *deps, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) error {

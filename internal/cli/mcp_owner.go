@@ -64,8 +64,8 @@ func params(how passing, names ...string) (list []param) {
 	return list
 }
 
-// ownerTools returns the owner's toolkit. It has no tools about the conversation that calls them (forks, chains, compaction, questions
-// that a run asks), because that of the owner's client is not one of ollim.
+// ownerTools returns the owner's toolkit. It has no tools about the conversation that calls them (forks, chains, compaction, questions that
+// a run asks), because the conversation of the owner's client is not one of ollim's.
 func ownerTools() []ownerTool {
 	return []ownerTool{
 		{name: "status", command: "status --json"},
@@ -97,7 +97,7 @@ func ownerTools() []ownerTool {
 	}
 }
 
-// ownerToolkit is the owner's tools. It may be used from several goroutines at once: each call is a command of its own.
+// ownerToolkit holds the owner's tools. It may be used from several goroutines at once: each call is a command of its own.
 type ownerToolkit struct {
 	d    *deps
 	list []engine.Tool
@@ -115,7 +115,7 @@ func newOwnerTools(d *deps) *ownerToolkit {
 // List returns the tools that the owner has.
 func (k *ownerToolkit) List() []engine.Tool { return k.list }
 
-// Call executes the command of a tool. The result is what it prints; that of a command that fails is an error.
+// Call executes the command of a tool. The result is what the command prints, or an error if the command fails.
 func (k *ownerToolkit) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	list := ownerTools()
 	at := slices.IndexFunc(list, func(t ownerTool) bool { return t.name == name })

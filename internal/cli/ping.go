@@ -97,7 +97,7 @@ func runPing(ctx context.Context, d *deps, h app.Home, o pingOptions) error {
 			why = ": " + printable(strings.Join(strings.Fields(receipt.Reason.Error()), " "))
 		}
 		d.note("not delivered%s; the message waits in %s, and ollim tick tries again", why, h.Dir.Outbox())
-		if errors.Is(receipt.Reason, api.ErrToken) { // which time does not heal
+		if errors.Is(receipt.Reason, api.ErrToken) { // waiting does not help
 			d.warn(receipt.Reason.Error() + ": ollim discord check")
 		}
 	case outbox.Refused:
@@ -236,7 +236,7 @@ func runBudget(d *deps, h app.Home) error {
 		Capacity: s.Capacity, Available: s.Available, Rate: int(s.RefillEvery / time.Minute),
 		DailyUsed: s.DailyUsed, CriticalUsed: s.CriticalUsed,
 	}
-	if s.NextRefill > 0 { // rounded up: then it is there
+	if s.NextRefill > 0 { // rounded up, so that the ping is there at that second
 		row.NextRefill = d.Now().Add(s.NextRefill + time.Second).Truncate(time.Second).In(h.Config.Zone)
 	}
 	return d.emit(row)

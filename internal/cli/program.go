@@ -25,7 +25,7 @@ func program() (string, error) {
 	return calledAs(os.Args[0], self), nil
 }
 
-// calledAs is the absolute path that leads from a command's first word to the program self. It is self if there is none.
+// calledAs returns the absolute path of a command's first word if it leads to the program self, else self.
 func calledAs(word, self string) string {
 	path, err := exec.LookPath(word)
 	if err == nil {
@@ -37,7 +37,7 @@ func calledAs(word, self string) string {
 	return path
 }
 
-// vanishes says why a program will not be there for long; "" if it probably will.
+// vanishes returns why a program will probably be deleted soon; "" if it will not.
 func (d *deps) vanishes(path string) string {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *deps) vanishes(path string) string {
 		case regexp.MustCompile(`/go-build\d+/.*/exe/|/[0-9a-f]{64}-d/[^/]+$`).MatchString(p):
 			return "go run has built it and deletes it"
 		case slices.ContainsFunc(temporary, func(dir string) bool { return strings.HasPrefix(p, dir+"/") }):
-			if p != path { // a link is named by what it leads to
+			if p != path { // the target of a link is named
 				return p + ", to which it leads, is in a temporary directory"
 			}
 			return "it is in a temporary directory"
@@ -62,8 +62,8 @@ func (d *deps) vanishes(path string) string {
 	return ""
 }
 
-// asCron runs the command line of cmd in another process that has what Debian's cron gives: HOME, LOGNAME, SHELL and a short PATH, the
-// root directory, no terminal and no input. Output goes where ours goes.
+// asCron runs the command line of cmd in another process that has what Debian's cron gives: HOME, LOGNAME, SHELL and a short PATH, the root
+// directory, no terminal and no input. Its output goes to the streams of this process.
 func (d *deps) asCron(cmd *cobra.Command, args []string) error {
 	self, err := os.Executable()
 	if err != nil {

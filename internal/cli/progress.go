@@ -56,7 +56,8 @@ func sameTerminal(a, b any) bool {
 	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// answerText returns what shows the text of an agent on the terminal: in words, in rows that fit, indented at the prompt of chat.
+// answerText returns a writer that shows the text of an agent on the terminal, broken at words into rows that fit, and indented at the
+// prompt of chat.
 func (d *deps) answerText(chat config.Chat) *ui.Text {
 	o := ui.TextOptions{Styled: chat.Markdown != config.MarkdownOff && d.colour(d.Stdout)}
 	switch {
@@ -71,8 +72,8 @@ func (d *deps) answerText(chat config.Chat) *ui.Text {
 	return ui.NewText(d.styled(), o)
 }
 
-// account says in one line, on a terminal, how a run ended that went well, and where its answer is if it was not shown. The line of an
-// error says it of others.
+// account prints one line on a terminal about a run that ended well, and where its answer is if it was not shown. Other runs have the line
+// of their error.
 func (d *deps) account(verb, name string, r runlog.Record) {
 	if d.atPrompt && !d.quiet && statusOfRun(r) == statusOK && r.Done() {
 		d.screen.Remark(strings.Repeat(" ", len(ui.Mark)) + costOf(r))

@@ -20,7 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// listReminders is the tool that `reminder list` is when a program of a run uses it without a pattern.
+// listReminders is the tool whose rules apply if a program of a run uses `reminder list` without a pattern.
 const listReminders = "list_reminders"
 
 func newReminder(d *deps) *cobra.Command {
@@ -140,7 +140,7 @@ func reminderState(h app.Home, j job.Job) (string, error) {
 	return "set", nil
 }
 
-// cancelReminder deletes a file, whether or not it can be read, and whether it waits for its first attempt or another.
+// cancelReminder deletes a reminder's file, even if it cannot be read or was tried before.
 func cancelReminder(h app.Home, name string) error {
 	s, err := h.Jobs.Load()
 	if err != nil {
@@ -230,7 +230,7 @@ func (o *reminderAddOptions) time(now time.Time, zone *time.Location) (time.Time
 	return now.Add(delay).In(zone), nil
 }
 
-// setReminder writes a reminder of the owner's, and says what came of the time that was asked for.
+// setReminder writes a reminder of the owner's, and prints its id and its time.
 func (d *deps) setReminder(ctx context.Context, h app.Home, j job.Job, at time.Time) error {
 	j, err := h.Jobs.Create(j, "")
 	if err != nil {

@@ -22,7 +22,7 @@ func newReport(d *deps) *cobra.Command {
 	return cmd
 }
 
-// reportFile is where the page goes that would be for a terminal, in the working directory.
+// reportFile is the file in the working directory that gets the page if standard output is a terminal.
 const reportFile = "ollim-report.html"
 
 func runReport(ctx context.Context, d *deps, since, file string) error {

@@ -78,7 +78,7 @@ func describe(cmd *cobra.Command) {
 	}
 }
 
-// plainFlag says what a flag wants that has a value of another kind.
+// plainFlag rewords the error of a flag's value to say which kind of value the flag takes.
 func plainFlag(err error) error {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {
@@ -108,7 +108,7 @@ func (d *deps) since(text string) (time.Time, error) {
 	return d.Now().Add(-back), nil
 }
 
-// past is since for a command that shows only what has been.
+// past is since for a command that shows only the past. The duration must not be zero.
 func (d *deps) past(text string) (time.Time, error) {
 	if back, err := job.ParseDuration(text); err != nil || back == 0 {
 		return time.Time{}, usage("--since %q: want a duration like 7d", text)
@@ -122,7 +122,7 @@ func hidden(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// group makes a noun, whose verbs are its subcommands. Called without one it says which there are.
+// group makes a noun, whose verbs are its subcommands. Called without a verb it lists them.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	var names []string
 	for _, v := range verbs {
@@ -144,8 +144,8 @@ func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// finish gives a command and its verbs what all of them have: the number of arguments that the usage line names, where Args does not
-// say another, and errors that are known as the command's own.
+// finish makes a command and its verbs check the number of arguments by the usage line, unless Args is set, and mark the errors of their
+// work with ran.
 func finish(cmd *cobra.Command) {
 	check, do := cmd.Args, cmd.RunE
 	if check == nil {
@@ -173,7 +173,7 @@ func finish(cmd *cobra.Command) {
 	}
 }
 
-// near returns the commands that a word may mean: those that other programs know by the word, else those of a similar name.
+// near returns the commands that a word may mean: those that do what the word means in other programs, else those of a similar name.
 func near(root *cobra.Command, word string) []string {
 	if known := foreignWords()[word]; known != nil {
 		return known
@@ -209,10 +209,10 @@ func argsOf(use string) cobra.PositionalArgs {
 	return cobra.RangeArgs(needed, len(words))
 }
 
-// inHome is the work of a command that needs the data directory and its settings.
+// inHome returns the work of a command that needs the data directory and its settings.
 func inHome(d *deps, do homeCommand) func(*cobra.Command, []string) error { return opened(d.Home, do) }
 
-// inAnyHome is inHome for a command that must work although the settings cannot be used.
+// inAnyHome is inHome for a command that must work even if the settings cannot be used.
 func inAnyHome(d *deps, do homeCommand) func(*cobra.Command, []string) error {
 	return opened(d.AnyHome, do)
 }

@@ -31,7 +31,7 @@ func newRoutine(d *deps) *cobra.Command {
 		newRoutineSwitch(d, "disable", "Disable routines, without deleting them", false))
 }
 
-// jobPath is the file of the job of a kind that name means, whether or not it can be read.
+// jobPath returns the file of the job that name means, even if it cannot be read.
 func jobPath(s job.Set, h app.Home, kind job.Kind, name string) (string, error) {
 	j, err := s.Only(kind).Find(name)
 	if faults, ok := errors.AsType[yamldoc.Faults](err); ok {
@@ -81,7 +81,7 @@ func newJobShow(d *deps, kind job.Kind) *cobra.Command {
 		})
 }
 
-// maxShown is more than a job file may have, so that one that is too large can be looked at.
+// maxShown is the largest file that is shown, in bytes. A file that is too large for a job can still be shown.
 const maxShown = 64 << 20
 
 func newRoutineAdd(d *deps) *cobra.Command {
@@ -110,7 +110,7 @@ func runRoutineAdd(ctx context.Context, d *deps, o jobAdd) error {
 	return d.answer(j.ID, nil)
 }
 
-// noteStalled says on a terminal why nothing fires jobs, if that is known, and what helps.
+// noteStalled reports on a terminal why nothing fires jobs, if that is known, with the remedy.
 func (d *deps) noteStalled(ctx context.Context, h app.Home) {
 	if d.quiet || !isTerminal(d.Stderr) {
 		return

@@ -179,7 +179,7 @@ func runRunLog(ctx context.Context, d *deps, h app.Home, name string, follow boo
 		}
 	}
 	seen := 0
-	for !follow || ctx.Err() == nil { // signals are handled from the first question on
+	for !follow || ctx.Err() == nil { // the first ctx.Err begins to handle signals
 		ended := r.Done() || h.Runs.CutOff(r).Outcome != "" // asked before reading: what came after is read in the next round
 		if seen, err = d.printEvents(h, r.ID, seen); err != nil {
 			return err
@@ -201,7 +201,7 @@ func runRunLog(ctx context.Context, d *deps, h app.Home, name string, follow boo
 			return err
 		}
 		if err := d.Sleep(ctx, followEvery); err != nil {
-			return &reported{statusOf(err)} // the reader has seen enough
+			return &reported{statusOf(err)} // the reader has ended the command: no message
 		}
 		if r, err = h.Runs.Load(r.ID); err != nil {
 			return err

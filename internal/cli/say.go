@@ -36,7 +36,7 @@ func (d *deps) fail(verb, object string, err error) {
 
 func (d *deps) warn(message string) { d.line("warning", "warning: "+message) }
 
-// note tells on a terminal, and only there, what follows from a change.
+// note prints what follows from a change, only on a terminal.
 func (d *deps) note(format string, args ...any) {
 	if !d.quiet && isTerminal(d.Stderr) {
 		_, _ = io.WriteString(d.talk(), ui.Fold(fmt.Sprintf(format, args...), ui.Columns(d.Stderr)))

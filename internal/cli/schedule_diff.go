@@ -36,7 +36,7 @@ func runScheduleDiff(ctx context.Context, d *deps, o unitOptions) error {
 	return e.told(d, cmp.Or(err, told))
 }
 
-// differences lists changes. The error is a status if there is any.
+// differences lists changes. If there are any, the error is exit status 1.
 func differences[T any](d *deps, columns string, changes []T, cells func(T) []any) error {
 	if err := records(d, columns, changes, cells); err != nil || len(changes) == 0 {
 		return err
@@ -44,7 +44,7 @@ func differences[T any](d *deps, columns string, changes []T, cells func(T) []an
 	return &reported{statusFailed}
 }
 
-// unitChanges is what install would change of the units of systemd. With an error it is what is known of it.
+// unitChanges returns what install would change in the units of systemd. With an error the list may be incomplete.
 func (d *deps) unitChanges(ctx context.Context, o unitOptions, e entries) ([]installer.Change, error) {
 	units, err := d.ownUnits(o, e.host)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c lineChange) cells() []any {
 	return []any{map[string]string{installer.Add: "+ ", installer.Drop: "- "}[c.What] + c.Line}
 }
 
-// crontabChanges is what install would change, with the block that is there, "" for none, and what is left to the tick.
+// crontabChanges returns what install would change in the crontab, its present block ("" for none), and what is left to the tick.
 func (d *deps) crontabChanges(ctx context.Context, e entries) (changes []lineChange, have string, left []installer.Left, err error) {
 	now, err := crontabOf(e.home, d).Read(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *deps) crontabChanges(ctx context.Context, e entries) (changes []lineCha
 		return nil, have, left, err
 	}
 	gone, come := lacking(have, want), lacking(want, have)
-	if len(gone)+len(come) == 0 { // only their order or place is another
+	if len(gone)+len(come) == 0 { // only their order or place differs
 		gone, come = lacking(have, ""), lacking(want, "")
 	}
 	for _, line := range gone {
@@ -105,7 +105,7 @@ func (d *deps) crontabChanges(ctx context.Context, e entries) (changes []lineCha
 	return changes, have, left, nil
 }
 
-// lacking is the lines of a text that the other has not, or not as often.
+// lacking returns the lines of a text that the other text lacks or has less often.
 func lacking(text, other string) (list []string) {
 	count := map[string]int{}
 	for line := range strings.Lines(other) {
@@ -120,7 +120,7 @@ func lacking(text, other string) (list []string) {
 	return list
 }
 
-// crontabBlock is the block that a crontab should have. One with a line for the tick gets no second one.
+// crontabBlock returns the block that a crontab should have. If the rest of the crontab runs the tick, the block does not.
 func (d *deps) crontabBlock(e entries, table []byte) (string, []installer.Left, error) {
 	rest, _, err := installer.Remove(table)
 	if err != nil {
@@ -159,7 +159,7 @@ func (d *deps) warnOfTick(ctx context.Context, h app.Home, host installer.Host) 
 // shellVariables are the variables of a command in a crontab.
 type shellVariables map[string]string
 
-// assign reads NAME=value, and reports whether the text is one. A value is expanded within a command only.
+// assign reads NAME=value, and reports whether the text is one. If expand is set, as within a command, variables in the value are replaced.
 func (v shellVariables) assign(text string, expand bool) bool {
 	assigned := regexp.MustCompile(`^\s*["']?([A-Za-z_]\w*)["']?\s*=\s*(.*?)\s*$`).FindStringSubmatch(text)
 	if assigned == nil {
@@ -183,7 +183,7 @@ func (v shellVariables) expand(word string) string {
 	return os.Expand(strings.Trim(word, `"`), func(name string) string { return v[name] })
 }
 
-// tickLine is the number of the line, from 1, that runs the tick of the data directory every minute; 0 if none certainly does.
+// tickLine returns the number of the line, from 1, that runs the tick of the data directory every minute; 0 if no line certainly does.
 func (d *deps) tickLine(host installer.Host, table []byte) int {
 	home, err := d.UserHome()
 	if err != nil {
@@ -232,7 +232,7 @@ func ticks(host installer.Host, words []string, variables shellVariables) bool {
 	}
 	for _, path := range []string{there.DataDir, there.ConfigPath} {
 		if path != "" && !filepath.IsAbs(path) {
-			return false // it depends on where the shell is
+			return false // it depends on the shell's working directory
 		}
 	}
 	dir, err := there.Dir()

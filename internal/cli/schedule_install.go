@@ -127,7 +127,7 @@ func (d *deps) editCrontab(ctx context.Context, h app.Home, host installer.Host,
 	})
 }
 
-// applyUnits tells what it changed, as diff would have said.
+// applyUnits changes the units and prints the changes as diff would have.
 func (d *deps) applyUnits(ctx context.Context, o unitOptions, host installer.Host, files []installer.File) error {
 	units, err := d.ownUnits(o, host)
 	if err != nil {
@@ -149,7 +149,7 @@ func (*otherDataDir) Error() string {
 	return "the entries of another data directory are installed there"
 }
 
-// ownBlock is the block of a crontab, or "" where there is none.
+// ownBlock returns the block of a crontab, or "" if there is none. A block of another data directory is an error.
 func ownBlock(host installer.Host, table []byte) (string, error) {
 	block, _, err := installer.Extract(table)
 	if _, dir := installer.CallOf(block); err == nil && dir != "" && !sameFile(dir, host.DataDir) {
@@ -165,7 +165,8 @@ func sameFile(a, b string) bool {
 	return a == b || err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// ownUnits refuses units of another data directory, if there is a single one: any of them may have been deleted by hand.
+// ownUnits returns the place of the units. A single unit of another data directory is an error, because the others may have been deleted by
+// hand.
 func (d *deps) ownUnits(o unitOptions, host installer.Host) (installer.Units, error) {
 	units, err := d.units(o)
 	if err != nil {
@@ -182,7 +183,7 @@ func (d *deps) ownUnits(o unitOptions, host installer.Host) (installer.Units, er
 
 func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
 	h, err := d.AnyHome()
-	if errors.Is(err, app.ErrNoConfig) { // the directory may be gone, and its entries must go, too
+	if errors.Is(err, app.ErrNoConfig) { // the entries of a deleted directory must be removable
 		h, err = d.NewHome()
 	}
 	if err != nil {
@@ -190,7 +191,7 @@ func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
 	}
 	host := installer.Host{DataDir: string(h.Dir)}
 	if o.target == forCrontab {
-		if !exists(host.DataDir) { // it is not created again: the backup of the crontab goes with its removal
+		if !exists(host.DataDir) { // the directory is not created again: the backup of the crontab is temporary
 			scratch, err := os.MkdirTemp("", "ollim-")
 			if err != nil {
 				return err
@@ -207,14 +208,14 @@ func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
 	return d.applyUnits(ctx, o, host, nil)
 }
 
-// justNow is how long ago a run may have ended for its end to be the unit's.
+// justNow is how long after the end of a run a unit's failure is taken for that of the run.
 const justNow = 5 * time.Minute
 
-// runScheduleFailed is silent when there is a run to tell of: one that has ended just now, in whatever way, has told by itself, and
-// the next tick ends and tells of one whose process died. What never came so far is told once a day.
+// runScheduleFailed notifies the owner of a unit that failed before its run began. It does nothing if the job's latest run explains the
+// failure: a run that has just ended has reported its end, and the next tick reports a run whose process died.
 func runScheduleFailed(ctx context.Context, d *deps, h app.Home, name string) error {
 	if status, ok := d.Lookup("MONITOR_EXIT_STATUS"); ok && (status == "65" || status == "66") {
-		return nil // of a file that cannot be read the fire itself tells
+		return nil // the fire itself reports a file that cannot be read
 	}
 	if id := installer.JobOf(name); id != "" {
 		if r, err := h.Runs.Noted(h.Dir.JobLock(id)); err == nil && tells(h, r) {
@@ -229,7 +230,8 @@ func runScheduleFailed(ctx context.Context, d *deps, h app.Home, name string) er
 	return err
 }
 
-// tells reports whether a job's latest run may be the unit's and reports by itself. One in progress is not the unit's.
+// tells reports whether a job's latest run may be that of the failed unit: it has just ended, or its process died. A run in progress is
+// not.
 func tells(h app.Home, r runlog.Record) bool {
 	if r.Done() {
 		return h.Disk.Now().Sub(*r.Finished) < justNow

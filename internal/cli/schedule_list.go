@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// maxDays is how far ahead fires are listed: a century. maxFires is how many are; a list of more has lost its reader.
+// maxDays is how many days ahead fires are listed: a century. maxFires is the most fires that are listed.
 const (
 	maxDays  = 36525
 	maxFires = 100_000
@@ -59,8 +59,8 @@ type fireRow struct {
 	Notes       []string  `json:"notes,omitempty"`
 	Cost        *float64  `json:"cost,omitempty"`       // USD, what a fire of the job has cost on average
 	Total       *float64  `json:"total,omitempty"`      // of all fires so far
-	Pings       *int      `json:"pings_left,omitempty"` // if all ping
-	shown       float64   // Total, of costs as they are shown
+	Pings       *int      `json:"pings_left,omitempty"` // left if all fires ping
+	shown       float64   // Total as the sum of the costs that are shown
 }
 
 func (r fireRow) cells() []any {
@@ -71,7 +71,7 @@ func (r fireRow) cells() []any {
 	return cells
 }
 
-// fine returns a cost with the digits that a cheap fire needs, and rounded to those.
+// fine returns a cost rounded to four digits after the point, which a cheap fire needs.
 func fine(cost float64) string { return fmt.Sprintf("$%.4f", rounded(cost)) }
 
 func rounded(cost float64) float64 { return math.Round(cost*1e4) / 1e4 }
@@ -132,7 +132,7 @@ func runScheduleList(ctx context.Context, d *deps, o scheduleListOptions) error 
 	return records(d, columns, rows, fireRow.cells)
 }
 
-// tellSilent says why fires that somebody may look for do not come.
+// tellSilent warns of routines that never fire, and of a pause.
 func (d *deps) tellSilent(h app.Home, jobs []job.Job) {
 	for _, j := range jobs {
 		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
@@ -147,7 +147,7 @@ func (d *deps) tellSilent(h app.Home, jobs []job.Job) {
 	}
 }
 
-// fires is what to list, and what is in one minute with the last of it: it counts as many jobs at this minute.
+// fires returns the fires to list, and the others in the minute of the last one, which a note on that one counts.
 func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h app.Home, now time.Time) (fires []forecast.Fire, err error) {
 	end := now.AddDate(0, 0, o.days)
 	sameMinute := func(a, b time.Time) bool { return a.Truncate(time.Minute).Equal(b.Truncate(time.Minute)) }

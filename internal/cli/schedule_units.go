@@ -35,7 +35,7 @@ type unitOptions struct {
 	target   string
 	system   bool
 	tickOnly bool
-	untold   bool // nothing is said of routines that ollim tick fires, at their time, instead of the scheduler
+	untold   bool // no message about routines that ollim tick fires instead of the scheduler
 	kube     installer.KubeOptions
 }
 
@@ -94,7 +94,7 @@ func newScheduleUnits(d *deps, verb, short string, targets []string, inside stri
 	return cmd
 }
 
-// onlyInstalled fills in the scheduler that has entries of this data directory. The error is of none, and of several.
+// onlyInstalled fills in the scheduler that has entries of this data directory. None and several are errors.
 func (d *deps) onlyInstalled(ctx context.Context, o *unitOptions) error {
 	var installed []string
 	for _, name := range doctor.Schedulers() {
@@ -113,7 +113,7 @@ func (d *deps) onlyInstalled(ctx context.Context, o *unitOptions) error {
 	return usage("several have entries: want one of %s", strings.Join(installed, ", "))
 }
 
-// host is where entries are for: this machine.
+// host returns the host that entries are made for: this machine.
 func (d *deps) host(h app.Home, o unitOptions) (installer.Host, error) {
 	path, err := program()
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *deps) host(h app.Home, o unitOptions) (installer.Host, error) {
 	return host, err
 }
 
-// owner is the user whose directory it is: root installs units of the system, and it is not root whose agent they start.
+// owner returns the user who owns a directory. Root installs system units, but they run as this user.
 func owner(dir string) (string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -143,12 +143,12 @@ func owner(dir string) (string, error) {
 	return id, nil
 }
 
-// entries is everything that makes entries of the routines.
+// entries is what the entries of a scheduler are made from.
 type entries struct {
 	home   app.Home
 	host   installer.Host
 	jobs   []job.Job
-	faults yamldoc.Faults // of routines: an entry that no job has may be that of such a file, and stays
+	faults yamldoc.Faults // of routines: an entry without a job may belong to such a file, and stays
 }
 
 func (d *deps) entries(o unitOptions) (e entries, err error) {
@@ -177,7 +177,7 @@ func (e entries) files(u installer.Units) ([]installer.File, error) {
 	return append(files, kept...), err
 }
 
-// told warns of the files that cannot be read, which is the error unless there is another one.
+// told warns of the files that cannot be read. They are the error unless err is set.
 func (e entries) told(d *deps, err error) error {
 	for _, fault := range e.faults {
 		d.warn(fault.Error())
@@ -192,7 +192,7 @@ func crontabOf(h app.Home, d *deps) installer.Table {
 	return installer.Table{Home: h.Dir, Disk: h.Disk, Env: d.callerEnv(), Backups: h.Config.Keep.Backups}
 }
 
-// units is where systemd looks for the units of whoever runs us.
+// units returns the place where systemd looks for the system's units or those of the current user.
 func (d *deps) units(o unitOptions) (installer.Units, error) {
 	u := installer.Units{Dir: "/etc/systemd/system", Stamps: "/var/lib/systemd/timers", System: o.system, Env: d.callerEnv()}
 	if o.system {
@@ -209,14 +209,14 @@ func (d *deps) units(o unitOptions) (installer.Units, error) {
 	return u, err
 }
 
-// callerEnv is what crontab and systemctl need of the caller's environment.
+// callerEnv returns what crontab and systemctl need of the caller's environment.
 func (d *deps) callerEnv() (env []string) {
 	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS", "TZ"} {
 		if value, ok := d.Lookup(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
-	return append(env, "LC_ALL=C") // what they say is read
+	return append(env, "LC_ALL=C") // their output is parsed
 }
 
 func (d *deps) tellLeft(left []installer.Left) {

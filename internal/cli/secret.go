@@ -65,7 +65,7 @@ func runSecretSet(ctx context.Context, d *deps, name string) error {
 	return nil
 }
 
-// firstLine reads the first line of an input. A line that is longer than maxInput is an error: a part of a key is none.
+// firstLine reads the first line of an input. A line that is longer than maxInput is an error, because a part of a key is not a key.
 func firstLine(in io.Reader) (string, error) {
 	line, err := bufio.NewReader(io.LimitReader(in, maxInput+1)).ReadString('\n')
 	if len(line) > maxInput {

@@ -38,7 +38,7 @@ func newSession(d *deps) *cobra.Command {
 			})), jsonLines+", as in session_history.jsonl"), newSessionSearch(d), newSessionClear(d), newSessionRm(d))
 }
 
-// inZone is a time in the configured zone; the zero time stays what it is.
+// inZone returns a time in the configured zone; the zero time stays zero.
 func inZone(at time.Time, h app.Home) time.Time {
 	if at.IsZero() {
 		return at
@@ -53,7 +53,7 @@ func shownTime(at time.Time) string {
 	return at.Format("2006-01-02 15:04:05")
 }
 
-// about says which session an error is about, where the error does not.
+// about adds the name of the session to an error that does not name it.
 func about(name string, err error) error {
 	if errors.Is(err, app.ErrNoSession) || errors.Is(err, transcript.ErrForeign) {
 		return &withStatus{errors.New(join(name, err.Error())), statusOf(err)}
@@ -61,7 +61,7 @@ func about(name string, err error) error {
 	return err
 }
 
-// readable refuses a conversation that is not kept here.
+// readable returns an error if ollim has no transcript of a conversation.
 func readable(c app.Conversation) error {
 	if c.File.Path != "" {
 		return nil
@@ -105,7 +105,7 @@ func lineage(events []session.Event, id string) []session.Event {
 	return slices.DeleteFunc(events, func(e session.Event) bool { return !line[e.SessionID] })
 }
 
-// sessionFacts is what is known of a session; what a transcript would say is omitted where there is none.
+// sessionFacts is what is known of a session. Without a transcript the fields that it would fill are omitted.
 type sessionFacts struct {
 	Session   string    `json:"session,omitempty"` // main or routine:ID
 	ID        string    `json:"id"`
@@ -188,7 +188,7 @@ func (d *deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
 	f.Size = info.Size()
 	line, err := h.Transcripts().Lineage(t)
 	seen := map[string]bool{t.ID: true}
-	for _, next := range line { // the nearest first, the last one also where its transcript is gone
+	for _, next := range line { // the nearest first; the transcript of the last one may be gone
 		if id := next.ParentID; id != "" && !seen[id] {
 			f.Lineage, seen[id] = append(f.Lineage, id), true
 		}

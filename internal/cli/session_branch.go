@@ -70,7 +70,7 @@ func runSessionBranch(d *deps, name string, after int) error {
 // read. It ends with a whole answer. Thoughts are omitted: services bind them to their own conversation.
 func (d *deps) branchOfClaude(h app.Home, c app.Conversation, after int, header transcript.Header) error {
 	entries, err := d.load(h, c.File)
-	if err == nil && after == 0 { // else they are counted as search --json counts them
+	if err == nil && after == 0 { // else entries are counted as search --json counts them
 		entries, err = h.ClaudeArchive().Load(c.File, true, new(int))
 	}
 	switch {
@@ -96,7 +96,7 @@ func isAnswer(m transcript.Message) bool {
 	return m.Role == transcript.Assistant && !slices.ContainsFunc(m.Content, func(b transcript.Block) bool { return b.Type == transcript.ToolUse })
 }
 
-// heldBy refuses a conversation that none of some engines keeps: nobody else takes a transcript for a session.
+// heldBy returns an error unless one of the engines keeps a conversation: no other engine uses a transcript as its session.
 func heldBy(c app.Conversation, names string, engines ...string) error {
 	if slices.Contains(engines, c.Holder()) {
 		return readable(c)

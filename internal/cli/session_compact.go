@@ -99,7 +99,7 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 		if err != nil {
 			return runlog.Record{}, err
 		}
-		if j, err := files.Find(c.Name.Routine); err == nil { // what its fires have in the service's cache is of its model
+		if j, err := files.Find(c.Name.Routine); err == nil { // the cache of its fires is that of its model
 			o.Engine, o.Model = cmp.Or(name, j.Engine), j.Model
 		}
 	}
@@ -110,7 +110,7 @@ func foreignSession() error {
 	return fmt.Errorf("%w: a run can compact its own session only", app.ErrNotAllowed)
 }
 
-// wishInRun is the compact_session tool, typed.
+// wishInRun uses the compact_session tool for a command typed in a run.
 func (d *deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, instructions string) error {
 	box, err := h.Tools()
 	if err != nil {

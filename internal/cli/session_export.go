@@ -93,7 +93,7 @@ func (d *deps) load(h app.Home, t transcript.Transcript) ([]transcript.Entry, er
 	return entries, err
 }
 
-// exportMarkdown writes a conversation for people. Texts are as they are; a fence that one leaves open is closed behind it.
+// exportMarkdown writes a conversation for people. Texts are unchanged; a code fence that a text leaves open is closed after it.
 func (d *deps) exportMarkdown(t transcript.Transcript, entries []transcript.Entry, thinking bool) error {
 	facts := []string{shownTime(t.Timestamp), printable(t.Cwd), printable(service(t.Header))}
 	if t.ParentID != "" {
@@ -116,8 +116,8 @@ type markdown struct {
 	tools    map[string]string // names of tools by the ids of their uses
 }
 
-// message is one message with a blank line in front of each part. Results of tools stand below the answer that asked for them,
-// without a heading: they are messages of the user by form only.
+// message returns one message with a blank line before each part. Results of tools stand below the answer that asked for them, without a
+// heading: they are messages of the user by form only.
 func (m markdown) message(e transcript.Entry) string {
 	var out strings.Builder
 	spoken := false
@@ -152,7 +152,7 @@ func (m markdown) message(e transcript.Entry) string {
 		case transcript.ToolUse:
 			m.tools[b.ID] = printable(b.Name)
 			var input bytes.Buffer
-			if json.Indent(&input, b.Input, "", "  ") != nil { // it stays as it is
+			if json.Indent(&input, b.Input, "", "  ") != nil { // invalid JSON stays as it is
 				input = *bytes.NewBuffer(b.Input)
 			}
 			say("Uses " + printable(b.Name) + ":\n\n" + fenced("json", input.String()))
@@ -186,7 +186,7 @@ func fenced(language, text string) string {
 	return fence + language + "\n" + text + fence
 }
 
-// unclosed is the end of a fence that a text leaves open, "" if there is none.
+// unclosed returns the end of a fence that a text leaves open; "" if there is none.
 func unclosed(text string) string {
 	open := ""
 	for line := range strings.Lines(text) {

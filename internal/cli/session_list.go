@@ -96,8 +96,8 @@ func runSessionList(ctx context.Context, d *deps) error {
 	})
 }
 
-// sweepSessions forgets the sessions of routines that are gone, or that are persistent no more. While any file cannot be
-// read nothing is removed, for it may be the one: a broken line must not cost a history.
+// sweepSessions removes the sessions of routines that are gone or no longer persistent. It removes none while a job file cannot be read,
+// which may be that of such a routine.
 func sweepSessions(ctx context.Context, h app.Home) error {
 	ids, err := h.Sessions.Routines() // before the files are read: a routine added meanwhile keeps its session
 	if err != nil {
@@ -124,7 +124,7 @@ type transcriptRow struct {
 	Session string `json:"session,omitempty"` // main or routine:ID
 }
 
-// service is what answers in a conversation, in one word.
+// service returns the provider and the model of a conversation, in one word.
 func service(h transcript.Header) string { return strings.TrimSuffix(h.Provider+"/"+h.Model, "/") }
 
 func runTranscriptList(d *deps, h app.Home, here bool) (err error) {
@@ -188,7 +188,7 @@ func runChannelList(d *deps, h app.Home) error {
 
 func channelBusy(h app.Home, n channel.Name) bool { return !lock.Free(h.Dir.ConversationLock(n.Key())) }
 
-// channelNamed returns the session of a channel that text names, as listings do; found is false if there is no file of it.
+// channelNamed returns the session of a channel that text names as listings do. found is false if it has no file.
 func (d *deps) channelNamed(h app.Home, text string) (n channel.Name, found bool) {
 	n, err := channel.Parse(text)
 	if err != nil || d.OwnerOnly() != nil {

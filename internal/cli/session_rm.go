@@ -82,7 +82,7 @@ func (d *deps) removeSession(ctx context.Context, h app.Home, text string) error
 	return deleteTranscript(ctx, h, c)
 }
 
-// lies reports whether a file, and not only a link to it, lies somewhere in a directory.
+// lies reports whether a file itself, not a link to it, is in a directory or below it.
 func lies(path, folder string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

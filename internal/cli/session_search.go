@@ -195,7 +195,7 @@ func (d *deps) filesIn(h app.Home, paths []string) (files []transcript.File, err
 	return files, nil
 }
 
-// searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.
+// searchRuns omits what transcripts contain too, because a conversation continues from its transcript.
 func searchRuns(ctx context.Context, h app.Home, words []string, known map[string]bool, found *latest) error {
 	id, twice := "", false
 	for f, err := range h.Runs.Search(ctx, words, prompt.Said()) {
@@ -215,13 +215,13 @@ func searchRuns(ctx context.Context, h app.Home, words []string, known map[strin
 	return nil
 }
 
-// inTranscript reports whether what was said in a run stands in a transcript; known is what was answered before, by session.
+// inTranscript reports whether a transcript contains what was said in a run. known caches the answers by session.
 func inTranscript(h app.Home, run string, known map[string]bool) bool {
 	id := ""
 	if r, err := h.Runs.Load(run); err == nil {
 		id = r.SessionAfter
 	}
-	if id == "" { // it is under way, or was killed
+	if id == "" { // the run is in progress, or was killed
 		standing, err := h.Runs.Standing(run)
 		if err != nil || standing.Session == "" {
 			return false
@@ -238,7 +238,7 @@ func inTranscript(h app.Home, run string, known map[string]bool) bool {
 type latest struct {
 	most  int // 0: all
 	hits  []hit
-	least time.Time       // older ones are not among them any more
+	least time.Time       // older hits were dropped
 	alone map[string]bool // sessions of runs and of forks, which are removed when they are a week old
 }
 
@@ -255,7 +255,7 @@ func (l *latest) add(h hit) {
 	}
 }
 
-// sorted is the hits, newest first. Of those that are copies of one message it keeps the one in a session that stays, such as main, if
+// sorted returns the hits, newest first. Of those that are copies of one message it keeps the one in a session that stays, such as main, if
 // there is one.
 func (l *latest) sorted() []hit {
 	slices.SortStableFunc(l.hits, func(a, b hit) int {

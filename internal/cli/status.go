@@ -38,7 +38,7 @@ func runStatus(ctx context.Context, d *deps, short bool) error {
 		return err
 	}
 	now := d.Now().In(h.Config.Zone)
-	s, err := overview.Collect(ctx, h, short)   // which is called often
+	s, err := overview.Collect(ctx, h, short)   // the short form is called often
 	if !s.Tick.Alive && !short && !d.inside() { // an agent cannot see the schedulers
 		s.Tick.Why, s.Tick.Remedy = d.doctor().Stalled(ctx)
 	}
@@ -112,7 +112,7 @@ func tickRows(t *table, s overview.Status, _ time.Time) {
 	}
 }
 
-// when is a time of day, with its date unless that is today.
+// when returns a time of day, with its date unless that is today.
 func when(at, now time.Time) moment {
 	at = at.In(now.Location())
 	text := at.Format(time.TimeOnly)
@@ -230,7 +230,7 @@ func weekRows(t *table, s overview.Status, _ time.Time) {
 	}
 }
 
-// trendCells is the share of the bill, the growth and the size of the session of a job; "" where one is not known.
+// trendCells returns a job's share of the bill, its growth and the size of its session; "" for what is not known.
 func trendCells(t overview.Trend) []any {
 	cells := []any{"", "", ""}
 	if t.Share > 0 {

@@ -35,7 +35,7 @@ func newResume(d *deps) *cobra.Command {
 	return command(agentNever(refused), "resume", "Resume automatic runs, and say what the pause held",
 		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 			held, err := h.Runner(false).HeldByPause()
-			if err != nil { // the end of the pause comes first
+			if err != nil { // the error must not prevent the end of the pause
 				d.warn(err.Error())
 			}
 			if err := h.Spend.Resume(ctx); err != nil {

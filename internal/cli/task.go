@@ -36,7 +36,7 @@ func taskError(err error) error {
 	return err
 }
 
-// taskPriority checks a --priority; a small letter will do.
+// taskPriority checks a --priority, whose letter may be small.
 func taskPriority(text string) (string, error) {
 	priority := strings.ToUpper(text)
 	switch {
@@ -180,7 +180,7 @@ func (o taskAddOptions) draft(d *deps, now time.Time) (draft task.Draft, err err
 	return draft, err
 }
 
-// tagged makes words of the values of a flag, which may have their sign already.
+// tagged returns the values of a flag as words with their sign, which a value may already have.
 func tagged(flag, sign string, names []string) (words []string, err error) {
 	for _, name := range names {
 		bare := strings.TrimPrefix(name, sign)

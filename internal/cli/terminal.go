@@ -24,7 +24,7 @@ func (d *deps) colour(stream any) bool { return ui.Coloured(stream, d.Lookup) }
 // dumb reports whether the terminal may have no control sequences.
 func (d *deps) dumb() bool { return ui.Dumb(d.Lookup) }
 
-// talk is standard error. What is written to it stands above the status line, and while a pager runs it goes there.
+// talk returns standard error. Its text appears above the status line, or in the pager while one runs.
 func (d *deps) talk() io.Writer {
 	switch {
 	case d.pager.Running() && isTerminal(d.Stderr):
@@ -48,7 +48,7 @@ func (s sink) Write(p []byte) (int, error) {
 	return s.d.Stdout.Write(p)
 }
 
-// clean writes to a terminal, without what could take it over.
+// clean writes to a terminal without control characters.
 type clean struct{ w io.Writer }
 
 func (c clean) Write(p []byte) (int, error) {
@@ -66,7 +66,7 @@ func (d *deps) styled() io.Writer {
 
 func (c clean) Flush() error { return flush(c.w) }
 
-// terminal is standard output behind what is buffered: what was written to it has arrived.
+// terminal is unbuffered standard output: each write is flushed.
 type terminal struct{ d *deps }
 
 func (t terminal) Write(p []byte) (int, error) {
@@ -99,7 +99,7 @@ func due(at time.Time) moment { return moment{at, clock(at), true} }
 // recent is how long relative times are shown.
 const recent = 7 * 24 * time.Hour
 
-// relative is a time as people say it; exact if it is not near.
+// relative returns a time relative to now; exact if it is more than seven days away.
 func relative(now, at time.Time, exact string) string {
 	switch since := now.Sub(at); {
 	case at.IsZero() || since.Abs() > recent:
@@ -111,7 +111,7 @@ func relative(now, at time.Time, exact string) string {
 	}
 }
 
-// state is a word in a list about how something is. A terminal shows those in colour that ask for attention.
+// state is a state in a list. A terminal shows states that need attention in colour.
 type state string
 
 // figure is a number of tokens in a list, which a narrow terminal shows in thousands; 0 is not known.
@@ -255,7 +255,7 @@ func brieflyAgo(said string) string {
 	return ""
 }
 
-// end writes what is aligned.
+// end writes the aligned lines.
 func (t *table) end() {
 	for _, line := range t.shown.Lines() {
 		t.write(line)

@@ -70,13 +70,13 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 	return records(d, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), brief(a.Name)} })
 }
 
-// retain is how long tick keeps what is not a run's record.
+// retain returns how long tick keeps what is not a run's record.
 func retain(h app.Home) tick.Retain {
 	k := h.Config.Keep
 	return tick.Retain{Idle: k.Idle, Transcripts: k.Transcripts, History: k.History}
 }
 
-// starter starts commands that go on without us, whatever becomes of the session that cron or a terminal gave us.
+// starter starts commands that continue after this process and its terminal session have ended.
 type starter struct {
 	d       *deps
 	home    app.Home
@@ -107,7 +107,7 @@ func (s *starter) begin(args ...string) (process.ID, error) {
 		return process.ID{}, err
 	}
 	args = append([]string{"--data-dir", string(s.home.Dir), "--config", s.d.ConfigFile(s.home.Dir)}, args...)
-	cmd := exec.Command(self, args...) //nolint:noctx // it outlives us
+	cmd := exec.Command(self, args...) //nolint:noctx // it outlives this process
 	cmd.Dir = s.home.Dir.Path()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -128,8 +128,8 @@ func (s *starter) begin(args ...string) (process.ID, error) {
 	return id, err
 }
 
-// asUnit has systemd start the job, when it has started us. Where that may not be the job runs all the same, and also while its last
-// run goes on: to start a unit that runs does nothing, and the slot would have neither a claim nor a skipped run.
+// asUnit starts the job's unit if systemd started this process, and reports whether it did; if not, the caller starts the job itself. It
+// does not start the unit of a job that is running: that does nothing, and the slot would have neither a claim nor a skipped run.
 func (s *starter) asUnit(ctx context.Context, j job.Job) bool {
 	if manager, _ := s.d.Lookup(installer.UnitsVariable); manager != "user" || !lock.Free(s.home.Dir.JobLock(j.ID)) {
 		return false
@@ -144,7 +144,7 @@ func (s *starter) asUnit(ctx context.Context, j job.Job) bool {
 	return err == nil
 }
 
-// end waits for what was started. How it ended stands in its record.
+// end waits for the started processes. The record of each says how it ended.
 func (s *starter) end() error {
 	started := s.started
 	s.started = nil
@@ -159,7 +159,7 @@ func (s *starter) end() error {
 // runFireEntry runs the webhook of an entry of the inbox and then, unless alone, starts what can run after it.
 func runFireEntry(ctx context.Context, d *deps, run string, alone bool) error {
 	outlivePipe()
-	ctx.Done() // from here on a signal ends the fire, and not at once the process
+	ctx.Done() // from here on a signal ends the fire instead of the process
 	h, err := d.Home()
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func runFireEntry(ctx context.Context, d *deps, run string, alone bool) error {
 	return errors.Join(err, startErr)
 }
 
-// entry starts a process that runs an entry of the inbox. Where this process waits for those that it starts, they start no others.
+// entry starts a process that runs an entry of the inbox. If this process waits for those that it starts, they start no others.
 func (s *starter) entry(run string) (process.ID, error) {
 	args := []string{"fire", "--inbox", run}
 	if s.wait {
@@ -225,10 +225,10 @@ func (d *deps) startEntries(ctx context.Context, wake <-chan struct{}, home func
 	}
 }
 
-// betweenPasses is the least time from one look at the inbox to the next: many events that arrive at once need no look each.
+// betweenPasses is the least time between two passes over the inbox, so that many events that arrive at once need only a few.
 const betweenPasses = 50 * time.Millisecond
 
-// passEntries starts what can start now, and returns how long to wait before the next time.
+// passEntries starts the entries that can start now, and returns how long to wait before the next pass.
 func (d *deps) passEntries(ctx context.Context, s *starter, home func() (app.Home, error)) time.Duration {
 	h, err := home()
 	if err == nil {

@@ -33,20 +33,20 @@ func (a *asker) line() (l typedLine) {
 
 type typedLine struct {
 	text string
-	era  int   // in which it was typed
+	era  int   // era in which it was typed
 	err  error // of the input, after the text
 }
 
 // asker asks the owner on a terminal that is not in raw mode, one question at a time.
 type asker struct {
 	in    *ui.Input
-	lines chan typedLine // gets what is being read; nil: nothing
+	lines chan typedLine // receives the line that is being read; nil: none
 }
 
 func newAsker(in io.Reader) *asker { return &asker{in: ui.NewInput(in)} }
 
-// ask shows a question and returns the line that is typed then, without its end. The error is that of the input, with what was typed
-// before it, or the cause with which ctx has ended. A read cannot be interrupted: it goes on for the next question.
+// ask shows a question and returns the line that is typed then, without its end. The error is that of the input, with what was typed before
+// it, or the cause of ctx's end. A read cannot be interrupted: it continues for the next question.
 func (a *asker) ask(ctx context.Context, out io.Writer, question string) (string, error) {
 	era := a.in.Discard()
 	if _, err := fmt.Fprint(out, question); err != nil {

@@ -42,9 +42,9 @@ func newUpdatesPop(d *deps) *cobra.Command {
 
 const keepFlag = "keep"
 
-// popApart has another process feed the updates to the command and remove them. Only the parent of a command learns how it ended, so
-// that process goes on if this one is killed: the command is not given twice what it has used. A byte in its standard input is the
-// number of the signal that ends both.
+// popApart has another process feed the updates to the command and remove them. Only the parent of a command learns how it ended, so that
+// process continues if this one is killed, and the command does not get the same updates twice. A byte in its standard input is the number
+// of the signal that ends both.
 func (d *deps) popApart(cmd *cobra.Command, command []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *deps) popApart(cmd *cobra.Command, command []string) error {
 	return err
 }
 
-// stoppedBy returns a context that ends with the signal whose number is read. The end of the input means nothing.
+// stoppedBy returns a context that ends with the signal whose number is read. The end of the input has no effect.
 func stoppedBy(parent context.Context, in io.Reader) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
@@ -110,7 +110,7 @@ func runUpdatesPop(ctx context.Context, d *deps, command []string) error {
 	return claim.Deliver(context.WithoutCancel(ctx))
 }
 
-// hand writes the updates to standard output or into the command, and returns when they have been taken.
+// hand writes the updates to standard output or to the command's standard input, and returns when they have been taken.
 func (d *deps) hand(ctx context.Context, updates []update.Update, command []string) error {
 	if out, isFile := d.Stdout.(*os.File); isFile && len(command) == 0 && process.WasClosed(out) {
 		return hint(&unwritten{errors.New("it is closed")}, "ollim update clear")

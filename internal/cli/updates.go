@@ -24,7 +24,7 @@ func newUpdates(d *deps) *cobra.Command {
 					return err
 				}
 				if d.inside() {
-					_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
+					_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // it counts as the run's report
 					return err
 				}
 				return h.Updates.Add(ctx, message, "owner")

@@ -31,7 +31,7 @@ func runWebhookServe(ctx context.Context, d *deps, h app.Home) error {
 	})
 }
 
-// systemError is the system's word for what went wrong in a network, without the addresses that the error repeats.
+// systemError returns the system's error behind a network error, without the addresses that the network error repeats.
 func systemError(err error) error {
 	if number := syscall.Errno(0); errors.As(err, &number) {
 		return number
@@ -82,13 +82,13 @@ func (d *deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]n
 		Added: func() {
 			select {
 			case wake <- struct{}{}:
-			default: // it is about to look
+			default: // a pass is pending
 			}
 		},
 	}, listeners...)
 }
 
-// introduce reports what is served, and what keeps webhooks from being called.
+// introduce reports the served webhooks, and why others cannot be called.
 func (d *deps) introduce(files *webhook.Files, listeners []net.Listener) error {
 	ids, faults, err := files.All()
 	if err != nil {

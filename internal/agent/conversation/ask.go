@@ -32,7 +32,7 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) error {
 		result, err := t.Engine.Run(ctx, r, t.Tools, t.sink(ctx))
 		var overloaded *engine.Overloaded
 		if !errors.As(err, &overloaded) {
-			if t.answer = result.Text; t.history.Discard { // the turn's next message needs what was said
+			if t.answer = result.Text; t.history.Discard { // the turn's next message needs the earlier ones
 				said := []transcript.Message{transcript.Said(transcript.User, r.Input.Prompt)}
 				t.history.Messages = slices.Concat(t.history.Messages, said, result.Messages)
 			}
@@ -93,7 +93,7 @@ func (t *Turn) observe(e runlog.Event) {
 func (t *Turn) moved(ctx context.Context, e runlog.Event) error {
 	kind := t.conv.Event()
 	if kind == "" {
-		if t.history.Discard || t.history.Messages != nil || e.Session == "" { // none is kept
+		if t.history.Discard || t.history.Messages != nil || e.Session == "" { // the session is not kept
 			return nil
 		}
 		t.current.session = e.Session
@@ -120,7 +120,7 @@ func (t *Turn) moved(ctx context.Context, e runlog.Event) error {
 		func() error { return t.conv.Save(ctx, e.Session) },
 		func() error { return t.book.Sessions.Log(context.WithoutCancel(ctx), event) },
 	}
-	if e.Type == runlog.Compacted || t.history.From != "" { // killed in between, the session goes on as it was, and a new one always has its parent
+	if e.Type == runlog.Compacted || t.history.From != "" { // a kill in between leaves the old session, or a new one with its parent
 		slices.Reverse(steps)
 	}
 	for _, step := range append([]func() error{func() error { return t.noteCarry(e.Session) }}, steps...) {

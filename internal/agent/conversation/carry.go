@@ -20,14 +20,14 @@ type Archive interface {
 	// Holder returns the engine that a session belongs to, "" if no engine gives such ids.
 	Holder(id string) string
 
-	// Entries returns what was said in a session, oldest first. An entry has its time or its run, or goes with the one before it.
-	// The error wraps transcript.ErrUnknown if there is no such session.
+	// Entries returns what was said in a session, oldest first. An entry without a time and a run has those of the entry before it. The
+	// error wraps transcript.ErrUnknown if there is no such session.
 	Entries(id string) ([]transcript.Entry, error)
 }
 
 // Open returns the history that a turn of a conversation begins with. name is that of the turn's engine. A session of another engine is
-// carried over: the turn begins a new session, or goes on with the latest one of its engine that the conversation came from, and its
-// message repeats the last turns of the other engine.
+// carried over: the turn begins a new session, or continues the conversation's latest session of its own engine, and its message repeats
+// the last turns of the other engine.
 func (b Book) Open(ctx context.Context, c Conversation, name string) (History, error) {
 	h, err := c.Open(ctx)
 	if err != nil || b.Archive == nil || c.Event() == "" {
@@ -79,8 +79,8 @@ func (b Book) carryOver(key string, h History, own func(id string) bool) (Histor
 	return h, nil
 }
 
-// pendingCarry returns the record of a carry into a session, unless its message was answered. It reports whether there is one whose
-// message was: its turn was killed.
+// pendingCarry returns the record of a carry into a session if its message was not answered. answered reports that there is a record
+// although its message was answered: the turn was killed.
 func (b Book) pendingCarry(key, id string) (c session.Carry, answered bool, err error) {
 	if key == "" || id == "" {
 		return session.Carry{}, false, nil
@@ -95,7 +95,7 @@ func (b Book) pendingCarry(key, id string) (c session.Carry, answered bool, err 
 	return c, false, nil
 }
 
-// before is session.Book.Before, without an error: a new session begins then.
+// before returns the result of session.Book.Before; nil after an error, and a new session begins.
 func (b Book) before(id string) []string {
 	line, err := b.Sessions.Before(id)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b Book) before(id string) []string {
 	return line
 }
 
-// carried returns what a message repeats of the session that the history is carried over from, nil if it is not.
+// carried returns what a message repeats of the session that the history is carried over from; nil if there is none.
 func (b Book) carried(h History) (*prompt.Carried, error) {
 	if h.From == "" {
 		return nil, nil
@@ -125,8 +125,8 @@ func (b Book) carried(h History) (*prompt.Carried, error) {
 	return c, nil
 }
 
-// missed returns what was said since the conversation left the history's session, oldest first: in the session that it goes on from, whose
-// entries are given, and in those that it had between the two, which may be of several engines.
+// missed returns what was said since the conversation left the history's session, oldest first: in the session that it is carried over
+// from, whose entries are last, and in the sessions between the two, which may be of several engines.
 func (b Book) missed(h History, last []transcript.Entry) ([]transcript.Entry, error) {
 	own, err := b.said(h.Session)
 	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
@@ -136,7 +136,7 @@ func (b Book) missed(h History, last []transcript.Entry) ([]transcript.Entry, er
 	if err != nil {
 		return nil, err
 	}
-	var known time.Time // when the agent was last asked there; what was asked later was not answered
+	var known time.Time // when the agent was last asked in that session; later messages were not answered
 	for _, e := range own {
 		if e.Message.Role == transcript.User && !e.At.After(left) {
 			known = e.At
@@ -145,7 +145,7 @@ func (b Book) missed(h History, last []transcript.Entry) ([]transcript.Entry, er
 	list := since(last, known)
 	for _, id := range b.before(h.From) {
 		older, err := b.said(id)
-		if id == h.Session || err != nil { // what is deleted cannot be repeated
+		if id == h.Session || err != nil { // a deleted session cannot be repeated
 			continue
 		}
 		if older = since(older, known); older == nil {
@@ -183,8 +183,8 @@ func (b Book) said(id string) ([]transcript.Entry, error) {
 	return entries, err
 }
 
-// beginCarry records, before the engine is asked, that the turn's message repeats turns of another engine, and returns them. It removes
-// the record that a killed turn has left: without its run nothing would say that the message was answered.
+// beginCarry records, before the engine is asked, that the turn's message repeats turns of another engine, and returns them. It removes the
+// record that a killed turn has left, because only the record of its run shows that the message was answered.
 func (t *Turn) beginCarry(ctx context.Context) (*prompt.Carried, error) {
 	if key := t.conv.Key(); t.history.From == "" {
 		_, answered, err := t.book.pendingCarry(key, t.history.Session)
@@ -205,7 +205,7 @@ func (t *Turn) beginCarry(ctx context.Context) (*prompt.Carried, error) {
 	return carried, t.Run.Event(ctx, e)
 }
 
-// noteCarry writes the record of the carry into a session, before that becomes the conversation's.
+// noteCarry writes the record of the carry into a session, before the session becomes the conversation's.
 func (t *Turn) noteCarry(to string) error {
 	key := t.conv.Key()
 	if t.history.From == "" || key == "" {
@@ -228,7 +228,7 @@ func (t *Turn) endCarry() error {
 	return t.book.Sessions.DropCarry(key)
 }
 
-// join makes the session that the turn goes on with that of the conversation, once its engine has found it.
+// join makes the session that the turn continues the conversation's, once its engine has found it.
 func (t *Turn) join(ctx context.Context, e runlog.Event) error {
 	if t.history.joins = false; e.Session != t.current.session {
 		return nil // the engine began another one

@@ -38,7 +38,7 @@ func (c *Channel) Open(context.Context) (h History, err error) {
 	return h, nil
 }
 
-// Hear stores what the user says.
+// Hear stores the user's message.
 func (c *Channel) Hear(ctx context.Context, in prompt.Input) {
 	c.turn.Begin(ctx, prompt.Words(in), in.Now)
 }
@@ -72,7 +72,7 @@ func (c *Channel) Unsaved() error { return c.unsaved }
 // messages returns a conversation in the form of engines. A turn that was cut off ends in an answer that says so, so that two messages
 // of the user are never merged. Each message of the user has the form of its prompt.
 func (c *Channel) messages(stored []channel.Message) []transcript.Message {
-	all := []transcript.Message{} // not nil, also if it is empty: the engine keeps no session
+	all := []transcript.Message{} // not nil, even if it is empty: the engine keeps no session
 	closed := func() {
 		if n := len(all); n > 0 && all[n-1].Role == transcript.User {
 			all = append(all, transcript.Said(transcript.Assistant, transcript.CutOff))
@@ -91,7 +91,7 @@ func (c *Channel) messages(stored []channel.Message) []transcript.Message {
 	return all
 }
 
-// answer returns an answer, and with calls the message of their results, which are the first of rest.
+// answer returns an answer. If it has calls, the message of their results follows; rest begins with the results.
 func answer(m channel.Message, rest []channel.Message) []transcript.Message {
 	said := transcript.Message{Role: transcript.Assistant}
 	if m.Content != "" {

@@ -62,16 +62,16 @@ type Traits struct {
 // History is what a turn begins with. At most one of Session, Parent and Messages is set, except that Session may have the Parent
 // that is branched again if its engine does not have it; with none a new session begins.
 type History struct {
-	Session  string               // is continued
-	Parent   string               // is branched
+	Session  string               // session to continue
+	Parent   string               // session to branch
 	Messages []transcript.Message // the conversation so far, oldest first, instead of a session
 	Follow   bool                 // Session is continued where a compaction took it
 	Discard  bool                 // nothing of the session is kept
 	Missing  missing
-	Tag      string // of a message of this turn that has none; "": none
-	Preface  string // stands before the message of this turn
+	Tag      string // tag for a message of this turn that has none; "": none
+	Preface  string // text before the message of this turn
 	From     string // the session of another engine whose last turns the message of this turn repeats; "": none
-	Name     string // of the session that the history comes from, for ollim session clear; "" if it has none
+	Name     string // name of the session that the history comes from, for ollim session clear; "" if it has none
 
 	back  bool // the agent of Session knows the conversation up to where From took it over
 	joins bool // Session is not yet the conversation's

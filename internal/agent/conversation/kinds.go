@@ -20,7 +20,7 @@ func (unkept) Event() session.Kind                { return "" }
 type Main struct {
 	Sessions session.Book
 
-	mark string // of the session as the turn has found or left it
+	mark string // mark of the session as the turn has found or left it
 }
 
 // Traits returns those of the owner's own conversation.
@@ -120,7 +120,7 @@ func (Routine) Event() session.Kind { return session.PersistentBg }
 
 // Resumed is the session of a background run that continues, such as with the answer to a question.
 type Resumed struct {
-	Conversation // that the session began in
+	Conversation // conversation in which the session began
 
 	Session string    // of the run; "" begins one
 	Since   time.Time // when the run last saw the pending updates
@@ -140,8 +140,8 @@ func (r Resumed) Updates() UpdatePolicy {
 type Question struct {
 	unkept
 
-	Session string // to continue; "" begins one
-	Branch  bool   // branch Session: it is not a question's, or must not change
+	Session string // session to continue; "" begins a new one
+	Branch  bool   // branch Session, which is not the session of a question or must not change
 	Follow  bool   // Session is continued where a compaction took it
 	Discard bool   // no transcript is kept
 }

@@ -44,7 +44,7 @@ type Parts struct {
 type Turn struct {
 	Parts
 
-	Request engine.Request // what the engine is asked, set before it is; without prompt and session
+	Request engine.Request // the request to the engine without prompt and session; set before the engine is called
 
 	book    Book
 	conv    Conversation
@@ -53,21 +53,21 @@ type Turn struct {
 	current current
 	keeper  keeper  // nil until it has heard the message
 	spent   float64 // USD, in this turn
-	answer  string  // the agent's last one
+	answer  string  // the agent's last answer
 	updates updates
 	meter   meter
 }
 
-// updates are what the turn is shown.
+// updates are the pending updates that the turn is shown.
 type updates struct {
-	claim  *update.Claim   // of those that are popped; nil: they stay pending
-	peeked []update.Update // that stay pending
+	claim  *update.Claim   // claim on popped updates; nil: they stay pending
+	peeked []update.Update // updates that stay pending
 }
 
 // current is the session as it is now.
 type current struct {
 	session string // "" before the engine has named it
-	parent  string // that it is branched from
+	parent  string // session that it is branched from
 	former  string // an id that the engine no longer knows, or that another engine holds
 	noted   bool   // it is in the history for this run
 }
@@ -284,13 +284,13 @@ func (b Book) peek(ctx context.Context, policy UpdatePolicy) ([]update.Update, e
 	return all, nil
 }
 
-// settleUpdates decides what became of popped updates: once the agent began to answer it has read them.
+// settleUpdates records that the shown updates were read, if the agent has begun to answer; if not, popped ones are pending again.
 func (t *Turn) settleUpdates(ctx context.Context) error {
 	shown := t.conv.Updates().Shown
 	if t.updates.claim == nil && (shown == nil || len(t.updates.peeked) == 0) {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx) // also after a stop
+	ctx = context.WithoutCancel(ctx) // even after a stop
 	standing, err := t.Run.Standing()
 	if err != nil {
 		return err

@@ -15,17 +15,17 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// Bounds of what is said.
+// Times between messages.
 const (
-	calm      = time.Hour      // after a message about a cause, in which its return is not said
-	reminding = 24 * time.Hour // from one message about a cause that lasts to the next
-	settling  = time.Minute    // in which the process that made a message puts it into the outbox itself
+	calm      = time.Hour      // time after a message about a cause in which its return is not reported
+	reminding = 24 * time.Hour // time from one message about a cause that lasts to the next
+	settling  = time.Minute    // time in which the process that made a message puts it into the outbox itself
 )
 
 // idPrefix begins the id of a message that is not, or not yet, one of a run's.
 const idPrefix = "notice-"
 
-// Book tells the owner about causes.
+// Book notifies the owner of causes.
 type Book struct {
 	Notices notice.Book
 	Updates update.Box
@@ -39,12 +39,12 @@ type Book struct {
 	Number func(ctx context.Context, run, text string) (id string, err error)
 }
 
-// Open reports a cause, or another thing that it did: another fire that failed by it. told reports whether the owner is told now, or
-// when quiet hours end.
+// Open reports a cause, or another effect of an open cause, such as one more fire that failed. told reports whether the owner is notified
+// now, or when quiet hours end.
 func (b Book) Open(ctx context.Context, c Cause) (told bool, err error) {
 	now := b.now()
 	var made []notice.Message
-	update := "" // for the conversation alone: another fault, or one that is back within an hour
+	update := "" // only for the conversation: another fault, or one that is back within an hour
 	err = b.Notices.Edit(ctx, func(p *notice.Page) bool {
 		e, known := p.Causes[c.Key()]
 		before := e
@@ -77,8 +77,8 @@ func (b Book) Open(ctx context.Context, c Cause) (told bool, err error) {
 	return len(made) > 0, b.say(ctx, made, c.Kind)
 }
 
-// Close ends a cause. how says so in the words that follow its name, "works again" if it is "". Nothing is said if the owner was not
-// told that the cause is back.
+// Close ends a cause. how follows the cause's name in the message; "" means "works again". There is no message if the owner was not told
+// that the cause is back.
 func (b Book) Close(ctx context.Context, key, how string, jobs ...Affected) error {
 	p, err := b.Notices.Read()
 	if e, known := p.Causes[key]; err != nil || !known || !e.Open() {
@@ -111,7 +111,7 @@ func (b Book) close(p *notice.Page, key string, e notice.Entry, how string, jobs
 	return made
 }
 
-// Drop forgets a cause whose subject is gone, such as a job that was deleted. Nothing is said.
+// Drop removes a cause whose subject is gone, such as a job that was deleted. There is no message.
 func (b Book) Drop(ctx context.Context, key string) error {
 	if b.Notices.Empty() {
 		return nil
@@ -123,7 +123,7 @@ func (b Book) Drop(ctx context.Context, key string) error {
 	})
 }
 
-// Forget forgets the causes that are about one job alone, which is gone.
+// Forget removes the causes that are about a single job, which is gone.
 func (b Book) Forget(ctx context.Context, job string) error {
 	var err error
 	for _, kind := range []Kind{Job, Refused, Approval, Monitor, Bill} {
@@ -150,7 +150,7 @@ func (b Book) Keep(ctx context.Context, kind Kind, now []Cause, how string) erro
 	return errors.Join(err, readErr)
 }
 
-// Tell says something that happened once: it has no end and no reminder. The same is said once an hour at most.
+// Tell notifies the owner of something that happened once, without an end or reminders. The same text is sent at most once an hour.
 func (b Book) Tell(ctx context.Context, c Cause) error {
 	now := b.now()
 	var made []notice.Message
@@ -184,8 +184,8 @@ func (b Book) OpenCauses() (map[string]notice.Entry, error) {
 
 func (b Book) now() time.Time { return b.Now().In(b.Zone) }
 
-// within reports whether an instant is in the last so much time. One that is an hour or more ahead is of a clock that was set back since,
-// and keeps nothing from being said.
+// within reports whether an instant is less than d ago. It is false for an instant that is an hour or more ahead, because the clock was set
+// back since.
 func (b Book) within(at time.Time, d time.Duration) bool {
 	ago := b.now().Sub(at)
 	return ago > -calm && ago < d
@@ -194,20 +194,20 @@ func (b Book) within(at time.Time, d time.Duration) bool {
 func (b Book) message(key string, e notice.Entry, text string, kind outbox.Kind, run string) notice.Message {
 	m := notice.Message{
 		Cause: key, Run: run, Kind: string(kind), Label: e.Name, Text: update.Clean(text), At: b.now().UTC(),
-		Critical: kind == outbox.Failure && Kind(e.Kind).trait().critical, // its end can wait for the morning
+		Critical: kind == outbox.Failure && Kind(e.Kind).trait().critical, // the end of a cause can wait for the end of quiet hours
 	}
 	if len(e.Jobs) == 1 {
 		for id := range e.Jobs {
 			m.Job = id
 		}
 	}
-	if id, err := runlog.NewID(b.now(), b.Random); err == nil { // else Send refuses it, and it waits
+	if id, err := runlog.NewID(b.now(), b.Random); err == nil { // else Send refuses the message, and it waits
 		m.ID = idPrefix + id
 	}
 	return m
 }
 
-// count adds what a cause did to jobs.
+// count adds the effects of a cause on jobs.
 func count(e *notice.Entry, jobs []Affected) (changed bool) {
 	all := map[string]notice.Count{}
 	for id, c := range e.Jobs {

@@ -1,12 +1,12 @@
-// Package notify stands between causes and the owner. A part of the program that finds something wrong opens a Cause; the part that
-// finds it right again closes it. The owner gets one opening message for each cause, whatever number of jobs it concerns, at most one
-// reminder a day while it lasts, which lists the jobs, and one closing message. A cause that comes back within an hour after the last
-// message about it is said again after that hour, if it lasts then.
+// Package notify notifies the owner of causes. A part of the program that finds something wrong opens a Cause; the part that finds it right
+// again closes it. The owner gets one opening message for each cause, whatever number of jobs it concerns, at most one reminder a day while
+// it lasts, which lists the jobs, and one closing message. A cause that comes back within an hour after the last message about it is
+// reported again after that hour, if it still lasts.
 //
-// In quiet hours only what is critical is sent. The rest is held, and sent as one message by the first Sweep after their end.
+// In quiet hours only critical messages are sent. The others are held, and sent as one message by the first Sweep after their end.
 //
-// A message is in the notices before it is in the outbox, so that it is not lost wherever a process is killed; at worst it is sent
-// twice. Open, Close and Tell put messages into the outbox and do not wait for their delivery.
+// A message is in the notices before it is in the outbox, so that it is not lost if a process is killed; at worst it is sent twice. Open,
+// Close and Tell put messages into the outbox and do not wait for their delivery.
 package notify
 
 import (
@@ -45,11 +45,11 @@ const (
 
 // trait is what holds for all causes of a kind.
 type trait struct {
-	critical bool // it passes quiet hours: everything stopped, and only the owner can change that
+	critical bool // it is sent in quiet hours, too: everything stopped, and only the owner can change that
 	update   bool // it is a pending update as well, for the conversation
 	silent   bool // it cannot be sent: it is a pending update and no message
-	prompt   bool // its return is said at once: it is another cause than before
-	lasts    bool // it is looked at all the time; another cause is known to last only when it does something again
+	prompt   bool // its return is reported at once, because it is another cause than before
+	lasts    bool // it is checked all the time; a cause of another kind is known to last only when it has another effect
 }
 
 func (k Kind) trait() trait {
@@ -81,11 +81,11 @@ type Affected struct {
 type Cause struct {
 	Kind    Kind
 	Subject string
-	Name    string     // of what is wrong, as "The key of native"; the closing message begins with it
+	Name    string     // name of what is wrong, such as "The key of native"; the closing message begins with it
 	Text    string     // what is wrong, as a sentence without a full stop
 	Remedy  string     // what to do, with a command in backquotes
-	Jobs    []Affected // that it concerns, as far as they are known now
-	Run     string     // that found it; "": none
+	Jobs    []Affected // jobs that it concerns, as far as they are known
+	Run     string     // run that found it; "": none
 	Until   time.Time  // when it ends by itself; zero: it does not
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// say adds the pending updates that messages are as well, and puts into the outbox those that need not wait for the end of quiet
-// hours. Where no delivery is configured they are pending updates only.
+// say puts messages into the outbox, except those that wait for the end of quiet hours. Messages of some kinds become pending updates as
+// well, and without a delivery all of them only pending updates.
 func (b Book) say(ctx context.Context, made []notice.Message, kind Kind) error {
 	var err error
 	for _, m := range made {
@@ -36,7 +36,7 @@ func (b Book) say(ctx context.Context, made []notice.Message, kind Kind) error {
 	return err
 }
 
-// by is the reporter of an update.
+// by returns the reporter of an update.
 func by(m notice.Message) string {
 	if m.Run != "" {
 		return m.Run
@@ -44,7 +44,7 @@ func by(m notice.Message) string {
 	return "ollim"
 }
 
-// send puts a message into the outbox, and takes it and those that it stands for out of the notices.
+// send puts a message into the outbox, and removes it and the messages that it replaces from the notices.
 func (b Book) send(ctx context.Context, m notice.Message, others ...notice.Message) error {
 	m = b.numbered(ctx, m)
 	queued, cancel := context.WithCancel(ctx)
@@ -58,15 +58,15 @@ func (b Book) send(ctx context.Context, m notice.Message, others ...notice.Messa
 	return b.Notices.Say(context.WithoutCancel(ctx), append(others, m)...)
 }
 
-// numbered gives a message of a run its id among the messages of that run. It is in the notices before the message is in the outbox, so
-// that the next attempt after a kill has the same one.
+// numbered gives a message of a run its id among the messages of that run. The id is in the notices before the message is in the outbox, so
+// that the next attempt after a kill uses the same id.
 func (b Book) numbered(ctx context.Context, m notice.Message) notice.Message {
 	if m.Run == "" || b.Number == nil || !strings.HasPrefix(m.ID, idPrefix) {
 		return m
 	}
 	id, err := b.Number(ctx, m.Run, m.Text)
 	if err != nil {
-		return m // its record is gone
+		return m // the record of its run is gone
 	}
 	err = b.Notices.Edit(ctx, func(p *notice.Page) bool {
 		i := slices.IndexFunc(p.Unsent, func(u notice.Message) bool { return u.ID == m.ID })
@@ -82,8 +82,8 @@ func (b Book) numbered(ctx context.Context, m notice.Message) notice.Message {
 	return m
 }
 
-// Sweep says what is due: that a cause is back and lasts, the reminder of the day, the end of a cause that ends by itself, and what
-// was held in quiet hours. It forgets causes that ended a while ago.
+// Sweep sends what is due: that a cause is back and lasts, the reminder of the day, the end of a cause that ends by itself, and what was
+// held in quiet hours. It removes causes that ended some time ago.
 func (b Book) Sweep(ctx context.Context) error {
 	if b.Notices.Empty() {
 		return nil
@@ -104,7 +104,7 @@ func (b Book) Sweep(ctx context.Context) error {
 	return errors.Join(err, b.release(ctx))
 }
 
-// due makes the messages that time alone makes due. They are held, for release to send them as one.
+// due makes the messages that are due by time alone. release sends them as one.
 func (b Book) due(p *notice.Page) (changed bool) {
 	now := b.now()
 	for _, key := range slices.Sorted(maps.Keys(p.Causes)) {
@@ -130,7 +130,7 @@ func (b Book) due(p *notice.Page) (changed bool) {
 	return changed
 }
 
-// release sends the messages that wait, those of causes that are not critical as one. In quiet hours it sends what is critical.
+// release sends the messages that wait, those that are not critical as one. In quiet hours it sends only critical messages.
 func (b Book) release(ctx context.Context) error {
 	p, err := b.Notices.Read()
 	if err != nil || len(p.Unsent) == 0 {
@@ -141,7 +141,7 @@ func (b Book) release(ctx context.Context) error {
 	for _, m := range p.Unsent {
 		kind, _, _ := strings.Cut(m.Cause, " ")
 		switch {
-		case now.Sub(m.At) < settling && !now.Before(m.At): // its process is about to send it
+		case now.Sub(m.At) < settling && !now.Before(m.At): // the process that made it is about to send it
 		case !b.Sender.Configured() || Kind(kind).trait().silent && m.Kind == string(outbox.Failure):
 			addErr := b.Updates.Add(ctx, m.Text, by(m))
 			if err = errors.Join(err, addErr); addErr == nil {
@@ -162,7 +162,7 @@ func (b Book) release(ctx context.Context) error {
 	return errors.Join(err, b.send(ctx, b.together(held), held...))
 }
 
-// together is one message for several.
+// together returns one message for several.
 func (b Book) together(held []notice.Message) notice.Message {
 	slices.SortStableFunc(held, func(a, b notice.Message) int { return a.At.Compare(b.At) })
 	text := fmt.Sprintf("%d notices:", len(held))

@@ -14,7 +14,7 @@ import (
 // mostJobs is how many jobs a message names.
 const mostJobs = 10
 
-// opening is the first message about a cause.
+// opening returns the first message about a cause.
 func opening(e notice.Entry) string {
 	text := e.Text
 	if names := namesOf(e); len(names) > 1 || len(names) == 1 && !strings.Contains(text, names[0]) {
@@ -23,7 +23,7 @@ func opening(e notice.Entry) string {
 	return text + toDo(e)
 }
 
-// reminder is the message of a later day.
+// reminder returns the message of a later day.
 func reminder(e notice.Entry, zone *time.Location) string {
 	text := fmt.Sprintf("Since %s: %s", e.Since.In(zone).Format("Mon 2 Jan 15:04"), e.Text)
 	if did := tally(e); did != "" {
@@ -35,7 +35,7 @@ func reminder(e notice.Entry, zone *time.Location) string {
 // NoLonger is how a spending limit ends.
 const NoLonger = "no longer stops runs"
 
-// closing is the message about the end of a cause.
+// closing returns the message about the end of a cause.
 func closing(e notice.Entry, how string) string {
 	if how == "" {
 		how = "works again"
@@ -54,7 +54,7 @@ func toDo(e notice.Entry) string {
 	return "\nTo do: " + e.Remedy
 }
 
-// tally says what a cause did: "14 fires did not do their work, 3 slots were missed: Digest 14, Backup 3".
+// tally returns the effects of a cause: "14 fires did not do their work, 3 slots were missed: Digest 14, Backup 3".
 func tally(e notice.Entry) string {
 	var all notice.Count
 	for _, c := range e.Jobs {

@@ -21,12 +21,12 @@ const headerCarried = "CARRIED OVER: "
 
 // Carried is the end of a conversation that ran on another engine.
 type Carried struct {
-	Engine   string               // that held it; "" is not known
+	Engine   string               // engine that held it; "" is not known
 	Back     bool                 // the agent knows the conversation up to where that engine took it over
 	Messages []transcript.Message // oldest first, with Back only those that the agent does not know; nil: they cannot be read
 }
 
-// Section returns what a message says of it: the last turns, which are data.
+// Section returns the section of a message that repeats the last turns as data.
 func (c Carried) Section() string {
 	holder := "another engine"
 	if c.Engine != "" {
@@ -43,12 +43,12 @@ func (c Carried) Section() string {
 	return head + " The last messages, oldest first (data: what they ask for was dealt with then):\n" + strings.Join(said, "\n")
 }
 
-// CarriedOver tells the owner that a turn goes on from a session that another engine holds.
+// CarriedOver returns the message to the owner that a turn continues a session of another engine.
 func CarriedOver(engine, session string) string {
 	return "the conversation is carried over: this turn repeats the last messages of the session " + session + " of the " + engine + " engine, which is kept"
 }
 
-// said returns the last messages that fit, an entry each.
+// said returns the last messages that fit, one entry for each.
 func (c Carried) said() (list []string) {
 	words, left := Said(), CarriedTokens*engine.BytesPerToken
 	add := func(entry string) bool {

@@ -13,14 +13,14 @@ import (
 // Context is the length of a session before the turn, in tokens.
 type Context struct {
 	Tokens int
-	Full   int // at which the session is compacted without being asked; 0: not known, and nothing is said
-	Growth int // in a fire, on average
+	Full   int // at which the session is compacted without being asked; 0: not known, and not reported
+	Growth int // tokens that a fire adds on average
 }
 
-// contextStep is the change of a session's share of Full, in percent, at which it is said again.
+// contextStep is the change of a session's share of Full, in percent, at which it is reported again.
 const contextStep = 5
 
-// step is the length in the steps in which it is said, from 1.
+// step returns the length in steps of contextStep, from 1; 0 if it is not known.
 func (c Context) step() int {
 	if c.Tokens <= 0 || c.Full <= 0 {
 		return 0
@@ -38,7 +38,7 @@ func (c Context) String() string {
 	return s
 }
 
-// thousands is a number of tokens with as many digits as matter.
+// thousands returns a number of tokens as a short text, such as 1.2k.
 func thousands(n int) string {
 	switch {
 	case n < 1000:
@@ -49,7 +49,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%dk", (n+500)/1000)
 }
 
-// said returns what the session was told before; nothing of a session that begins.
+// said returns what the session was told before; zero for a session that begins.
 func (b Input) said() runlog.Told {
 	if b.Session == Lost {
 		return runlog.Told{}
@@ -63,8 +63,8 @@ func (b Input) saysContext() bool {
 	return b.Task.Persistent && step > 0 && step != b.said().Context
 }
 
-// saysPings reports whether the prompt says what is left of the ping budget, and which tasks lie ahead: it does unless the session was
-// told so on this day and nothing has changed since but the time. A task that fires again needs no second row in a day.
+// saysPings reports whether the prompt has the rest of the ping budget and the upcoming tasks. It does unless the session was told both on
+// this day and only the time has changed since. A task that fires again needs no second row in a day.
 func (b Input) saysPings() bool {
 	told := b.said()
 	if !b.Task.AllowPing {
@@ -104,7 +104,7 @@ func (b Input) Tells() runlog.Told {
 	tasks := map[string]time.Time{}
 	if told.Day == b.day() {
 		maps.Copy(tasks, told.Tasks)
-		maps.DeleteFunc(tasks, func(_ string, at time.Time) bool { return at.After(b.Now) }) // what is left of them is said again
+		maps.DeleteFunc(tasks, func(_ string, at time.Time) bool { return at.After(b.Now) }) // the tasks that are left are added again
 	}
 	for _, e := range b.Forward.Entries {
 		at := e.At
@@ -119,13 +119,13 @@ func (b Input) Tells() runlog.Told {
 
 func (b Input) day() string { return b.Now.Format(time.DateOnly) }
 
-// tokens is what is left of the ping budget, without the time of its next refill.
+// tokens returns the rest of the ping budget, without the time of its next refill.
 func (b Input) tokens() string {
 	left, _, _ := strings.Cut(b.Budget.String(), " (")
 	return left
 }
 
-// row is an entry of the forward schedule without its times and its tag.
+// row returns an entry of the forward schedule without its times and its tag.
 func row(e forecast.Entry) string {
 	row := e.Path + " " + e.Label + " " + e.Description
 	if e.Silent {

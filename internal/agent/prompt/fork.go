@@ -11,18 +11,18 @@ import (
 // Fork is what the first prompt of an interactive fork describes.
 type Fork struct {
 	Topic   string
-	Quote   string // of the message that the owner replied to
-	Resumed bool   // the fork goes on from the session that sent the message
+	Quote   string // beginning of the message that the owner replied to
+	Resumed bool   // the fork continues the session that sent the message
 	Running bool   // that session's run was still in progress
 	Age     time.Duration
 }
 
-// howToEnd tells the agent how a fork ends.
+// howToEnd explains to the agent how a fork ends.
 const howToEnd = "Nothing of it reaches the main conversation until it ends: `save_context` makes it the main conversation, " +
 	"`report_updates` leaves main a summary and drops it, `exit_fork` drops it. End it when its topic is done, once the owner " +
 	"has said something in it."
 
-// ForkStarted opens an interactive fork.
+// ForkStarted returns the first prompt of an interactive fork.
 func ForkStarted(f Fork) string {
 	parts := []string{"This is an interactive fork, a branch of the main conversation in which you talk with the owner. " + howToEnd}
 	if f.Resumed {
@@ -46,8 +46,8 @@ func ForkStarted(f Fork) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// ForkTimeout asks the agent to end a fork in which the owner has said nothing for idle. Firm is the second and last time. Only a
-// fork of main can be saved.
+// ForkTimeout returns the prompt that asks the agent to end a fork in which the owner has said nothing for idle. firm marks the second and
+// last prompt. Only a fork of main can be saved.
 func ForkTimeout(idle time.Duration, firm, ofMain bool) string {
 	s := fmt.Sprintf("The owner has said nothing in this interactive fork for %d minutes. ", int(idle.Minutes()))
 	save, or := "", ""
@@ -66,10 +66,10 @@ func ForkTimeout(idle time.Duration, firm, ofMain bool) string {
 const ForkReport = "The owner ends this fork. Call `report_updates` now with a summary for the main conversation: what was decided and " +
 	"found, what is open. The fork is dropped afterwards."
 
-// ForkReportNudge asks once more for that report.
+// ForkReportNudge asks again for that report.
 const ForkReportNudge = "[system] You must call `report_updates` before this fork ends. Do it now, in one to three sentences."
 
-// ForkUnreported is the update that stands in for the report of a fork.
+// ForkUnreported returns the update that replaces a missing report of a fork.
 func ForkUnreported(topic string) string {
 	if topic == "" {
 		return "The owner ended an interactive fork; its agent left no summary."
@@ -85,7 +85,7 @@ func Quote(text string) string {
 	return plaintext.Short(plaintext.Lines(strings.TrimSpace(text)), maxQuote)
 }
 
-// Reply is what the owner says in reply to a message.
+// Reply returns the text of the owner's reply to a message, with the quoted message.
 func Reply(quote string, age time.Duration, text string) string {
 	name := "THE OWNER REPLIES TO"
 	if age > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// preamble is what a background run must know before its task and may be different at its next fire, a section a paragraph. In a branch of
-// main it is all that the run must know.
+// preamble returns what a background run must know before its task and what may differ at its next fire, one paragraph for each section. In
+// a branch of main it is all that the run must know.
 func preamble(b Input) []string {
 	var sections []string
 	t := b.Task
@@ -33,8 +33,8 @@ func preamble(b Input) []string {
 	return append(sections, chain(t)...)
 }
 
-// Alone returns the system prompt of a background run that has no part in the main conversation: what it must know and does not change
-// from fire to fire. tools are the patterns in force, reported to a Restricted task.
+// Alone returns the system prompt of a background run outside the main conversation: what it must know that does not change from fire to
+// fire. tools are the patterns in force, reported to a Restricted task.
 func Alone(t Task, tools []string) string {
 	sections := []string{SystemAlone}
 	if t.Persistent {
@@ -53,7 +53,7 @@ func Alone(t Task, tools []string) string {
 	return strings.Join(append(sections, means(t, tools)...), "\n\n")
 }
 
-// means is what the task may use besides ollim's own tools, and what its job names to work with.
+// means returns sections about what the task may use besides ollim's own tools, and about what its job names.
 func means(t Task, tools []string) (sections []string) {
 	if t.Restricted {
 		sections = append(sections, "TOOL RESTRICTIONS: Besides ollim's own tools you may use what one of these allows; anything else is refused.\n"+
@@ -62,7 +62,8 @@ func means(t Task, tools []string) (sections []string) {
 	return append(sections, help(t)...)
 }
 
-// help is what a job names to work with. A foreground run is told this too: it is in the job's file and would be ignored otherwise.
+// help returns sections about the folders, skills and the subagent that a job names. A foreground run gets them too: otherwise those fields
+// of its file would be ignored.
 func help(t Task) []string {
 	var sections []string
 	if len(t.Dirs) > 0 {
@@ -128,7 +129,7 @@ func busy(t Task) string {
 	return s + "; use `report_updates` instead."
 }
 
-// chain tells a reminder that may follow up on itself where it stands; none otherwise.
+// chain returns the section about a reminder's place in its chain; none without a chain.
 func chain(t Task) []string {
 	if t.Chain.Max == 0 {
 		return nil
@@ -160,7 +161,7 @@ func acknowledge(t Task) string {
 	return ""
 }
 
-// lastWord is what to do at the final check of a chain, with what the run has to speak with.
+// lastWord returns what to do at the final check of a chain, by the means that the run has to reach the owner.
 func lastWord(t Task) string {
 	const worth = "Ping only if it is still unresolved and the owner would regret missing it; otherwise "
 	switch {
@@ -178,7 +179,8 @@ func lastWord(t Task) string {
 	return "If it is still unresolved, say so with `report_updates`."
 }
 
-// pings is what a run needs to judge whether its one ping is worth it: what is left, and who else may want it.
+// pings returns the section with which a run judges whether to use its one ping: the rest of the budget, and the upcoming tasks that share
+// it.
 func pings(b Input) string {
 	lines := []string{"PINGS: " + b.Budget.String()}
 	refused := "; use `report_updates` instead."
@@ -211,7 +213,7 @@ func pings(b Input) string {
 	return strings.Join(lines, "\n")
 }
 
-// regret is when a run may use what all background runs share.
+// regret returns the rule for using the budget that all background runs share.
 func regret(t Task) string {
 	instead := "`report_updates` is enough"
 	if t.Update == job.Blocked {
@@ -223,13 +225,13 @@ func regret(t Task) string {
 		"deadline that can still be averted."
 }
 
-// entry is a line of the forward schedule: - 9:30 AM: Label (silent) — "description" (routines/x.md) [tag].
+// entry returns a line of the forward schedule: - 9:30 AM: Label (silent) — "description" (routines/x.md) [tag].
 func entry(e forecast.Entry, now time.Time) string {
 	s := fmt.Sprintf("- %s: %s", hour(e.At, now), plaintext.Line(e.Label))
 	if e.Silent {
 		s += " (silent)"
 	}
-	if e.Description != "" { // whose quotes must not end ours
+	if e.Description != "" { // quotes in it must not end the quoted description
 		s += fmt.Sprintf(` — "%s"`, strings.ReplaceAll(plaintext.Line(e.Description), `"`, "'"))
 	}
 	s += fmt.Sprintf(" (%s)", plaintext.Line(e.Path))
@@ -242,7 +244,7 @@ func entry(e forecast.Entry, now time.Time) string {
 	return s
 }
 
-// hour is a time of day, with the weekday when it is not today.
+// hour returns a time of day, with the weekday if it is not today.
 func hour(at, now time.Time) string {
 	at = at.In(now.Location())
 	if !sameDay(at, now) {

@@ -1,5 +1,5 @@
-// Package prompt writes what is said to an agent: facts go in, text comes out. Section 3 of the behaviour document fixes the facts;
-// the wording is decided here.
+// Package prompt makes the texts that an agent reads out of facts. Section 3 of the behaviour document fixes the facts; the wording is
+// decided here.
 //
 // A prompt names no tool that its run does not have. Foreign text (updates, piped input, a gate's output, a payload) is
 // indented or quoted, so that none of its lines begins at the margin and could be taken for one of ollim's.
@@ -26,16 +26,16 @@ type Input struct {
 	Task    Task
 	Now     time.Time // in the zone to be shown
 	Late    time.Time // when the run was scheduled, if that is long enough ago to be reported; else zero
-	Busy    bool      // the owner is in mid-conversation
+	Busy    bool      // the owner is in a conversation
 	Session Change    // what became of the session since the agent's previous turn
-	Carried *Carried  // what another engine has held of the conversation; nil: nothing
+	Carried *Carried  // the part of the conversation that another engine held; nil: none
 	CutOff  []CutOff  // messages of the owner since then that have no complete answer
 	Updates Updates
 
 	Told    runlog.Told      // what a persistent session was told already
 	Context Context          // of a persistent session
 	Budget  budget.Status    // of pings
-	Forward forecast.Forward // other background tasks that lie ahead
+	Forward forecast.Forward // upcoming background tasks
 	Tools   []string         // the patterns in force for the engine's tools, reported to a Restricted task
 
 	Gate    string          // output of the job's gate
@@ -54,8 +54,8 @@ type Task struct {
 	Tag        string // such as routine-bg:c44e97cf; "" for the owner's own words
 	Body       string
 	Background bool
-	Persistent bool // the session goes on at the next fire
-	Branch     bool // of the main session, whose system prompt is main's: the message says what never changes, too
+	Persistent bool // the next fire continues the session
+	Branch     bool // a branch of main with main's system prompt: the message also has what never changes
 	Webhook    bool // Body is a template for Payload
 	AllowPing  bool
 	Update     job.UpdateMode
@@ -66,7 +66,7 @@ type Task struct {
 	Chain      Chain
 }
 
-// Chain is the place of a reminder among those that follow each other.
+// Chain is the place of a reminder in its chain of follow-ups.
 type Chain struct {
 	Depth int // how many came before
 	Max   int // how many may follow the first; 0 is no chain
@@ -75,7 +75,7 @@ type Chain struct {
 // Piped is data that came with the task: text that was piped in, files, and what the owner answered.
 type Piped struct {
 	Text  string
-	Fence string // nobody can guess it: Text stands as it is between two lines of it; "": Text is indented
+	Fence string // line before and after Text that nobody can guess; "": Text is indented instead
 	Files []engine.Attachment
 	Named []File // Files, as the prompt describes them
 
@@ -102,7 +102,7 @@ const (
 	CompactionFailed        // a compaction was requested and not carried out
 )
 
-// TaskOf is the task of a job.
+// TaskOf returns the task of a job.
 func TaskOf(j job.Job) Task {
 	t := Task{
 		Tag: fmt.Sprintf("%s:%s", j.Kind, j.ID), Body: j.Body, Background: j.Background, Persistent: j.Mode() == job.Persistent,
@@ -119,7 +119,7 @@ func TaskOf(j job.Job) Task {
 	return t
 }
 
-// Build is the whole prompt: tag and time, what the job must know, pending updates, the body, and data that came with it.
+// Build returns the whole prompt: tag and time, what the job must know, pending updates, the body, and data that came with it.
 func Build(b Input) string {
 	parts := []string{opening(b)}
 	switch {
@@ -161,7 +161,7 @@ func Stamped(at time.Time, words string) string { return stamp(at) + "\n\n" + wo
 
 func stamp(at time.Time) string { return at.Format("[2006-01-02 Mon 03:04 PM MST]") }
 
-// opening is the first line: tag, late marker, time.
+// opening returns the first line: tag, late marker, time.
 func opening(b Input) string {
 	if b.goesOn() {
 		return "[system] " + stamp(b.Now)
@@ -185,7 +185,7 @@ func opening(b Input) string {
 
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
 
-// notes say what became of the session, of the owner's messages and of the job's questions since the previous turn.
+// notes returns what became of the session, of the owner's messages and of the job's questions since the previous turn.
 func notes(b Input) (list []string) {
 	switch {
 	case b.Session == Lost:
@@ -232,7 +232,7 @@ func updates(b Input) string {
 	return strings.Join(lines, "\n")
 }
 
-// Ago says how long ago something was, in the largest unit that fits.
+// Ago returns how long ago something was, in the largest unit that fits.
 func Ago(d time.Duration) string {
 	unit := func(n time.Duration, name string) string {
 		if n == 1 {
@@ -251,14 +251,14 @@ func Ago(d time.Duration) string {
 	return unit(d/(24*time.Hour), "day")
 }
 
-// NotVerified tells the agent why its run did not do what it was for, and that it goes on: for the n-th time of at most so many.
+// NotVerified returns the message with which the agent corrects a run that verify refused for a reason, as retry n of at most of.
 func NotVerified(reason string, n, of int) string {
 	parts := []string{"[system] This run is not finished: a check by the owner's program found that it did not do what it was for."}
 	parts = append(parts, data("VERIFY OUTPUT", reason)...)
 	return strings.Join(append(parts, fmt.Sprintf("Correct that now, in this session. The check is then repeated (retry %d of %d).", n, of)), "\n\n")
 }
 
-// Nudge reminds an agent of the report that it owes before its run may end.
+// Nudge returns the reminder of the report that an agent owes before its run may end.
 func Nudge(mode job.UpdateMode) string {
 	if mode == job.Always {
 		return "[system] You must call `report_updates` before this run ends. Do it now, in one or two sentences."

@@ -10,8 +10,8 @@ import (
 const openingLine = `^(?:\[button\] )?(\[(?:routine|reminder|webhook)(?:-bg)?:[^\]\n]*\] )?(?:\[late: [^\]\n]*\] )?` +
 	`\[\d{4}-\d\d-\d\d [A-Z][a-z]{2} \d\d:\d\d [AP]M [^\]\n]*\](?:\n\n|\n?$)`
 
-// Said returns a function that leaves of a prompt of Build what the owner, a job or a program says in it: the prompt without its
-// opening line, its preamble and its pending updates. A text that Build did not make stays as it is.
+// Said returns a function that reduces a prompt of Build to what the owner, a job or a program says in it: the prompt without its opening
+// line, its preamble and its pending updates. Other texts stay unchanged.
 func Said() func(prompt string) string {
 	opening := regexp.MustCompile(openingLine) // not at every start of the program
 	return func(prompt string) string {

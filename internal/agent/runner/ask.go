@@ -28,24 +28,24 @@ const askPatience = 2 * time.Minute
 type Question struct {
 	Text     string
 	Files    []engine.Attachment
-	Root     string          // where it is asked; absolute
-	Session  string          // to continue; "" begins one
-	Branch   bool            // branch Session instead: it is not a question's
-	Fork     bool            // branch Session instead, and leave it as it is
+	Root     string          // directory in which it is asked; absolute
+	Session  string          // session to continue; "" begins a new one
+	Branch   bool            // branch Session, which is not the session of a question
+	Fork     bool            // branch Session, and leave it unchanged
 	Tools    []string        // patterns of tools that it may use
-	Dirs     []policy.Root   // that it may use besides Root
+	Dirs     []policy.Root   // directories that it may use besides Root
 	System   string          // replaces the system prompt; "" is the usual one
-	More     string          // is added to the system prompt
-	Schema   *payload.Answer // that the answer must fit; nil: any text
+	More     string          // added to the system prompt
+	Schema   *payload.Answer // schema of the answer; nil: any text
 	MaxTurns int             // 0 is the engine's limit
 	MaxCost  float64         // USD; 0 is no limit
 	Discard  bool            // keep no transcript
 }
 
-// Ask answers a question at a shell: no part in the main conversation, a session of its own.
+// Ask answers a question at a shell, in a session of its own outside the main conversation.
 func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record, error) {
 	c := conversation.Question{Session: q.Session, Branch: q.Branch, Follow: !q.Branch, Discard: q.Discard}
-	c.Branch = c.Branch || q.Fork || q.Discard && q.Session != "" // what is not kept must not become part of what is
+	c.Branch = c.Branch || q.Fork || q.Discard && q.Session != "" // a turn that is discarded must not be added to a session that is kept
 	s := r.question("ask", q, o)
 	if q.Schema != nil {
 		s.Duties = []duty{fit(q.Schema)}
@@ -54,7 +54,7 @@ func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record,
 	s.Input.Task.Body, s.Input.Piped.Files = q.Text, q.Files
 	var err error
 	s.Identity.Run, err = runlog.NewID(r.Disk.Now(), r.Random)
-	s.Input.Piped.Fence = "----- " + s.Identity.Run // nobody could know it before
+	s.Input.Piped.Fence = "----- " + s.Identity.Run // the piped text cannot contain an id that was made just now
 	return r.runTurn(ctx, s, err)
 }
 
@@ -74,7 +74,8 @@ func (r *Runner) CompactTranscript(ctx context.Context, t transcript.Transcript,
 // ErrUnfit is the error of a run whose answer does not fit its JSON Schema.
 var ErrUnfit = errors.New("the answer does not fit the JSON Schema")
 
-// fit is the duty of an answer to fit a schema. An agent whose answer does not fit answers once more; the error is then an ErrUnfit.
+// fit returns the duty that the answer fits a schema. An agent whose answer does not fit answers once more. If that answer does not fit
+// either, the error is an ErrUnfit.
 func fit(schema *payload.Answer) duty {
 	return func(ctx context.Context, _ *work, t *conversation.Turn) error {
 		_, wrong := schema.Value(t.Answer())
@@ -92,24 +93,24 @@ func fit(schema *payload.Answer) duty {
 	}
 }
 
-// PlanOf returns the plan of an engine for a new session, where "" is the configured engine or the engine's model.
+// PlanOf returns the plan of an engine for a new session. An empty name means the configured engine, an empty model the engine's default.
 func (r *Runner) PlanOf(name, model string) engine.Plan {
 	made, err := r.Engines(cmp.Or(name, r.Engine))
 	if err != nil {
 		return engine.Plan{Model: model}
 	}
-	plan, _ := made.Plan(engine.Request{Model: engine.Model{Name: model}}, r.toolsOf(&runlog.Run{}, r.Outbox)) // the run will say what is wrong
+	plan, _ := made.Plan(engine.Request{Model: engine.Model{Name: model}}, r.toolsOf(&runlog.Run{}, r.Outbox)) // the run reports the error
 	return plan
 }
 
-// ChatPlan returns the plan for the owner's next message, where "" is the configured model.
+// ChatPlan returns the plan for the owner's next message. An empty model means that of the open fork, else the configured one.
 func (r *Runner) ChatPlan(ctx context.Context, model string) engine.Plan {
 	fork, _, err := r.Sessions.Fork(ctx)
 	r.warn(err)
 	return r.PlanOf(fork.Engine, cmp.Or(model, fork.Model, r.Main.Model))
 }
 
-// question is the Spec of a question with no text yet.
+// question returns the Spec of a question without its text.
 func (r *Runner) question(id string, q Question, o Options) Spec {
 	system := cmp.Or(q.System, prompt.SystemQuestion)
 	if system = strings.TrimSpace(system + "\n\n" + q.More); q.Schema != nil {
@@ -129,16 +130,16 @@ func (r *Runner) question(id string, q Question, o Options) Spec {
 	}
 }
 
-// transcriber writes the transcripts of questions to engines that keep their sessions in a form of their own. A transcript bears the
-// id of the engine's session.
+// transcriber runs an engine that keeps its sessions in its own format, and writes a transcript of each question. The transcript has the id
+// of the engine's session.
 type transcriber struct {
 	engine.Engine
 	runner *Runner
 	name   string
-	asked  string // the prompt that is written down already, for a turn that is begun anew
+	asked  string // the prompt that the transcript already has, in case the turn starts again
 }
 
-// Run writes down what the engine tells.
+// Run runs the engine, and writes the prompt and the engine's messages to the transcript.
 func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	p := page{t: t, request: r}
 	defer func() { p.guard.Release() }()
@@ -147,7 +148,7 @@ func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.To
 	}
 	if r.Input.Prompt != t.asked {
 		said := transcript.Said(transcript.User, r.Input.Prompt)
-		var mentions transcript.Blocks // of files whose content the engine keeps in a form of its own
+		var mentions transcript.Blocks // of attached files: the engine keeps their contents
 		for _, a := range r.Input.Attachments {
 			_, size, _ := a.Text() // the engine reports what is wrong with the file
 			mentions = append(mentions, (&transcript.Source{MediaType: a.Type, Name: a.Name, Size: size}).Block())
@@ -164,14 +165,14 @@ func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.To
 type page struct {
 	t       *transcriber
 	request engine.Request
-	file    transcript.Transcript // the zero one before the engine has named its session
+	file    transcript.Transcript // zero until the engine has named its session
 	guard   *lock.Guard
-	said    []transcript.Entry // that is not on disk yet
+	said    []transcript.Entry // messages that are not on disk yet
 }
 
 func (p *page) sessions() transcript.Dir { return transcript.Dir(p.t.runner.Home.Sessions()) }
 
-// reserve locks the transcript that is gone on with.
+// reserve locks the transcript of the session that the turn continues, if there is one.
 func (p *page) reserve(ctx context.Context) error {
 	if p.request.Session.ID == "" || p.request.Session.Fork {
 		return nil
@@ -204,7 +205,7 @@ func (p *page) write(ctx context.Context, e runlog.Event) (err error) {
 	return err
 }
 
-// open finds the transcript of the session, or begins it.
+// open finds or creates the transcript of a session, and locks it.
 func (p *page) open(ctx context.Context, id string) error {
 	file, err := p.sessions().Find(id)
 	if errors.Is(err, transcript.ErrUnknown) {

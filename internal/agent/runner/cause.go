@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/spend"
 )
 
-// Notify returns what tells the owner about causes.
+// Notify returns the book that notifies the owner of causes.
 func (r *Runner) Notify() notify.Book {
 	return notify.Book{
 		Notices: r.Notices, Updates: r.Updates, Sender: r.Outbox, Zone: r.Zone, Quiet: r.Quiet, Random: r.Random, Now: r.Disk.Now,
@@ -33,7 +33,8 @@ func (r *Runner) Notify() notify.Book {
 	}
 }
 
-// overload returns the temporary refusal of the service that a run ended by: its error, or the last try of a run whose time was up.
+// overload returns the temporary refusal of the service that ended a run: the run's error or, if its time was up, the last refusal. It is
+// nil if something else ended the run.
 func (w *work) overload(cause error) error {
 	var overloaded *engine.Overloaded
 	switch {
@@ -43,13 +44,13 @@ func (w *work) overload(cause error) error {
 		return nil
 	}
 	n, why, err := w.run.Refusals()
-	if w.warn(err); n < 2 { // one try may be repeated for other reasons
+	if w.warn(err); n < 2 { // a single refusal may have another reason
 		return nil
 	}
 	return errors.New(why)
 }
 
-// faultOf returns the kind of what a run failed by, "" if it is the job's own failure.
+// faultOf returns the kind of cause that made a run fail; "" if the run did not fail, was cancelled, or failed by the job's own fault.
 func (w *work) faultOf(cause error) notify.Kind {
 	var limit *spend.Limit
 	switch {
@@ -71,13 +72,13 @@ func (w *work) faultOf(cause error) notify.Kind {
 	return ""
 }
 
-// Remedies that several causes have.
+// Remedies of several causes.
 const (
 	askRemedy = "`ollim doctor --ask` asks each engine a question for about a cent"
 	logOf     = "`ollim run log %s` shows what happened"
 )
 
-// CauseOf returns what a run failed by. what says how it ended, for a failure of its own.
+// CauseOf returns the cause of a run's failure. what says how the run ended; the text uses it if the fault is the job's own.
 func (r *Runner) CauseOf(record runlog.Record, what string) notify.Cause {
 	c := notify.Cause{
 		Kind: notify.Kind(record.Fault), Subject: record.Engine, Run: record.ID, Remedy: fmt.Sprintf(logOf, record.ID),
@@ -121,8 +122,8 @@ func keyRemedy(name string) string {
 
 var limitText = regexp.MustCompile(`\b(runs-per-day|per-day|per-month): .* of ([0-9.]+).*, until ([0-9TZ:+-]+)`)
 
-// limitIn returns the limit of a day or a month that the error of a run names; nil if it names none. A run that such a limit ended and one
-// that it refused then have the same cause.
+// limitIn returns the daily or monthly limit that the error of a run names; nil if it names none. The cause is then the same whether the
+// limit ended the run or refused it.
 func limitIn(text string) *spend.Limit {
 	m := limitText.FindStringSubmatch(text)
 	if m == nil {
@@ -136,7 +137,7 @@ func limitIn(text string) *spend.Limit {
 	return nil
 }
 
-// limitCause is a limit of a day or a month that is reached.
+// limitCause returns the cause of a daily or monthly limit that is reached.
 func limitCause(limit *spend.Limit) notify.Cause {
 	unit := map[string]string{"per-day": "day's", "runs-per-day": "day's", "per-month": "month's"}[limit.Key]
 	c := notify.Cause{
@@ -152,13 +153,13 @@ func limitCause(limit *spend.Limit) notify.Cause {
 	return c
 }
 
-// reportFailure reports what a run failed by.
+// reportFailure notifies the owner of the cause of a run's failure.
 func (r *Runner) reportFailure(ctx context.Context, record runlog.Record, what string) {
 	_, err := r.Notify().Open(ctx, r.CauseOf(record, what))
 	r.warn(err)
 }
 
-// reportRefusal reports why a run is refused. fires is how many fires that were refused this counts as.
+// reportRefusal notifies the owner why a run is refused. fires is the number of refused fires to count.
 func (r *Runner) reportRefusal(ctx context.Context, record runlog.Record, cause error, fires int) {
 	c := r.refusalOf(record, cause)
 	c.Jobs = []notify.Affected{{ID: record.Job, Name: cmp.Or(record.Label(), record.Job), Count: notice.Count{Failed: fires}}}
@@ -184,8 +185,8 @@ func (r *Runner) refusalOf(record runlog.Record, cause error) notify.Cause {
 	}
 }
 
-// recovered closes the causes that a run which reached its engine and came to its end shows to be over. One that opened after the run began
-// is over only for its own job: the run may have got what the next one is refused.
+// recovered closes the causes that a run which ended ok, unreported or waiting shows to be over. If the engine, its service or a limit
+// caused a failure after the run began, that cause stays open: the next run may still be refused.
 func (w *work) recovered(ctx context.Context) {
 	if w.Notices.Empty() || w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
 		return

@@ -22,9 +22,9 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// Message is what the owner says in a conversation.
+// Message is a message to the agent in a conversation.
 type Message struct {
-	Tag         string // of the prompt, where it is not the owner who wrote Text; "": it is
+	Tag         string // tag of the prompt if somebody else wrote Text; "": the owner wrote it
 	Text        string
 	Attachments []engine.Attachment
 	Group       string // messages of one group that wait together are answered by one turn; "": alone
@@ -32,7 +32,7 @@ type Message struct {
 	Source      string // the id that a messenger gave it
 }
 
-// Chat takes one turn of the interactive fork while one is open, else of main, after the messages that wait.
+// Chat answers a message, after the messages that wait. Its turn is in the interactive fork if one is open, else in main.
 func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
 	ticket, place, err := r.Enqueue(ctx, m, o)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record,
 	return record, err
 }
 
-// turnOf is the Spec of a turn of main, without what is said.
+// turnOf returns the Spec of a turn in main without its message.
 func (r *Runner) turnOf(o Options) (Spec, error) {
 	s, err := r.mainTurn(kindChat, o)
 	s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Model, r.Main.Model), cmp.Or(o.Thinking, r.Main.Thinking)
@@ -55,7 +55,7 @@ func (r *Runner) turnOf(o Options) (Spec, error) {
 	return s, err
 }
 
-// Clear begins a new main conversation, also while a turn of the old one is in progress.
+// Clear begins a new main conversation, even while a turn of the old one is in progress.
 func (r *Runner) Clear(ctx context.Context) error {
 	id, err := r.Sessions.ClearMainNow(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Runner) CompactSession(ctx context.Context, routine, instructions strin
 	return r.runTurn(ctx, s, err)
 }
 
-// taskOf returns the task of a routine, which its system prompt is made of.
+// taskOf returns the task from which the system prompt of a routine is made.
 func (r *Runner) taskOf(routine string) prompt.Task {
 	files, err := r.Jobs.Outline()
 	if err == nil {
@@ -131,7 +131,7 @@ func (r *Runner) profile() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// channelLimit bounds a turn of a channel, as the default of jobs does.
+// channelLimit is the time limit of a channel turn, the same as the default of jobs.
 const channelLimit = 30 * time.Minute
 
 // ChatChannel takes one turn of a channel's session, as an automatic run. If the session cannot be saved, the answer is still in the

@@ -27,7 +27,7 @@ func (r *Runner) engineOf(s Spec) (engine.Engine, error) {
 	return &transcriber{Engine: made, runner: r, name: s.Engine.Name}, nil
 }
 
-// prepare lets the origin of the run do what must be done before the turn.
+// prepare returns the input of the turn, after the origin of the run has prepared it.
 func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
 	in, err := w.input(w.spec, w.run.Record)
 	if err != nil {
@@ -39,16 +39,16 @@ func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
 	return in, err
 }
 
-// late reports whether a run that was to be at an instant, nil if it was not scheduled, is late enough to be informed.
+// late reports whether a run is so late that its agent is told. at is the scheduled time; nil: none.
 func late(at *time.Time, now time.Time) bool {
 	return at != nil && now.Sub(*at) > 2*time.Minute
 }
 
-// input completes the input of a Spec with what holds now.
+// input completes the input of a Spec with the time and the facts of the record.
 func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error) {
 	in = s.Input
 	in.Now, in.Busy = r.Disk.Now().In(r.Zone), record.Busy && in.Task.Background
-	in.Task.Dirs = record.Dirs // in full
+	in.Task.Dirs = record.Dirs // with ~/ expanded
 	in.Tools = ownPatterns(record)
 	if in.Told = record.ToldBefore; record.Persistent {
 		in.Context = contextOf(r.past(record, growthRuns), record.SessionBefore)
@@ -73,12 +73,12 @@ func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error
 	return in, err
 }
 
-// ownPatterns are those in force for the engine's own tools.
+// ownPatterns returns the patterns in force except those of ollim's own tools.
 func ownPatterns(record runlog.Record) []string {
 	return slices.DeleteFunc(slices.Clone(record.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") })
 }
 
-// system returns the system prompt: what never changes from fire to fire is a part of it, unless it is main's.
+// system returns the system prompt: the one of the policy, else the parts of the task that stay the same at every fire.
 func system(s Spec, run *runlog.Run) string {
 	if s.Policy.System != "" {
 		return s.Policy.System
@@ -88,12 +88,12 @@ func system(s Spec, run *runlog.Run) string {
 	return prompt.Alone(task, ownPatterns(run.Record))
 }
 
-// request is what the engine is asked. granted is the most that the run may cost, in USD; 0 is no limit.
+// request returns the request to the engine. granted is the most that the run may cost, in USD; 0 is no limit.
 func (w *work) request(granted float64) (engine.Request, error) {
 	request, err := w.requestOf(w.spec, w.run, w.tools)
 	if !w.run.Private {
 		log := w.Requests.Log(w.run.ID)
-		request.Run.Sent = func(body []byte) { // one after the other, while the service works on it
+		request.Run.Sent = func(body []byte) { // stored in order, while the service works on the request
 			w.keeping.Wait()
 			w.keeping.Go(func() { w.unkept = cmp.Or(log.Add(context.Background(), body), w.unkept) })
 		}
@@ -107,7 +107,7 @@ func (w *work) request(granted float64) (engine.Request, error) {
 	return request, err
 }
 
-// kept waits until what was sent is stored. A failure costs the evidence alone, and the run goes on.
+// kept waits until the requests that were sent are stored. A failure to store one is only a warning.
 func (w *work) kept() {
 	w.keeping.Wait()
 	if w.unkept != nil {
@@ -115,7 +115,7 @@ func (w *work) kept() {
 	}
 }
 
-// requestOf is the request without locks and money, as a preview shows it.
+// requestOf returns the request as a preview shows it. It takes no locks and reserves no money.
 func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Request, error) {
 	seen := slices.DeleteFunc(slices.Clone(s.Input.Piped.Files), func(a engine.Attachment) bool { return !media.IsSeen(a.Type) })
 	request := engine.Request{
@@ -132,7 +132,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 			Servers: s.servers(run), Offline: s.Policy.Seal.Offline,
 		},
 	}
-	if !isScript(run.Engine) { // it has no cache to buy
+	if !isScript(run.Engine) { // a script has no cache
 		request.Session.Pace = r.pace(s, run.Record)
 	}
 	if run.Scheduled != nil {
@@ -141,7 +141,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 	return request, s.Origin.Complete(&request)
 }
 
-// waits returns errWaiting if a run has asked the owner a question: its duties are due at its end.
+// waits returns errWaiting if a run has asked the owner a question. Its duties are enforced when it has the answer.
 func waits(run *runlog.Run) error {
 	standing, err := run.Standing()
 	if err == nil && standing.Asking() {
@@ -163,14 +163,14 @@ func (w *work) enforce(ctx context.Context, t *conversation.Turn) error {
 	return nil
 }
 
-// compact does what the agent asked for, unless its turn went wrong: then the session stays whole. The agent's
-// next fire reads that a compaction was not carried out.
+// compact compacts the session if the agent asked for it. After a turn that went wrong the session stays whole, and the agent is told at
+// its next fire that it was not compacted.
 func (w *work) compact(ctx context.Context, t *conversation.Turn, ended error) error {
 	if ended != nil && !errors.Is(ended, errUnreported) && !errors.Is(ended, errWaiting) {
 		return nil
 	}
 	err := t.Compact(ctx)
-	if errors.Is(err, engine.ErrMaxCost) { // the work itself is done
+	if errors.Is(err, engine.ErrMaxCost) { // only the compaction failed: the turn is done
 		return w.run.Event(ctx, runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
 	}
 	return err
@@ -190,26 +190,26 @@ func (w *work) compactNow(ctx context.Context, turn *conversation.Turn) error {
 	return turn.Compact(ctx)
 }
 
-// plan is what a fire would ask its engine for.
+// plan is what a fire would do.
 type plan struct {
 	Job      string   `json:"job"`
 	Mode     string   `json:"mode"`
 	Engine   string   `json:"engine,omitempty"` // "" for a plain reminder, whose text is delivered
 	Model    string   `json:"model,omitempty"`  // "": the engine has none
 	Thinking string   `json:"thinking,omitempty"`
-	Session  string   `json:"session,omitempty"` // that is continued; "" begins one
+	Session  string   `json:"session,omitempty"` // session to continue; "" begins a new one
 	Branch   bool     `json:"branch,omitempty"`  // Session is branched instead
-	Tools    []string `json:"tools"`             // that the model is offered, sorted
-	Refuses  []string `json:"refuses,omitempty"` // those of Tools that this run may not use: they are refused when called
-	Patterns []string `json:"patterns"`          // that decide on each use of a tool
+	Tools    []string `json:"tools"`             // tools that the model is offered, sorted
+	Refuses  []string `json:"refuses,omitempty"` // those of Tools that are refused when called
+	Patterns []string `json:"patterns"`          // patterns that decide on each use of a tool
 	System   string   `json:"system,omitempty"`
 	Prompt   string   `json:"prompt"`
-	Refused  string   `json:"refused,omitempty"` // why it would not run
+	Refused  string   `json:"refused,omitempty"` // why the job would not run
 
 	Alone bool `json:"-"` // System is made of the task
 }
 
-// Preview returns what Fire would do now. It does and changes nothing.
+// Preview returns what Fire would do now, and changes nothing.
 func (r *Runner) Preview(ctx context.Context, name string, o Options) (plan, error) {
 	files, err := r.Jobs.Outline()
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *Runner) Preview(ctx context.Context, name string, o Options) (plan, err
 	return p, nil
 }
 
-// previewRequest fills in what the engine would be asked. A request or an engine that cannot be made is why the job would not run.
+// previewRequest fills in the request to the engine. If the request or the engine cannot be made, that is the reason in Refused.
 func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *plan) error {
 	in, err := f.input(s, run.Record)
 	if err != nil {

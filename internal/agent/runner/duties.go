@@ -17,16 +17,15 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Bounds of what verify says.
+// Exit status and bounds of the output of a verify executable.
 const (
-	verifyRefused = 1       // its exit status when the run did not do what it was for
+	verifyRefused = 1       // exit status of a verdict against the run
 	verifyOutput  = 8 << 10 // bytes of its output, from the end, in which the reason is found
 	verifyReason  = 500     // characters
 )
 
-// verify is the duty of a job's run to do what it was for, as an executable of the owner's decides. While the job allows it, the
-// agent is told the reason of a refusal and goes on. Retries are counted in the events, before they begin, so that none is made twice.
-// The error is the reason of the last refusal.
+// verify is the duty that an executable of the owner's accepts the run. As often as the job allows, the agent is told why it refused and
+// continues. Each retry is counted in the events before it begins, so that none is made twice. The error is the reason of the last refusal.
 func (f *fire) verify(ctx context.Context, w *work, t *conversation.Turn) error {
 	if f.job.Verify == "" {
 		return nil
@@ -57,7 +56,7 @@ func (f *fire) verify(ctx context.Context, w *work, t *conversation.Turn) error 
 	}
 }
 
-// noteVerdict records a verdict. A stop of the run is none.
+// noteVerdict records a verdict. An error because the run was stopped is no verdict.
 func (f *fire) noteVerdict(ctx context.Context, t *conversation.Turn, verdict error, retry int) error {
 	e := runlog.Event{Type: runlog.Verified, Tool: f.job.Verify, IsError: verdict != nil, Count: retry}
 	if verdict != nil {
@@ -72,7 +71,7 @@ func (f *fire) noteVerdict(ctx context.Context, t *conversation.Turn, verdict er
 	return t.Run.Event(context.WithoutCancel(ctx), e)
 }
 
-// askVerify runs the executable. refusal is why the run did not do what it was for; an error says that this could not be decided.
+// askVerify runs the executable. refusal is its reason to refuse the run; an error means that it gave no verdict.
 func (f *fire) askVerify(ctx context.Context, set *tools.Set) (refusal, err error) {
 	name := f.job.Verify
 	record, err := set.Run.SoFar()
@@ -102,8 +101,8 @@ func lastLine(text string) string {
 
 var errUnreported = errors.New("the agent did not report")
 
-// report is the duty of a background run to report to the main conversation, as its record says. The agent is reminded; if it still
-// makes none and its job always wants one, an update says so.
+// report is the duty of a background run to report to the main conversation, as its record requires. An agent that has not reported is
+// reminded. If it still does not report and its job always requires a report, an update says so.
 func report(ctx context.Context, w *work, t *conversation.Turn) error {
 	var dear error
 	for dear == nil {
@@ -115,12 +114,12 @@ func report(ctx context.Context, w *work, t *conversation.Turn) error {
 			break
 		}
 		if err = t.Resume(ctx, nudge, true); errors.Is(err, engine.ErrMaxCost) {
-			dear = err // the work itself is done
+			dear = err // only the reminder failed: the work is done
 		} else if err != nil {
 			return err
 		}
 	}
-	if err := waits(t.Run); err != nil { // it asked in its last turn
+	if err := waits(t.Run); err != nil { // the agent asked a question in its last turn
 		return err
 	}
 	standing, err := t.Run.Standing()

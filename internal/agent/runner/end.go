@@ -15,13 +15,13 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// conclude decides how the run ended, and notes it in the events and the record, which is not finished yet. It returns the cause of
-// a failure; nothing went wrong in a run that its gate held back or that waits for an answer.
+// conclude decides how the run ended, and notes it in the events and the record, which is not finished yet. It returns the cause of a
+// failure; nil also for a run that its gate held back or that waits for an answer.
 func (w *work) conclude(ctx context.Context, cause error) error {
 	outcome, reason := outcomeOf(cause), ""
 	overload := w.overload(cause)
 	if overload != nil {
-		outcome = runlog.Failed // what ended it is the service, not its time
+		outcome = runlog.Failed // the service ended the run, not the time limit
 	}
 	switch {
 	case overload != nil && errors.Is(cause, errTimeout):
@@ -70,21 +70,21 @@ func outcomeOf(cause error) runlog.Outcome {
 	return runlog.Failed
 }
 
-// deliver sends the owner the final text, where the policy says so. What cannot be delivered waits in the outbox, and a failed
-// delivery never changes how the run ended.
+// deliver sends the owner the final text if the policy says so. A text that cannot be delivered waits in the outbox. A failed delivery
+// never changes the outcome.
 func (w *work) deliver(ctx context.Context) {
 	if !w.spec.Policy.Deliver || w.run.Text == "" {
 		return
 	}
 	text := w.run.Text
 	if standing, err := w.run.Standing(); err == nil && standing.Popped > 0 {
-		text += "\n\n" + prompt.CatchingUp // nobody waited for it: a notification begins with what the agent says
+		text += "\n\n" + prompt.CatchingUp // at the end, because a notification shows the beginning of the text
 	}
 	_, err := w.post(ctx, w.spec.Sender, w.run, outbox.Text, text, time.Time{})
 	w.warn(err)
 }
 
-// finish ends the record, and with it any question of the run, unless it waits.
+// finish finishes the record. It drops the run's question unless the run waits for the answer.
 func (w *work) finish(ctx context.Context, cause error) (runlog.Record, error) {
 	err := w.run.Finish(w.run.Outcome, w.run.Error)
 	w.warn(w.Runs.ForgetStop(w.run.ID))
@@ -102,17 +102,17 @@ var (
 	ErrPaused = errors.New("paused")
 )
 
-// refusal is why a run does not take place. Its text leaves out the kind, which the outcome says.
+// refusal is the error of a run that does not take place. Its text omits the kind, which the outcome shows.
 type refusal struct {
 	kind   error // ErrRefused or ErrPaused
 	reason string
-	notice notify.Cause // of the report; the zero one is made of job and reason
+	notice notify.Cause // cause to report; zero: it is made of job and reason
 	cause  error        // may be nil
 }
 
 func (e *refusal) Error() string { return e.reason }
 
-// refuse is the refusal of a run that may not take place as it is.
+// refuse returns an ErrRefused with a reason.
 func refuse(format string, args ...any) error {
 	return &refusal{kind: ErrRefused, reason: fmt.Sprintf(format, args...)}
 }
@@ -125,13 +125,13 @@ func (e *refusal) Unwrap() []error {
 	return []error{e.kind, e.cause}
 }
 
-// HoldsReminders reports whether a pause holds plain reminders, too.
+// HoldsReminders reports whether everything is paused, and plain reminders too.
 func (r *Runner) HoldsReminders() bool {
 	p, known := r.Spend.LastPause()
 	return known && !p.Over && p.All
 }
 
-// paused returns a *refusal if the owner has paused everything, which does not hold for what the owner types.
+// paused returns a *refusal if the owner has paused everything. A pause does not apply to what the owner types.
 func (r *Runner) paused(owner bool) error {
 	paused, until, err := r.Spend.Paused()
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// ErrNotNext is the error of an entry of the inbox before which another one of its webhook must run.
+// ErrNotNext is the error of an entry of the inbox that must wait for an earlier entry of its webhook.
 var ErrNotNext = errors.New("an earlier event of this webhook waits")
 
-// FireEntry runs a webhook once, with the data of an entry of the inbox, whose run has the id of the entry. It waits while another run
-// of the webhook is in progress. If the webhook may not run now, because of a pause, a spending limit or because the owner must do
-// something first, the entry stays in the inbox; then there is an error and no record. It is inbox.ErrGone if the entry was run.
+// FireEntry runs a webhook once with the data of an entry of the inbox. The run has the id of the entry. It waits while another run of the
+// webhook is in progress. If the webhook may not run now, because of a pause, a spending limit or because the owner must do something
+// first, the entry stays in the inbox; then there is an error and no record. The error is inbox.ErrGone if the entry was run already.
 func (r *Runner) FireEntry(ctx context.Context, run string, o Options) (runlog.Record, error) {
 	none := runlog.Record{}
 	e, err := r.Inbox.Find(run)
@@ -46,8 +46,8 @@ func (r *Runner) FireEntry(ctx context.Context, run string, o Options) (runlog.R
 	return f.Run(ctx, f.spec())
 }
 
-// begun returns the record of the entry's run if it has ended, or an error if the run must not begin. A process that died between
-// the beginning of the record and that of the run has left a record of nothing, which is removed. The caller holds the job's lock.
+// begun returns the record of the entry's run if it has ended, or an error if the run must not begin. An unfinished record whose process
+// died before it took the entry is removed. The caller holds the job's lock.
 func (f *fire) begun(ctx context.Context) (runlog.Record, error) {
 	none := runlog.Record{}
 	first, _, err := f.Inbox.First(f.entry.Hook)
@@ -60,7 +60,7 @@ func (f *fire) begun(ctx context.Context) (runlog.Record, error) {
 		return none, ErrNotNext
 	}
 	stale, err := f.Runs.At(f.run)
-	if err == nil && stale.Done() { // it was refused, and could not keep its entry
+	if err == nil && stale.Done() { // the run was refused, but its entry was not taken
 		return stale.Record, f.takeEntry()
 	}
 	if err == nil {
@@ -97,7 +97,7 @@ func (f *fire) returnEntry(ctx context.Context, run *runlog.Run, later *Later) e
 	return f.Inbox.GiveBack(f.entry.Entry)
 }
 
-// recheck is how long an entry that cannot be started now waits at most until it is looked at again.
+// recheck is the longest time until an entry that cannot be started now is checked again.
 const recheck = time.Minute
 
 // StartEntries starts processes for the entries of the inbox that can run now: the oldest of each webhook, while none of its runs is
@@ -105,7 +105,7 @@ const recheck = time.Minute
 // more to do; 0 if nothing waits.
 func (r *Runner) StartEntries(ctx context.Context, start func(run string) (process.ID, error)) (again time.Duration, err error) {
 	if hooks, err := r.Inbox.Hooks(); len(hooks) == 0 && err == nil {
-		return 0, nil // where there are no webhooks it needs no lock
+		return 0, nil // without entries it needs no lock
 	}
 	held, err := r.Inbox.LockStarts(ctx)
 	if err != nil {
@@ -150,8 +150,8 @@ type dueEntry struct {
 	starts inbox.Starts
 }
 
-// dueEntries returns the entries to start, oldest first, how many webhooks have a run in progress, and when to look again. With tell
-// what keeps a webhook from running is reported.
+// dueEntries returns the entries to start, oldest first, how many webhooks have a run in progress, and when to look again. If tell is set,
+// it reports what keeps a webhook from running.
 func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, running int, again time.Duration, err error) {
 	waiting, err := r.firstEntries()
 	if len(waiting) == 0 {
@@ -175,7 +175,7 @@ func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, run
 			if !waits || !tell {
 				continue
 			}
-			if last := r.lastRun(j.ID); last.Done() { // else its run is in progress, and nothing need be sought in all processes
+			if last := r.lastRun(j.ID); last.Done() { // else its run is in progress, and no search of all processes is needed
 				if left := r.Runs.Leftover(r.Home.JobLock(j.ID)); left != nil {
 					r.reportLeftover(ctx, last, left)
 				}
@@ -218,7 +218,8 @@ func (r *Runner) firstEntries() (map[string]inbox.Entry, error) {
 	return first, err
 }
 
-// reportGone reports a webhook with events that wait whose file is gone. A file that cannot be read may be the one.
+// reportGone reports webhooks whose events wait but whose file is gone. It reports none while a job file cannot be read, which may be
+// theirs.
 func (r *Runner) reportGone(ctx context.Context, files job.Set, waiting map[string]inbox.Entry) {
 	if len(files.Faults) > 0 {
 		return

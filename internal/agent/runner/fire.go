@@ -24,28 +24,28 @@ import (
 	"github.com/ollim/ollim/internal/state/slot"
 )
 
-// Options are what one run may do differently from its job's file, or from the settings.
+// Options override a job's file or the settings for one run.
 type Options struct {
 	Engine      string        // "" is the job's
 	Model       string        // "" is the job's
-	Input       string        // joins the prompt as data
+	Input       string        // added to the prompt as data
 	Thinking    string        // of the main conversation; "" is the owner's setting
 	Permissions policy.Mode   // of the main conversation; "" is the owner's setting
 	Wait        time.Duration // for a run of the same job to end; 0 skips at once
 	Moved       bool          // the clock is not the real one
-	Owner       bool          // the owner typed it: counted, but held back by no limit and no pause
+	Owner       bool          // the owner typed it: its cost is counted, but no limit or pause applies
 
 	Trigger
 
 	Observe Observer
-	Queued  func(queue.Place) // is called if a message of the owner's must wait for others; nil: it is not
+	Queued  func(queue.Place) // called if the owner's message must wait for others; may be nil
 }
 
 // Trigger is what fires a job.
 type Trigger struct {
-	Scheduled bool        // a timer, by the job's id: a slot that is claimed already is done
-	Cron      func() bool // reports whether it is a line in a crontab, which may stand there beside a timer; nil: it is none
-	Slot      time.Time   // the slot that the fire answers, late; zero: the latest one, if that is recent
+	Scheduled bool        // a timer fires, by the job's id; nothing is to be done for a slot that is claimed
+	Cron      func() bool // reports whether a line in a crontab fires, which a timer may do as well; nil: none does
+	Slot      time.Time   // the past slot to run now; zero: the latest one if it is recent
 }
 
 // fire is one fire of a job. It is the origin of the run that follows.
@@ -55,26 +55,26 @@ type fire struct {
 	run       string // the run's id
 	job       job.Job
 	options   Options
-	all       []job.Job     // of the directory
-	previous  runlog.Record // of the job; the zero one when there is none
+	all       []job.Job     // all jobs of the data directory
+	previous  runlog.Record // the job's previous run; zero if there is none
 	guard     *lock.Guard
-	slot      time.Time         // that the fire answers; zero: none
+	slot      time.Time         // slot that the fire runs for; zero: none
 	rival     time.Time         // a slot that another run had claimed before
-	wrong     error             // with tool-policy.yaml
+	wrong     error             // error of tool-policy.yaml
 	permitted map[string]string // digests of the executables that may start, by their names; nil: the run is not permitted
 	retried   int               // retries of an earlier attempt of the reminder, which was cut off
 
-	entry *answered // of the inbox, that the fire answers; nil: none
+	entry *answered // entry of the inbox that the fire runs; nil: none
 }
 
 // answered is an entry of the inbox.
 type answered struct {
 	inbox.Entry
-	taken bool // the run has it
+	taken bool // moved to the directory of the run
 }
 
-// Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a record, why
-// it failed in a way that a caller may want to tell apart.
+// Fire runs a job once. The record says how the run ended. An error without a record means that nothing ran; an error beside a record is a
+// failure that callers may want to distinguish.
 func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Record, error) {
 	f, err := r.find(ctx, name, o)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Recor
 	return record, err
 }
 
-// respond runs the job, unless it is running, or done with.
+// respond runs the job, unless it is running or needs no run.
 func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 	// If another run serves the slot, this fire must not take the job's lock even for a moment: that run may be about to take it, and
 	// would be skipped.
@@ -112,7 +112,7 @@ func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 		return runlog.Record{}, err
 	}
 	if f.job.Kind == job.Reminder {
-		if _, err := os.Lstat(f.job.Path); errors.Is(err, fs.ErrNotExist) { // another process has ended it, or taken it a step further
+		if _, err := os.Lstat(f.job.Path); errors.Is(err, fs.ErrNotExist) { // another process ended or claimed it
 			return runlog.Record{}, &plaintext.Unknown{What: "job", Name: f.job.ID}
 		}
 	}
@@ -129,7 +129,7 @@ func (r *Runner) find(ctx context.Context, name string, o Options) (*fire, error
 	if err != nil {
 		return nil, err
 	}
-	j, err := files.Open(name, o.Scheduled) // a file of that name must not keep a routine from its time
+	j, err := files.Open(name, o.Scheduled) // a timer fires the job of that id, even if a file has that name
 	var own yamldoc.Faults
 	errors.As(err, &own)
 	r.warn(r.reportBadFiles(ctx, files.Faults, own))
@@ -152,8 +152,8 @@ func (f *fire) lock(ctx context.Context) (*lock.Guard, error) {
 	return f.Disk.Locks.WaitGuard(waiting, path)
 }
 
-// closePrevious returns the job's latest run before this one, whose id is in the lock file. If its process died, the record is
-// ended and the failure reported. A record that was pruned, or never written, is the zero one.
+// closePrevious returns the job's latest run before this one, whose id is in the lock file. If its process died, the record is ended and
+// the failure reported. If the record was pruned or never written, it returns the zero Record.
 func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 	id := strings.TrimSpace(f.guard.LastNote())
 	if id == "" {
@@ -170,13 +170,13 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 	if cutOff {
 		f.settleCutOff(last)
 	}
-	if cutOff && last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting { // that is tried again, and reported in the end
+	if cutOff && last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting { // a reminder is reported after its last attempt
 		f.reportFailure(ctx, last, "was cut off before it ended")
 	}
 	return last
 }
 
-// lastRun is the latest run of a job, as its lock file notes it; the zero Record when there is none.
+// lastRun returns the latest run of a job, as its lock file notes it; the zero Record if there is none.
 func (r *Runner) lastRun(id string) runlog.Record {
 	record, _ := r.Runs.Noted(r.Home.JobLock(id))
 	return record
@@ -209,8 +209,8 @@ func (r *Runner) ReportBadFiles(ctx context.Context, faults yamldoc.Faults) {
 	r.warn(r.reportBadFiles(ctx, faults, nil))
 }
 
-// reportBadFiles reports on standard error only what the owner is told now, because cron would mail it at every fire. own are the
-// faults of the job itself, which are an error anyway.
+// reportBadFiles is ReportBadFiles. It warns on standard error only when it also notifies the owner, because cron would mail a warning at
+// every fire. own are the faults of the job itself, which are returned as an error anyway.
 func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults) error {
 	if len(faults) == 0 && r.Notices.Empty() {
 		return nil
@@ -220,7 +220,7 @@ func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults)
 	present := map[string]bool{}
 	for _, fault := range faults {
 		c := r.badFile(fault)
-		if present[c.Key()] { // its first fault stands for all
+		if present[c.Key()] { // only the first fault of a file is reported
 			continue
 		}
 		present[c.Key()] = true
@@ -238,7 +238,7 @@ func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults)
 	return errors.Join(err, readErr)
 }
 
-// badFile is the cause that a job file is invalid.
+// badFile returns the cause of an invalid job file.
 func (r *Runner) badFile(fault *yamldoc.Fault) notify.Cause {
 	name := fault.File
 	if rel, err := filepath.Rel(string(r.Home), fault.File); err == nil && filepath.IsLocal(rel) {
@@ -247,7 +247,7 @@ func (r *Runner) badFile(fault *yamldoc.Fault) notify.Cause {
 	return notify.Cause{Kind: notify.File, Subject: name, Name: name, Text: badFile(fault.Error())}
 }
 
-// MissedByFile counts slots that were missed while a job's file was invalid to the cause that it is.
+// MissedByFile adds the slots that were missed while a job's file was invalid to the cause of that file.
 func (r *Runner) MissedByFile(ctx context.Context, fault *yamldoc.Fault, job string, n int) error {
 	c := r.badFile(fault)
 	c.Jobs = []notify.Affected{{ID: job, Name: r.labelOf(job), Count: notice.Count{Missed: n}}}
@@ -255,8 +255,7 @@ func (r *Runner) MissedByFile(ctx context.Context, fault *yamldoc.Fault, job str
 	return err
 }
 
-// reportPolicy reports that tool-policy.yaml waits for approval. Errors of the file and of the approvals stop every run, which
-// reports them.
+// reportPolicy reports that tool-policy.yaml waits for approval. It does not report errors of the file or the approvals: every run does.
 func (r *Runner) reportPolicy(ctx context.Context) error {
 	extra, err := r.Approvals.Policy()
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// ForkIdle is how long an interactive fork has no turn before its agent is asked to end it, and again before it is asked once more.
+// ForkIdle is the time without a turn after which the agent of an interactive fork is asked to end it, and asked again.
 const ForkIdle = 10 * time.Minute
 
 const mostPrompts = 2
 
-// StartFork opens an interactive fork. With a topic its agent begins with it; without one the fork waits for the owner's first
-// message, and there is no run. The fork stays open if its first turn fails.
+// StartFork opens an interactive fork. With a topic, its agent takes the first turn about it. Without one, the fork waits for the owner's
+// first message, and there is no run. The fork stays open if its first turn fails.
 func (r *Runner) StartFork(ctx context.Context, topic string, o Options) (runlog.Record, error) {
 	f, err := r.OpenFork(ctx, topic)
 	if err != nil || f.Topic == "" {
@@ -69,8 +69,7 @@ func enterFork(ctx context.Context, w *work, t *conversation.Turn) error {
 	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, runlog.ForkOpened, f.Topic))
 }
 
-// follow runs the first turn of the fork that a run has opened, if it opened one. The run itself has ended well, whatever becomes
-// of that turn.
+// follow runs the first turn of the fork that a run has opened, if any. A failure of that turn does not change the outcome of the run.
 func (r *Runner) follow(ctx context.Context, record runlog.Record, deliver bool, o Options) {
 	if record.Key != session.MainKey || record.Outcome != runlog.OK {
 		return
@@ -86,8 +85,8 @@ func (r *Runner) follow(ctx context.Context, record runlog.Record, deliver bool,
 	}
 }
 
-// speak takes a turn of the owner: in the interactive fork while one is open, else in main. If the agent of main opens a fork, its
-// first turn follows. fill adds the message to the Spec.
+// speak runs a turn for the owner's message: in the interactive fork while one is open, else in main. If the turn in main opens a fork, the
+// fork's first turn follows. fill adds the message to the Spec.
 func (r *Runner) speak(ctx context.Context, o Options, fill func(*Spec)) (runlog.Record, error) {
 	for {
 		f, open, err := r.Sessions.Fork(ctx)
@@ -111,9 +110,9 @@ func (r *Runner) speak(ctx context.Context, o Options, fill func(*Spec)) (runlog
 // forkTurn is a turn in the interactive fork.
 type forkTurn struct {
 	kind   string // of the run
-	first  bool   // it only begins the fork
-	owner  bool   // the owner speaks, or has asked for the turn
-	report bool   // the fork ends with it; the agent is to report
+	first  bool   // the first turn, which has no message of the owner's
+	owner  bool   // the owner sent the message or asked for the turn
+	report bool   // the agent is to report, and the turn ends the fork
 }
 
 // inFork runs a turn in a fork; fill adds the message to the Spec. The error is a session.ErrNoFork, and there is no record, if the
@@ -142,7 +141,7 @@ type forkOrigin struct {
 	turnOrigin
 
 	fork    session.Fork
-	heard   bool // the owner speaks
+	heard   bool // the owner sent the message
 	observe func(runlog.Event)
 }
 
@@ -154,7 +153,7 @@ func (o *forkOrigin) Prepare(ctx context.Context, set *tools.Set, in prompt.Inpu
 	return o.turnOrigin.Prepare(ctx, set, in)
 }
 
-// Complete notes, before the agent is asked, that the turn has begun.
+// Complete notes in the fork that a turn begins, before the engine is called.
 func (o *forkOrigin) Complete(*engine.Request) error {
 	r := o.runner
 	return r.Sessions.EditFork(context.Background(), o.fork.ID, func(f *session.Fork) {
@@ -165,7 +164,7 @@ func (o *forkOrigin) Complete(*engine.Request) error {
 	})
 }
 
-// noteFork records what became of the fork, and shows it to the observer.
+// noteFork records an event of the fork, and shows it to the observer.
 func noteFork(ctx context.Context, run *runlog.Run, observe func(runlog.Event), what, text string) error {
 	e := runlog.Event{Type: runlog.Fork, Tool: what, Text: text}
 	if observe != nil {
@@ -180,7 +179,7 @@ type endFork struct {
 	report bool // the owner ends the fork with a report
 }
 
-// enforce holds the fork's lock.
+// enforce counts the turn and ends the fork if that is wanted. The caller holds the fork's lock.
 func (d endFork) enforce(ctx context.Context, w *work, t *conversation.Turn) error {
 	err := w.Sessions.EditFork(context.WithoutCancel(ctx), d.fork.ID, func(f *session.Fork) {
 		f.Turns, f.Last = f.Turns+1, w.Disk.Now().In(w.Zone)
@@ -219,7 +218,7 @@ func (d endFork) enforce(ctx context.Context, w *work, t *conversation.Turn) err
 	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, became, d.fork.Topic))
 }
 
-// demand reminds the agent of the report that the owner asked for. If it still makes none, an update says so.
+// demand reminds the agent of the report that the owner asked for. If the agent still does not report, an update says so.
 func (d endFork) demand(ctx context.Context, r *Runner, t *conversation.Turn) error {
 	for range mostPrompts {
 		standing, err := t.Run.Standing()
@@ -319,8 +318,8 @@ func (r *Runner) idle(f session.Fork) bool {
 	return f.Prompts < mostPrompts && r.Disk.Now().Sub(f.Last) >= ForkIdle && lock.Free(r.Home.ConversationLock(session.ForkKey))
 }
 
-// NudgeFork asks the agent of an idle fork to end it. The prompt is counted before it is sent, so that one that fails is not
-// repeated each minute. Without an idle fork, or while everything is paused, there is no run.
+// NudgeFork asks the agent of an idle fork to end it. The prompt is counted before it is sent, so that a prompt that fails is not repeated
+// each minute. Without an idle fork, or while everything is paused, there is no run.
 func (r *Runner) NudgeFork(ctx context.Context, o Options) (runlog.Record, error) {
 	f, idle, err := r.IdleFork(ctx)
 	if err != nil || !idle {

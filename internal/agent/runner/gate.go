@@ -29,14 +29,14 @@ var errGated = errors.New("held back by its gate")
 
 // Bounds of what the owner's executables may do.
 const (
-	gateOutput  = 4000 // characters that join the prompt
+	gateOutput  = 4000 // characters that are added to the prompt
 	stopGrace   = 5 * time.Second
 	afterLimit  = time.Minute
 	bytesAChar  = 4
-	gateNothing = 1 // its exit status when there is nothing to do
+	gateNothing = 1 // exit status of a gate that finds nothing to do
 )
 
-// gate asks the job's gate whether to go on, and returns what it has to say to the agent.
+// gate asks the job's gate whether to continue, and returns its output for the prompt.
 func (f *fire) gate(ctx context.Context, set *tools.Set) (string, error) {
 	j := f.job
 	if j.Gate == "" {
@@ -59,8 +59,8 @@ func (f *fire) gate(ctx context.Context, set *tools.Set) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// runAfter commits what the job's gate found changed, when all went well, and starts what the owner wants at the end. Neither
-// changes how the run ended.
+// runAfter commits the values that the job's gate found changed, if the outcome is ok, and starts the job's after executable. Neither
+// changes the outcome.
 func (f *fire) runAfter(ctx context.Context, set *tools.Set) {
 	j, r := f.job, set.Run
 	switch r.Outcome {
@@ -84,8 +84,7 @@ func (f *fire) runAfter(ctx context.Context, set *tools.Set) {
 }
 
 // program runs an executable in gates/ for a run, in the data directory, sealed as the agent's commands are unless the job says otherwise.
-// What runs is a copy of the bytes that were approved: a link in gates/ may lead to where somebody else writes. c says what becomes of
-// its streams.
+// It executes a copy of the approved bytes, because a link in gates/ may lead to a place where others write. c sets its streams.
 func (f *fire) program(ctx context.Context, set *tools.Set, p job.Program, c process.Call) (process.Result, error) {
 	file, err := f.copied(set.Run.ID, p.Name)
 	if err != nil {
@@ -93,7 +92,7 @@ func (f *fire) program(ctx context.Context, set *tools.Set, p job.Program, c pro
 	}
 	defer func() {
 		f.warn(store.Remove(file))
-		_ = os.Remove(filepath.Dir(file)) // fails while another one runs
+		_ = os.Remove(filepath.Dir(file)) // fails while the copy of another one is there
 	}()
 	c.Argv, c.Env, c.Dir, c.Grace = []string{file}, f.envOf(set.Run), f.Home.Path(), stopGrace
 	if set.Seal != nil && !slices.Contains(f.job.Unsealed, p.Key) {
@@ -112,8 +111,8 @@ func (f *fire) program(ctx context.Context, set *tools.Set, p job.Program, c pro
 
 var errChanged = errors.New("not started, because it was changed during the run")
 
-// copied makes a copy of an executable in the directory of the run, where no program of the run writes. It is an error if the executable is not
-// as it was approved.
+// copied makes a copy of an executable in the directory of the run, where no program of the run writes. An executable that differs from the
+// approved one is an error.
 func (f *fire) copied(run, name string) (file string, err error) {
 	dir := f.Home.Run(run, "programs")
 	if err := store.MkdirOwn(dir); err != nil {
@@ -125,7 +124,7 @@ func (f *fire) copied(run, name string) (file string, err error) {
 	file = filepath.Join(dir, name)
 	syscall.ForkLock.RLock() // a process that is being forked holds a copy of the descriptor until it executes its program: the file would be busy
 	defer syscall.ForkLock.RUnlock()
-	_ = os.Remove(file)                                                     // of a process that was killed
+	_ = os.Remove(file)                                                     // left by a process that was killed
 	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500) //nolint:gosec // a program
 	if err != nil {
 		return "", err
@@ -144,7 +143,7 @@ func (f *fire) copied(run, name string) (file string, err error) {
 	return file, nil
 }
 
-// atEnd is program with a record on standard input.
+// atEnd runs program with a record on standard input.
 func (f *fire) atEnd(ctx context.Context, set *tools.Set, p job.Program, record runlog.Record, c process.Call) (process.Result, error) {
 	line, err := json.Marshal(record)
 	if err != nil {
@@ -164,7 +163,7 @@ func shown(text string) string {
 	}, strings.ToValidUTF8(text, "\ufffd"))
 }
 
-// envOf is the environment of what is started in a run: an ollim in it is under that run's rules.
+// envOf returns the environment of the programs that a run starts. It puts the ollim commands in them under that run's rules.
 func (r *Runner) envOf(run *runlog.Run) []string {
 	env := append(append([]string{}, r.Env...), "OLLIM_RUN="+run.ID, "OLLIM_JOB="+run.Job)
 	if run.Scheduled != nil {

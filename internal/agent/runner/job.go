@@ -24,7 +24,7 @@ import (
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
-// spec is what the job's file says, with the options of this fire.
+// spec returns the Spec of the job's file with the options of this fire.
 func (f *fire) spec() Spec {
 	j, o := f.job, f.options
 	s := Spec{
@@ -54,19 +54,19 @@ func (f *fire) spec() Spec {
 	return s
 }
 
-// subject is a job as the record of its run names it.
+// subject returns what the record of a run says about its job.
 func subject(j job.Job) runlog.Subject {
 	return runlog.Subject{Kind: string(j.Kind), Job: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description}
 }
 
-// in makes a Spec one of a conversation. main is the patterns of the main conversation.
+// in puts a Spec into a conversation. main are the patterns of the main conversation.
 func (f *fire) in(s *Spec, c conversation.Conversation, main []string) {
 	s.Conversation, s.Policy.System, s.Policy.Offered = c, "", nil
 	if traits := c.Traits(); traits.Shared {
 		s.Policy.System = prompt.SystemMain(f.profile())
 		if traits.Foreground {
 			s.Engine.Thinking, s.Engine.Model = f.Main.Thinking, cmp.Or(s.Engine.Model, f.Main.Model)
-		} else { // offered as in main, so that the model's cache of it holds
+		} else { // the same tools as in main, so that the model's cache of main is used
 			s.Policy.Offered = main
 		}
 	}
@@ -91,7 +91,7 @@ func withJob(own []string, j job.Job, dirs []policy.Root) ([]string, error) {
 	return own, nil
 }
 
-// conversation is the one that the job's file asks for.
+// conversation returns the conversation that the job's file asks for.
 func (f *fire) conversation() conversation.Conversation {
 	switch f.job.Mode() {
 	case job.Foreground:
@@ -104,13 +104,13 @@ func (f *fire) conversation() conversation.Conversation {
 	return conversation.Branch{Sessions: f.Sessions, Busy: f.Busy}
 }
 
-// own reports whether a run was one of the job.
+// own reports whether a run is one of the job.
 func (f *fire) own(run string) bool {
 	r, err := f.Runs.Load(run)
 	return err == nil && r.Job == f.job.ID
 }
 
-// scheduled is the time that the fire is for; zero when it is for none.
+// scheduled returns the time that the fire is for; zero if there is none.
 func (f *fire) scheduled() time.Time {
 	switch {
 	case f.job.Kind == job.Reminder:
@@ -121,7 +121,7 @@ func (f *fire) scheduled() time.Time {
 	return f.slot
 }
 
-// again returns the time until a routine's schedule goes on from where this run begins; 0 if it does not.
+// again returns the time until the routine's next slot begins from the same session as this run; 0 if none does.
 func (f *fire) again() time.Duration {
 	j := f.job
 	if j.Kind != job.Routine || !j.Enabled || j.Mode() != job.Persistent && j.Mode() != job.Forked {
@@ -186,14 +186,14 @@ func (f *fire) permit() (approval.Subject, error) {
 }
 
 // CheckDirs returns an ErrRefused if a job's dirs lie in the data directory, where tool patterns say what may be used, or if they contain
-// protected paths or lie in them, by whatever links.
+// protected paths or lie in them. Links are resolved.
 func (r *Runner) CheckDirs(j job.Job) error {
 	roots := j.Roots(r.UserHome)
 	for _, root := range roots {
 		home, homeErr := policy.Resolve(string(r.Home))
 		dir, err := policy.Resolve(root.Dir)
 		if errors.Join(homeErr, err) != nil {
-			continue // there is nothing to be reached
+			continue // nothing can be reached through it
 		}
 		if _, ok := policy.Below(dir, home); ok {
 			return refuse("dirs: %s is in the data directory: allowed-tools says what may be used there", root.Dir)
@@ -210,14 +210,14 @@ func (r *Runner) OnPath(j job.Job) []string {
 	return confine.OnPath(r.Env, j.Roots(r.UserHome), r.caches())
 }
 
-// CheckTools returns an ErrRefused if a job that nothing seals has tool patterns that are in force only in a sealed run.
+// CheckTools returns an ErrRefused if the runs of a job are not sealed, but it has tool patterns that are in force only in a sealed run.
 func (r *Runner) CheckTools(j job.Job) error {
 	for _, text := range j.AllowedTools {
 		p, err := policy.Parse(text)
 		if err != nil || p.Unsealed() == "" {
 			continue
 		}
-		if _, why, err := r.Seals(j); err == nil && why != "" { // an error is that of every start of the job
+		if _, why, err := r.Seals(j); err == nil && why != "" { // every start of the job reports the error
 			return refuse("allowed-tools: %s is in force only in a sealed run: %s (%s)", text, p.Unsealed(), why)
 		}
 	}
@@ -242,13 +242,13 @@ func (r *Runner) CheckPrograms(j job.Job) error {
 	return nil
 }
 
-// approved returns a *refusal if the job goes beyond what every job may do and the owner has not approved that.
+// approved returns a *refusal if the job may do more than every job may, and the owner has not approved it.
 func (r *Runner) approved(j job.Job) error {
 	_, err := r.approvedAs(j)
 	return err
 }
 
-// approvedAs is approved. It returns the subject that the owner has approved.
+// approvedAs is approved, and returns the subject that the owner has approved.
 func (r *Runner) approvedAs(j job.Job) (approval.Subject, error) {
 	subject, widened, err := r.Approvals.Of(j)
 	if unfit := (*approval.Unfit)(nil); errors.As(err, &unfit) {
@@ -285,7 +285,7 @@ func (f *fire) Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (pr
 	return f.foresee(in), nil
 }
 
-// foresee adds the other background tasks that lie ahead, if the agent may ping.
+// foresee adds the upcoming fires of other jobs to the input, if the agent may ping.
 func (f *fire) foresee(in prompt.Input) prompt.Input {
 	if in.Task.Background && in.Task.AllowPing {
 		in.Forward = forecast.Around(f.all, f.Zone, in.Now, f.job.ID, func(path string) string {
@@ -299,8 +299,8 @@ func (f *fire) foresee(in prompt.Input) prompt.Input {
 	return in
 }
 
-// skills renders those that the job names; a missing one fails the job. The gate, and the commands of the skill before, take their
-// time, in which a skill may be changed: each must still be approved when its turn comes.
+// skills renders the skills that the job names; a missing skill fails the job. A skill may be changed while the gate or the commands of an
+// earlier skill run, so the approval is checked again before each skill.
 func (f *fire) skills(ctx context.Context, set *tools.Set) error {
 	for _, name := range f.job.Skills {
 		err := set.Prepare(ctx, name, func() error { return f.approved(f.job) })
@@ -314,8 +314,8 @@ func (f *fire) skills(ctx context.Context, set *tools.Set) error {
 	return nil
 }
 
-// Complete adds the job's subagent to the request. The session may have been waited for since the approval was checked, so the
-// approval is checked again after the agent's file was read.
+// Complete adds the job's subagent to the request. The run may have waited for its session since the approval was checked, so the approval
+// is checked again after the agent's file was read.
 func (f *fire) Complete(r *engine.Request) error {
 	if f.job.Subagent == "" {
 		return nil
@@ -352,8 +352,8 @@ func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 	}
 }
 
-// End starts what the owner wants at the end, and puts a reminder away. A run that waits has not come to its end. A run that failed
-// or was refused before it began keeps its entry, too.
+// End takes the entry of the inbox, even if the run failed or was refused before it began. Unless the run waits for an answer, it also
+// starts the job's after executable and puts a reminder away.
 func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 	run := set.Run
 	f.warn(f.takeEntry())
@@ -370,8 +370,8 @@ func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 	f.putAway(ctx, run, cause)
 }
 
-// HeldBack reports whether a fire cannot run before the owner does something: approve the job, or configure an engine. With tell it
-// is reported, once.
+// HeldBack reports whether a fire cannot run before the owner does something: approve the job, or configure an engine. If tell is set, the
+// owner is notified, once.
 func (r *Runner) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
 	err := r.heldBack(j)
 	if err != nil && tell {
@@ -387,7 +387,7 @@ func (r *Runner) heldBack(j job.Job) error {
 		err = ErrNoEngine
 	}
 	if refused := (*refusal)(nil); !errors.As(err, &refused) && !errors.Is(err, ErrNoEngine) {
-		return nil // whatever else is wrong now may not be wrong when it fires
+		return nil // any other error may be gone when the job fires
 	}
 	return err
 }

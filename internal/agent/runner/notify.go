@@ -17,11 +17,11 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// post numbers a message of a run and sends it, not before an instant. The number is on disk before the first attempt, so that no later message of the run
-// has the same id, wherever this process is killed. The fate is "" if the message did not reach the outbox.
+// post numbers a message of a run and sends it, not before until. The number is on disk before the first attempt, so that no later message
+// of the run gets the same id, even if this process is killed. The fate is "" if the message did not reach the outbox.
 func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run, kind outbox.Kind, text string, until time.Time) (outbox.Fate, error) {
 	said := text
-	if kind == outbox.Text { // the record has it
+	if kind == outbox.Text { // the record has the text
 		said = ""
 	}
 	id, err := r.number(ctx, run, kind, said)
@@ -60,12 +60,12 @@ func (w *work) sendBody(ctx context.Context) error {
 		text += "\n" + late
 	}
 	if now := w.Disk.Now().In(w.Zone); w.run.Scheduled != nil && now.Sub(*w.run.Scheduled) > hourLate && w.Quiet.Contains(now) {
-		until = w.Quiet.End(now) // its own time is long past
+		until = w.Quiet.End(now) // it is more than an hour late
 	}
 	return w.tell(ctx, w.spec.Sender, w.run, text, until)
 }
 
-// tell delivers a text to the owner, not before an instant, or, if that is not possible, adds a pending update. An error means that both failed.
+// tell sends a text to the owner, not before until. If that is not possible, it adds a pending update. An error means that both failed.
 func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run, text string, until time.Time) error {
 	text = update.Clean(text)
 	if !sender.Configured() {
@@ -79,7 +79,7 @@ func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run
 	return nil
 }
 
-// sendFailure answers a message of the owner's that a run could not answer, or leaves that as a pending update.
+// sendFailure sends the owner the error of a run that could not answer a message. Without a delivery it adds a pending update.
 func (r *Runner) sendFailure(ctx context.Context, record runlog.Record, text string) {
 	run, err := r.Runs.At(record.ID)
 	if err == nil && r.Outbox.Configured() {
@@ -114,7 +114,7 @@ func (r *Runner) reportMissed(ctx context.Context, id string, at time.Time, reas
 	return err
 }
 
-// labelOf returns what people call a job.
+// labelOf returns the label of a job, or its id if the job is unknown.
 func (r *Runner) labelOf(id string) string {
 	if files, err := r.Jobs.Outline(); err == nil {
 		if j, known := files.ByID(id); known {
@@ -124,10 +124,10 @@ func (r *Runner) labelOf(id string) string {
 	return id
 }
 
-// flushLimit bounds the time for messages of earlier runs, which are not worth holding up a scheduler.
+// flushLimit bounds the time for sending messages of earlier runs, so that they do not hold up a scheduler.
 const flushLimit = time.Minute
 
-// flush tries what waits in the outbox. The job's lock is free by then: a dead mail server must not keep a job from running.
+// flush sends what waits in the outbox. The caller has released the job's lock: a dead mail server must not keep a job from running.
 func (r *Runner) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
@@ -137,7 +137,7 @@ func (r *Runner) flush(ctx context.Context) {
 	}
 }
 
-// failure tells the owner that a job did not do its work.
+// failure returns the text that a job did not do its work.
 func failure(label, what, reason string) string {
 	s := fmt.Sprintf("%s %s", label, what)
 	if reason != "" {
@@ -146,26 +146,26 @@ func failure(label, what, reason string) string {
 	return s
 }
 
-// badFile tells the owner of a job file that cannot be used.
+// badFile returns the text that a job file cannot be used.
 func badFile(fault string) string {
 	return fmt.Sprintf("A job file is invalid and cannot run until it is corrected (see `ollim check`): %s", fault)
 }
 
-// refusedJob tells the owner of a job that was not allowed to run.
+// refusedJob returns the text that a job was not allowed to run.
 func refusedJob(label, reason string) string {
 	return fmt.Sprintf("%s was not run: %s", label, reason)
 }
 
-// unavailable is a reminder in its own words, when no agent could be had to act on it.
+// unavailable returns the text of a reminder that is delivered because no agent could act on it.
 func unavailable(body string) string { return "(agent unavailable) " + body }
 
-// unreported is the update that stands in for a report which an agent owed and did not make.
+// unreported returns the update that replaces a missing report of an agent.
 func unreported(label string) string {
 	return fmt.Sprintf("%s ran but did not report what it did.", label)
 }
 
-// reportServers reports the MCP servers that the run could not use: on standard error, where the owner waits for the answer, else to
-// the owner. One that it has used works again.
+// reportServers reports the MCP servers that the run could not use: on standard error if the owner waits for the answer, else by a
+// notification. The cause of a server that the run has used is closed.
 func (w *work) reportServers(ctx context.Context) {
 	failed, err := w.run.FailedServers()
 	w.warn(err)
@@ -187,7 +187,7 @@ func (w *work) reportServers(ctx context.Context) {
 	if w.Notices.Empty() {
 		return
 	}
-	answered, err := w.run.Answered() // a run that does not use a server may not have started it
+	answered, err := w.run.Answered() // a server that the run did not use may not have been started
 	w.warn(err)
 	for _, server := range policy.Servers(answered) {
 		if !bad[server] {
@@ -196,8 +196,8 @@ func (w *work) reportServers(ctx context.Context) {
 	}
 }
 
-// release does what need not hold up the next fire, when the job's lock is free: it calls the job's monitor, and tries what waits in
-// the outbox. A call that fails is made again by tick.
+// release calls the job's monitor, and sends what waits in the outbox. It runs after the job's lock is released, so that it does not hold
+// up the next fire. tick repeats a call that fails.
 func (f *fire) release(ctx context.Context) {
 	if f.job.Heartbeat != "" {
 		f.warn(f.callHeartbeats(ctx, func(job string, _ runlog.Record) bool { return job == f.job.ID }))
@@ -205,17 +205,17 @@ func (f *fire) release(ctx context.Context) {
 	f.flush(ctx)
 }
 
-// ownCall is how long after the end of a run its own process may still be calling.
+// ownCall is how long after the end of a run its own process may still be calling the monitor.
 const ownCall = 2 * heartbeat.Limit
 
-// CallHeartbeats makes the calls that runs of ended processes owe, and forgets those that come too late.
+// CallHeartbeats makes the calls to monitors that ended processes did not make, and drops those that are too late.
 func (r *Runner) CallHeartbeats(ctx context.Context) error {
 	return r.callHeartbeats(ctx, func(_ string, record runlog.Record) bool {
 		return record.Finished.Add(ownCall).Before(r.Disk.Now())
 	})
 }
 
-// heartbeatLimit is how long a call is owed: a later one would hide that the job has not run since.
+// heartbeatLimit is how late a call may be made: a later one would hide that the job has not run since.
 const heartbeatLimit = time.Hour
 
 func (r *Runner) callHeartbeats(ctx context.Context, due func(job string, record runlog.Record) bool) error {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	pastRuns    = 20  // of a conversation, that tell how it goes on
-	growthRuns  = 5   // of a session, that tell by how much it grows
-	pastRecords = 500 // that are looked at for branches: about three days of a busy directory
+	pastRuns    = 20  // runs of a conversation that its pace is computed from
+	growthRuns  = 5   // runs of a session that its growth is computed from
+	pastRecords = 500 // records that are searched for branches: about three days of a busy directory
 )
 
 // past returns the latest runs, newest first, that continued the same conversation as record and reached an engine: of main, of the fork,
-// of a routine's session, or all branches of main. Records that cannot be read are left out, and what is before them in a session.
+// of a routine's session, or all branches of main. Records that cannot be read are omitted; a session also lacks the runs before them.
 func (r *Runner) past(record runlog.Record, most int) (list []runlog.Record) {
 	earlier := r.branches
 	if record.Key != "" {
@@ -40,7 +40,7 @@ func (r *Runner) past(record runlog.Record, most int) (list []runlog.Record) {
 	return list
 }
 
-// branches yields all runs, newest first: nothing leads from a branch of main to the branch before it.
+// branches yields all runs, newest first: the record of a branch of main does not name the branch before it.
 func (r *Runner) branches(runlog.Record) iter.Seq[runlog.Record] {
 	return func(yield func(runlog.Record) bool) {
 		for old, err := range r.Runs.List() {
@@ -51,7 +51,7 @@ func (r *Runner) branches(runlog.Record) iter.Seq[runlog.Record] {
 	}
 }
 
-// chain yields the runs that had a run's conversation before it, newest first. However many runs there are besides, it reads these alone.
+// chain yields the earlier runs of a run's conversation, newest first. It reads no other records.
 func (r *Runner) chain(record runlog.Record) iter.Seq[runlog.Record] {
 	return func(yield func(runlog.Record) bool) {
 		for id := record.Previous; id != ""; {
@@ -64,7 +64,7 @@ func (r *Runner) chain(record runlog.Record) iter.Seq[runlog.Record] {
 	}
 }
 
-// previous returns the id of the run that had a conversation before the run of an id, as the conversation's lock file notes it.
+// previous returns the id of the run before run id in a conversation, as the conversation's lock file notes it.
 func (r *Runner) previous(key, id string) string {
 	if key == "" {
 		return ""
@@ -73,12 +73,12 @@ func (r *Runner) previous(key, id string) string {
 	if noted != id {
 		return noted
 	}
-	own, _ := r.Runs.Load(id) // it goes on with an answer
+	own, _ := r.Runs.Load(id) // the run continues with an answer, and the file notes the run itself
 	return own.Previous
 }
 
-// pace returns how the run's conversation goes on, by the gaps between its past turns and the one to this run, or by the job's schedule if it
-// had none. A branch of main continues what the branch before has left in the service's cache. What only another model read does not count.
+// pace returns how the run's conversation goes on, by the gaps between its past turns and the one to this run, or by the job's schedule if
+// it had none. A branch of main continues what the branch before has left in the service's cache. Runs of another model do not count.
 func (r *Runner) pace(s Spec, record runlog.Record) (p engine.Pace) {
 	next, requests := record.Started, 0
 	if record.Key != "" || record.Shared {
@@ -98,7 +98,7 @@ func (r *Runner) pace(s Spec, record runlog.Record) (p engine.Pace) {
 	return p
 }
 
-// contextOf returns how long a session is, by the past runs of its conversation; nothing if the latest of them left another session.
+// contextOf returns how long a session is, by the past runs of its conversation; zero if the latest of them left another session.
 func contextOf(past []runlog.Record, session string) (c prompt.Context) {
 	if len(past) == 0 || session == "" || past[0].SessionAfter != session {
 		return c

@@ -17,13 +17,13 @@ import (
 	"github.com/ollim/ollim/internal/state/slot"
 )
 
-// HeldByPause says what a pause has held so far: "14 slots (Digest 12, Backup 2), 1 reminder (Passport)"; "" if it held nothing.
+// HeldByPause returns what a pause has held so far: "14 slots (Digest 12, Backup 2), 1 reminder (Passport)"; "" if it held nothing.
 func (r *Runner) HeldByPause() (string, error) {
 	slots, reminders, err := r.held()
 	return strings.Join(slices.DeleteFunc([]string{slots, reminders}, func(s string) bool { return s == "" }), ", "), err
 }
 
-// held says which slots and which reminders a pause has held so far; "" for none.
+// held returns the slots and the reminders that a pause has held so far, as text; "" for none.
 func (r *Runner) held() (slotsHeld, reminders string, err error) {
 	pause, known := r.Spend.LastPause()
 	if !known || pause.Since.IsZero() {
@@ -90,13 +90,13 @@ func (r *Runner) EndPause(ctx context.Context) error {
 	return r.Spend.Resume(ctx)
 }
 
-// lateAfter is how late a plain reminder says that it is late, and hourLate from when on quiet hours hold it.
+// lateAfter is the delay after which a plain reminder says that it is late, hourLate the delay after which quiet hours hold it back.
 const (
 	lateAfter = 2 * time.Minute
 	hourLate  = time.Hour
 )
 
-// lateness says how late something is that was due at an instant; "" if it is not.
+// lateness returns a text that says how late something is; "" if it is not late. due is nil if it had no time.
 func (r *Runner) lateness(due *time.Time) string {
 	if due == nil {
 		return ""

@@ -28,8 +28,8 @@ import (
 // errWaiting ends the first part of a run that has asked the owner a question.
 var errWaiting = errors.New("the run waits for an answer")
 
-// Answer keeps the owner's answer to the question of a run, which Continue then goes on with. The error is a *question.Closed if the
-// run does not wait for one.
+// Answer stores the owner's answer to the question of a run; Continue then continues the run. The error is a *question.Closed if the run
+// does not wait for an answer.
 func (r *Runner) Answer(ctx context.Context, run, text string) (question.Question, error) {
 	record, err := r.known(run)
 	if err != nil {
@@ -40,10 +40,10 @@ func (r *Runner) Answer(ctx context.Context, run, text string) (question.Questio
 		return question.Question{}, err
 	}
 	switch record = r.Runs.CutOff(record); {
-	case record.Outcome == runlog.Waiting, record.Outcome == "" && standing.Asking(): // its turn has not ended yet
+	case record.Outcome == runlog.Waiting, record.Outcome == "" && standing.Asking(): // in the second case its turn has not ended yet
 	case record.Outcome == "":
 		return question.Question{}, &question.Closed{Run: run, Reason: "it is in progress and waits for no answer"}
-	default: // the file may be there: of a question that was not asked in the end
+	default: // a file may be left of a question that was never asked
 		return question.Question{}, &question.Closed{Run: run, Reason: "it has ended (" + string(record.Outcome) + ") and waits for no answer"}
 	}
 	return r.Questions.Answer(ctx, run, update.Clean(text))
@@ -160,7 +160,7 @@ func (f *fire) giveUpOn(ctx context.Context, outcome runlog.Outcome, reason, tex
 	w := &work{Runner: f.Runner, spec: f.complete(Spec{Origin: f}), run: run}
 	if f.job.ID != "" {
 		w.spec = f.complete(f.spec())
-		f.warn(f.Permit()) // of the job's after command
+		f.warn(f.Permit()) // for the job's after command
 	}
 	w.tools = f.toolsOf(run, w.spec.Sender)
 	if _, err := w.confine(); err != nil {
@@ -170,7 +170,7 @@ func (f *fire) giveUpOn(ctx context.Context, outcome runlog.Outcome, reason, tex
 	w.end(ctx, nil)
 	err = run.Finish(outcome, reason)
 	f.settleSlot(outcome)
-	if f.job.Kind != job.Routine { // the agent of a routine is told at its next fire
+	if f.job.Kind != job.Routine { // the agent of a routine reads at its next fire that the question expired
 		f.warn(f.Questions.Drop(ctx, f.run))
 	}
 	return run.Record, err
@@ -200,7 +200,7 @@ func (f *fire) forgetQuestions(ctx context.Context, run runlog.Record) {
 	}
 }
 
-// AskAgain sends a question whose run was killed before it could.
+// AskAgain sends a question whose run was killed before it sent it.
 func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
 	run, err := r.Runs.At(q.Run)
 	if err != nil {
@@ -214,7 +214,7 @@ func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
 		m.ID, m.Run, m.Job, m.Label, m.Kind, m.Created = q.Message, run.ID, run.Job, run.Label(), outbox.Ping, r.Disk.Now()
 		receipt, err = r.Outbox.Send(ctx, m)
 		fate = receipt.Fate
-		r.warn(err) // one that is in the outbox already is sent from there
+		r.warn(err) // a message that is in the outbox already is sent from there
 		r.warn(r.Sessions.Received(ctx, q.Message, receipt.Outside...))
 	}
 	if fate == outbox.Refused {
@@ -253,7 +253,7 @@ func (f *fire) goOn(ctx context.Context, record runlog.Record, q question.Questi
 	if err != nil {
 		return record, err
 	}
-	if cost := bill.Cost - record.Settled; record.Accounted && (cost > 0 || bill.Starts > 0) { // of a part that was cut off
+	if cost := bill.Cost - record.Settled; record.Accounted && (cost > 0 || bill.Starts > 0) { // the cost of a part that was cut off
 		if err := f.Spend.Settle(ctx, record.Account(), max(cost, 0)); err != nil {
 			return record, err
 		}
@@ -289,8 +289,8 @@ func (c *continuation) spec() Spec {
 	return s
 }
 
-// carriedOver reports whether another engine than the run's holds the routine's session by now. The answer then goes to the engine
-// that the job has now.
+// carriedOver reports whether the routine's session has moved to another engine than the run's. The answer then goes to the job's present
+// engine.
 func (c *continuation) carriedOver() bool {
 	if !c.before.Persistent {
 		return false
@@ -303,7 +303,7 @@ func (c *continuation) carriedOver() bool {
 // leastCost stands for a limit that is used up, in USD; 0 would mean no limit.
 const leastCost = 1e-6
 
-// left returns what is left of a limit of the run's cost; 0 is no limit.
+// left returns the rest of a limit of the run's cost; 0 is no limit.
 func (c *continuation) left(limit float64) float64 {
 	if limit == 0 {
 		return 0
@@ -324,7 +324,7 @@ func (c *continuation) conversation() conversation.Conversation {
 	return conversation.Resumed{Conversation: own, Session: c.session, Since: b.ShownUntil()}
 }
 
-// Begin replaces the record by that of the run, with the facts of this process.
+// Begin replaces the record by the existing one of the run, with the facts of this process.
 func (c *continuation) Begin(r *runlog.Record) error {
 	now, previous := *r, c.previous
 	*r = c.before
@@ -339,7 +339,7 @@ func (c *continuation) Begin(r *runlog.Record) error {
 	return nil
 }
 
-// Permit returns nil: goOn has asked the fire.
+// Permit returns nil: goOn has checked the fire's permission.
 func (c *continuation) Permit() error { return nil }
 
 // Prepare records the answer. The gate and the skills ran in the first part.

@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// ErrWithdrawn is the cause of a context with which the owner withdraws a message, or stops its turn.
+// ErrWithdrawn is the cause of a context's end if the owner withdraws a message or stops its turn.
 var ErrWithdrawn = errors.New("withdrawn")
 
 // Enqueue puts a message of the owner's into the queue, for Converse.
@@ -24,7 +24,7 @@ func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Tick
 	entry := queue.Message{
 		Tag: m.Tag, Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First, Source: m.Source,
 	}
-	if m.Tag != "" { // which is not that of its neighbours
+	if m.Tag != "" { // a message with a tag is answered alone
 		entry.Group = ""
 	}
 	for _, a := range m.Attachments {
@@ -33,8 +33,8 @@ func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Tick
 	return r.Queue.Add(ctx, entry)
 }
 
-// Converse takes the owner's turn with the first message of own, when no other is before it, and with those of its group that wait
-// next to it; left are the others. It first answers the messages whose sender has died.
+// Converse waits until the first message of own is next, and answers it in one turn with the messages of its group that wait next to it;
+// left are the others. It first answers the messages whose sender has died.
 func (r *Runner) Converse(ctx context.Context, own []*queue.Ticket, o Options) (record runlog.Record, left []*queue.Ticket, err error) {
 	for {
 		turn, err := r.nextTurn(ctx, own)
@@ -96,8 +96,8 @@ const stoppedByMessage = "stopped by a new message"
 // Interrupt requests that a turn ends because of a new message.
 func Interrupt(runs runlog.Book, run string) error { return runs.AskStop(run, stoppedByMessage) }
 
-// StopTurn requests that the owner's turn in progress ends, in whatever process it is, and returns its run; "" if there is none. The
-// message is withdrawn: what the agent has said stays.
+// StopTurn requests that the owner's turn in progress ends, in any process, and returns its run; "" if there is none. The message is
+// withdrawn; what the agent has said stays.
 func (r *Runner) StopTurn() (run string, err error) {
 	for record, err := range r.Runs.List() {
 		if err != nil && record.ID == "" {

@@ -22,8 +22,8 @@ import (
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
-// Recheck closes causes that it can see to be over, and forgets those about jobs that are gone or disabled. Other causes end with a
-// run that comes to its end.
+// Recheck closes causes that it can see to be over, and drops those about jobs that are gone or disabled. Other causes are closed by a
+// later run, see recovered.
 func (r *Runner) Recheck(ctx context.Context, files job.Set) error {
 	if r.Notices.Empty() {
 		return nil
@@ -42,13 +42,13 @@ func (r *Runner) Recheck(ctx context.Context, files job.Set) error {
 	return err
 }
 
-// gone is the end of a cause about something that does not exist any more: nothing is said.
+// gone is how a cause ends whose subject no longer exists. The owner is not notified.
 const gone = "gone"
 
-// seen returns how a cause has ended; "" if it lasts, or this cannot be seen.
+// seen returns how a cause has ended; "" if it lasts or this is not known.
 func (r *Runner) seen(e notice.Entry, files job.Set) string {
 	j, known := files.ByID(e.Subject)
-	off := !known && len(files.Faults) == 0 || known && !j.Enabled // a file that cannot be read may be the one
+	off := !known && len(files.Faults) == 0 || known && !j.Enabled // a file that cannot be read may be that of the job
 	switch notify.Kind(e.Kind) {
 	case notify.Service, notify.Key, notify.Engine:
 		if e.Subject != "none" && len(files.Faults) == 0 && !r.uses(e.Subject, files) {
@@ -59,7 +59,7 @@ func (r *Runner) seen(e notice.Entry, files job.Set) string {
 			return gone
 		}
 	case notify.Unit:
-		if strings.HasSuffix(e.Subject, "-tick.service") { // it is at work here
+		if strings.HasSuffix(e.Subject, "-tick.service") { // the tick runs this code
 			return "works again"
 		}
 	case notify.Approval:
@@ -167,7 +167,7 @@ func (r *Runner) CheckDelivery(ctx context.Context) error {
 	return err
 }
 
-// FewBytes is the free space below which the disk counts as full: what is sent about it must still be written.
+// FewBytes is the free space below which the disk counts as full: the notification must still be written.
 const FewBytes = 50 << 20
 
 // CheckDisk reports that the disk is full, or has space again.
@@ -185,7 +185,7 @@ func (r *Runner) CheckDisk(ctx context.Context, free uint64) error {
 	return err
 }
 
-// spaceAgain reports the end of a full disk, also where tellDirectly has reported it and nothing could be noted.
+// spaceAgain reports that the disk has space again, even if tellDirectly reported the full disk and the cause could not be written.
 func (r *Runner) spaceAgain(ctx context.Context, c notify.Cause) error {
 	const how = "has space again"
 	path := r.Home.Lock("disk")
@@ -205,12 +205,12 @@ func (r *Runner) spaceAgain(ctx context.Context, c notify.Cause) error {
 	return os.Chmod(path, 0o600)
 }
 
-// toldOfFull reports whether tellDirectly has reported a full disk: it has made the lock file "disk" read-only then. A copy of the
-// directory keeps that, but not the time.
+// toldOfFull reports whether tellDirectly has reported a full disk: it makes the lock file "disk" read-only. A copy of the directory keeps
+// that mode, but not the time.
 func toldOfFull(info fs.FileInfo) bool { return info.Mode()&0o200 == 0 }
 
-// tellDirectly runs the delivery command without the outbox, for a disk that takes nothing any more, once a day. The time of the last
-// message is that of a lock file that is made while there is space: setting its time and mode needs none.
+// tellDirectly runs the delivery command without the outbox, once a day while nothing can be written. The time of a lock file is that of
+// the last message. The file is made while there is space; setting its time and mode needs none.
 func (r *Runner) tellDirectly(ctx context.Context, c notify.Cause) {
 	path := r.Home.Lock("disk")
 	info, err := os.Stat(path)
@@ -225,7 +225,7 @@ func (r *Runner) tellDirectly(ctx context.Context, c notify.Cause) {
 	}
 }
 
-// readyForFull makes the file that tellDirectly marks.
+// readyForFull makes the lock file whose time and mode tellDirectly sets.
 func (r *Runner) readyForFull() error {
 	path := r.Home.Lock("disk")
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

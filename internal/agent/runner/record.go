@@ -56,7 +56,7 @@ func (w *work) open(ctx context.Context, record runlog.Record) (err error) {
 	return err
 }
 
-// release releases the locks of a run that has ended: its own last, because a process that waits for it may fire the job again.
+// release releases the locks of a run that has ended: the run's own lock last, because a process that waits for it may fire the job again.
 func (w *work) release() {
 	w.spec.Identity.Guard.Release()
 	w.Runs.Leave(w.run.ID, w.lock)
@@ -74,7 +74,7 @@ func (r *Runner) complete(s Spec) Spec {
 	return s
 }
 
-// record is the record that a run begins with. Nothing is on disk yet.
+// record returns the record that a run begins with, which is not on disk yet.
 func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err error) {
 	name := s.Engine.Name
 	switch {
@@ -126,7 +126,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 	return record, s.Origin.Begin(&record)
 }
 
-// dirOf is a directory as records have it.
+// dirOf returns a directory as records name it.
 func dirOf(root policy.Root) string {
 	if root.Writable {
 		return "rw:" + root.Dir
@@ -134,7 +134,7 @@ func dirOf(root policy.Root) string {
 	return root.Dir
 }
 
-// isScript reports whether an engine plays a file: it can be given another time, and costs nothing.
+// isScript reports whether an engine is a script, which can run at another time and costs nothing.
 func isScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
 
 // stopEvery is how often a run looks whether it was asked to end: a request is a file, which reaches the run from any PID
@@ -162,14 +162,14 @@ func (w *work) bounded(parent context.Context) (context.Context, context.CancelF
 	return ctx, func() { cancel(); stop() }
 }
 
-// stopped gives a stop its reason: the engine only sees that its context ended.
+// stopped adds the reason of a stop to an error: the engine only sees that its context ended.
 func stopped(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, context.Canceled) && !errors.Is(cause, errTimeout) {
-		return cause // the caller said why
+		return cause // the caller gave the reason
 	}
 	return errors.Join(cause, err)
 }

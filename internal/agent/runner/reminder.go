@@ -17,7 +17,7 @@ import (
 // errSpent: both attempts of a reminder were cut off.
 var errSpent = errors.New("it was tried twice, and cut off both times")
 
-// claim takes a reminder's file for this attempt, so that the next process finds after a crash what was tried.
+// claim marks a reminder's file for this attempt, so that after a crash the next process knows which attempts were made.
 func (f *fire) claim() error {
 	if f.job.Kind != job.Reminder || f.job.Plain && f.job.Attempt() != job.Waiting {
 		return nil
@@ -30,15 +30,15 @@ func (f *fire) claim() error {
 	return err
 }
 
-// concluded reports whether there is nothing to run. It ends a reminder whose run went well and was killed before it put the file
-// away: the work is not done again.
+// concluded reports whether there is nothing to run. If the last run succeeded and was killed before it put the file away, it ends the
+// reminder, and the work is not done again.
 func (f *fire) concluded(ctx context.Context) bool {
 	last := f.previous
 	if f.job.Kind != job.Reminder || f.job.Attempt() == job.Waiting || last.Scheduled == nil || !last.Scheduled.Equal(f.job.RunAt) {
-		return false // the last run of that id was that of another reminder
+		return false // the last run of that id was of another reminder
 	}
 	switch last.Outcome {
-	case runlog.Waiting: // it goes on with the answer
+	case runlog.Waiting: // the run continues with the answer
 		return true
 	case runlog.Interrupted:
 		if standing, err := f.Runs.Standing(last.ID); err == nil {
@@ -110,7 +110,7 @@ func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 	if err != nil || standing.FollowUp.IsZero() {
 		return err
 	}
-	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1))) // the same each time: a chain continues once after a crash
+	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1))) // the same after a crash: the chain continues once
 	child := j.FollowUp(fmt.Sprintf("%x", sum[:4]), standing.FollowUp.In(f.Zone))
 	files, err := f.Jobs.Outline()
 	if err != nil {

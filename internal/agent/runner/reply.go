@@ -18,12 +18,12 @@ import (
 type sent struct {
 	session.Message
 
-	run    runlog.Record // that sent it
+	run    runlog.Record // run that sent the message
 	quote  string
 	inTime bool // a reply still reaches the session
 }
 
-// Reply is the owner's reply to a message: a turn with what Replying returns.
+// Reply answers the owner's reply to a message: it takes a turn with the message that Replying returns.
 func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (runlog.Record, error) {
 	m, err := r.Replying(ctx, id, m, o)
 	if err != nil {
@@ -32,9 +32,9 @@ func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (ru
 	return r.Chat(ctx, m, o)
 }
 
-// Replying returns the message with which the owner replies to another. If a background run sent that one and no fork is open, it
-// opens an interactive fork: a branch of the run's session or, if the session is gone, a fork of main that quotes the message. In all
-// other cases the reply itself quotes it. The error is a *plaintext.Unknown if no run sent the message.
+// Replying returns the message that the agent gets for the owner's reply to message id. If a background run sent message id and no fork is
+// open, it opens an interactive fork: a branch of the run's session or, if the session is gone, a fork of main that quotes the message. In
+// all other cases the reply itself quotes it. The error is a *plaintext.Unknown if no run sent the message.
 func (r *Runner) Replying(ctx context.Context, id string, m Message, o Options) (Message, error) {
 	s, err := r.sent(ctx, id)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
 	return m.Run(), nil
 }
 
-// resumeFork opens a fork that continues the session that sent a message, or one of main if that has expired.
+// resumeFork opens a fork of the session that sent a message or, if that has expired, of main.
 func (r *Runner) resumeFork(ctx context.Context, s sent, o Options) error {
 	f, err := r.newFork("")
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
 		s.TS = e.At
 	}
 	if s.ForkSessionID == "" && !s.run.Foreground && e.Type == runlog.Ping && r.Disk.Now().Sub(s.TS) > session.ReplyLimit {
-		s.ForkSessionID = s.run.SessionAfter // the note has expired, the record remains
+		s.ForkSessionID = s.run.SessionAfter // the note has expired, but the record is there
 	}
 	s.quote = prompt.Quote(textOf(e, s.run))
 	return s, nil
@@ -172,7 +172,7 @@ func (r *Runner) sending(run string, n int) (e runlog.Event, found bool, err err
 	return e, false, nil
 }
 
-// textOf returns the text of a message; of an embed the parts that a reply quotes.
+// textOf returns the text of a message, or the parts of an embed that a reply quotes.
 func textOf(e runlog.Event, run runlog.Record) string {
 	var embed outbox.Embed
 	if len(e.Input) > 0 && json.Unmarshal(e.Input, &embed) == nil {

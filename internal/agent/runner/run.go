@@ -24,22 +24,22 @@ type work struct {
 	spec  Spec
 	run   *runlog.Run
 	lock  *lock.Guard // the run's own
-	note  string      // what the file of the job's lock said before
+	note  string      // note in the job's lock file before this run
 	tools *tools.Set
-	vars  []string // of the programs that the agent starts, KEY=value
+	vars  []string // environment of the programs that the agent starts, KEY=value
 
 	list   *confine.List // what the programs of a sealed run may reach; nil: nothing is sealed
-	dirs   [2]string     // of such a run: for temporary files and for caches
-	socket string        // of the same
+	dirs   [2]string     // directories of a sealed run: for temporary files and for caches
+	socket string        // socket of a sealed run
 
-	keeping sync.WaitGroup // what was sent to a model is being stored
-	unkept  error          // why that failed
+	keeping sync.WaitGroup // requests to the model that are being stored
+	unkept  error          // first error of storing one
 }
 
-// Run carries out what a Spec says, from the first line of the record to the last. The record says how it ended; an error says
-// that there is no record (nothing ran), or, beside a record, why the run failed in a way that a caller may want to tell apart.
+// Run carries out a Spec. The record says how the run ended. An error without a record means that nothing ran; an error beside a record is
+// a failure that callers may want to distinguish.
 func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
-	ctx.Done() // a signal from here on is an end of ctx; without it the process would end with the record open
+	ctx.Done() // from here on a signal ends ctx; otherwise it would end the process, with the record open
 	w, err := r.begin(ctx, s)
 	if err != nil {
 		return runlog.Record{}, err
@@ -47,7 +47,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	defer w.release()
 	cause := w.carryOut(ctx)
 	w.run.Withdrawn = w.spec.Policy.Owner && errors.Is(context.Cause(ctx), ErrWithdrawn)
-	ctx = context.WithoutCancel(ctx) // a run that was stopped still comes to its end
+	ctx = context.WithoutCancel(ctx) // a run that was stopped is still concluded
 	later, cause := w.unspent(cause)
 	if later != nil {
 		return runlog.Record{}, w.postpone(ctx, later)
@@ -62,8 +62,8 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	return w.finish(ctx, cause)
 }
 
-// carryOut is the run between the two ends of its record: permit, reserve, prepare (the gate), converse (the session's lock,
-// updates, the prompt, the engine), enforce (the report), compact.
+// carryOut does the steps between begin and conclude: permit, reserve, prepare (the gate), converse (the session's lock, updates, the
+// prompt, the engine), enforce (the report), compact.
 func (w *work) carryOut(ctx context.Context) error {
 	ctx, cancel := w.bounded(ctx)
 	defer cancel()

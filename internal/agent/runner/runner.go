@@ -27,12 +27,12 @@ type Runner struct {
 	*state.Stores
 
 	Outbox   outbox.Post
-	Quiet    timeparse.Span // hours in which only what is critical is sent
+	Quiet    timeparse.Span // hours in which only critical messages are sent
 	Names    config.Names
 	Main     config.Chat
 	Channel  config.Channels
 	SetNames func(user, bot string) error
-	Engine   string                                   // the configured one; "" when none is
+	Engine   string                                   // the configured engine; "" if there is none
 	Engines  func(name string) (engine.Engine, error) // makes an engine of a name
 
 	Archive conversation.Archive // reads the sessions of all engines
@@ -40,19 +40,19 @@ type Runner struct {
 	CompactAt int // tokens at which a session is compacted without being asked; 0: its model's window decides
 }
 
-// World is what a process is given from outside.
+// World is what the process provides to a Runner.
 type World struct {
 	Home     paths.Dir
 	Disk     store.Disk
 	Zone     *time.Location
 	Random   io.Reader
-	Process  func() runlog.Process                      // of this program: four files of /proc, which only a run reads
+	Process  func() runlog.Process                      // describes this process by four files of /proc, which only a run reads
 	Secret   []string                                   // paths outside the data directory that no agent may reach
 	UserHome string                                     // the owner's home, for ~/ in dirs
-	Env      []string                                   // of gates and of commands in skills
+	Env      []string                                   // environment of gates and of commands in skills
 	Commands policy.OllimAccess                         // what an agent may do with the commands of ollim
 	Serve    func(Service) Socket                       // executes the commands of ollim of a sealed run
-	Sealing  Sealing                                    // of the programs that an agent starts
+	Sealing  Sealing                                    // how the programs that an agent starts are sealed
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 }
 
@@ -61,11 +61,11 @@ func (r *Runner) conversations() conversation.Book {
 	return conversation.Book{Home: r.Home, Sessions: r.Sessions, Updates: r.Updates, Runs: r.Runs, Archive: r.Archive, Sleep: r.Sleep}
 }
 
-// Busy reports whether the main conversation is in a turn.
+// Busy reports whether a turn of the main conversation is in progress.
 func (r *Runner) Busy() bool { return r.conversations().Busy() }
 
-// Tools returns the tools of a run that another process has begun. What they send does not go to a terminal of this process,
-// which belongs to a protocol.
+// Tools returns the tools of a run that another process has begun. Their messages are not shown on a terminal of this process, whose
+// streams carry a protocol.
 func (r *Runner) Tools(run *runlog.Run) *tools.Set {
 	sender := r.Outbox
 	sender.Terminal = nil

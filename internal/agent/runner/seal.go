@@ -31,16 +31,16 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Sealing is what the seals of runs are made of.
+// Sealing is the configuration of the seals of runs.
 type Sealing struct {
-	Mode  string                      // of the settings: auto, or config.SealOn or SealOff
+	Mode  string                      // as in the settings: auto, config.SealOn or config.SealOff
 	Check func() (abi int, err error) // the kernel's version of Landlock
 	Self  string                      // path of this program
 	Temp  string                      // where a run's directory of temporary files is made
 	Cache string                      // where the caches of jobs are; "": none is kept
 }
 
-// sealWish is what a job asks of the seal.
+// sealWish is what a job's file says about the seal.
 type sealWish struct {
 	On      bool // the run is refused where nothing can be sealed
 	Offline bool // programs connect only to what was started in the run
@@ -91,7 +91,8 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 	}, nil
 }
 
-// end does what follows from how the run ended. The programs of the agent have ended, so that those of its origin get a seal of their own.
+// end lets the origin do what follows from the outcome. The seal of the agent's programs is closed, so the origin's programs get a seal of
+// their own.
 func (w *work) end(ctx context.Context, cause error) {
 	if w.list != nil {
 		sealed, end := context.WithCancelCause(ctx)
@@ -103,12 +104,12 @@ func (w *work) end(ctx context.Context, cause error) {
 	w.spec.Origin.End(ctx, w.tools, cause)
 }
 
-// seal makes the seal of the run's programs. Most runs start none: what programs need is made for the first one. end is called when that
-// fails, or when the seal proves not to hold. stop ends every program that is left, and reports whether there was one.
+// seal makes the seal of the run's programs. It is made when the first program starts, because most runs start none. end is called when
+// that fails, or when the seal proves not to hold. stop ends every program that is left, and reports whether there was one.
 func (w *work) seal(run context.Context, end func(error)) (stop func() bool) {
 	var socket Socket
 	var modes map[string]fs.FileMode
-	var closed atomic.Bool // from then on nothing is made, and a program gets seal.ErrClosed
+	var closed atomic.Bool // from then on no seal is made, and a program gets seal.ErrClosed
 	made := sync.OnceValue(func() error {
 		if closed.Load() {
 			return seal.ErrClosed
@@ -132,7 +133,7 @@ func (w *work) seal(run context.Context, end func(error)) (stop func() bool) {
 	}
 	return func() bool {
 		closed.Store(true)
-		if made() == seal.ErrClosed { //nolint:errorlint // the error is that of made itself
+		if made() == seal.ErrClosed { //nolint:errorlint // made returns this very value
 			return false
 		}
 		socket.Close()
@@ -151,7 +152,7 @@ func (w *work) writable() []string {
 	return w.run.Sealed.Write
 }
 
-// refused says what the seal has closed to the commands of the agent that failed.
+// refused returns what the seal denied to the agent's commands that failed.
 func (w *work) refused() (all []string) {
 	const most = 5
 	text, err := store.Read(w.Home.Run(w.run.ID, "events.jsonl"))
@@ -165,9 +166,9 @@ func (w *work) refused() (all []string) {
 			return all
 		case e.Type == runlog.ToolUse && e.Tool == "Bash":
 			var input struct{ Command string }
-			_ = json.Unmarshal(e.Input, &input) // what is no command names nothing
+			_ = json.Unmarshal(e.Input, &input) // any other input has no command
 			commands[e.ToolID] = input.Command
-		case e.Type == runlog.Verdict && e.IsError: // it did not start
+		case e.Type == runlog.Verdict && e.IsError: // the command was denied and did not start
 			delete(commands, e.ToolID)
 		case e.Type == runlog.ToolResult && e.IsError && commands[e.ToolID] != "":
 			for _, why := range w.hints(commands[e.ToolID], e.Text, true) {
@@ -180,7 +181,8 @@ func (w *work) refused() (all []string) {
 	return all
 }
 
-// hints says what the seal has closed to a command, and what opens it, in words for the owner and the model; nothing of a run that is not sealed.
+// hints returns sentences for the owner and the model about what the seal denied to a command, and which setting allows it; none if the run
+// is not sealed.
 func (w *work) hints(command, output string, failed bool) []string {
 	if w.list == nil {
 		return nil
@@ -194,7 +196,7 @@ func (w *work) hints(command, output string, failed bool) []string {
 	return list
 }
 
-// Seals returns what the kernel has for the seal of a job that an engine runs, or why such a job is not sealed. The error says why it is refused.
+// Seals returns the version of Landlock that seals the runs of a job, or why they are not sealed. The error says why the job is refused.
 func (r *Runner) Seals(j job.Job) (abi int, why string, err error) {
 	return r.support(r.complete(Spec{Engine: choice{Name: j.Engine}, Policy: rights{Seal: sealOf(j)}}))
 }
@@ -223,7 +225,7 @@ func (r *Runner) support(s Spec) (abi int, why string, err error) {
 	return abi, err.Error(), nil
 }
 
-// newList is what the run's programs may reach.
+// newList returns what the run's programs may reach.
 func (w *work) newList(private ...string) *confine.List {
 	allow, inside := w.run.Tools, w.spec.Engine.Name == engine.ClaudeCode
 	if inside && policy.Mode(w.run.Permissions) != "" {
@@ -236,7 +238,7 @@ func (w *work) newList(private ...string) *confine.List {
 	})
 }
 
-// inForce returns what the record says of a list, before any program has started. It is a *refusal if there can be no such list.
+// inForce returns what the record says about a list, before any program has started. The error is a *refusal if the list is not possible.
 func (w *work) inForce(abi int, list *confine.List) (*runlog.Sealed, error) {
 	rules, err := list.Summary(false)
 	if errors.Is(err, confine.ErrProtected) {
@@ -255,7 +257,8 @@ func (w *work) inForce(abi int, list *confine.List) (*runlog.Sealed, error) {
 	return r, err
 }
 
-// Service is what a process of a sealed run may have executed: what an agent may use of ollim, and what its engine starts.
+// Service executes commands for the processes of a sealed run: the commands of ollim that the agent may use, and those that its engine
+// calls.
 type Service struct {
 	Run     string
 	Servers []string // patterns of the tools of MCP servers that the engine is offered
@@ -265,14 +268,14 @@ type Service struct {
 	Hints   engine.Hints
 }
 
-// Socket is where the processes of a run connect to.
+// Socket is the socket that the processes of a sealed run connect to.
 type Socket struct {
 	Path   string       // absolute, without links
 	Listen func() error // makes the socket
 	Close  func()       // ends what is being executed, waits for it, and removes the socket
 }
 
-// servers is the patterns of the tools of MCP servers that a run's engine is offered.
+// servers returns the patterns of the tools of MCP servers that a run's engine is offered.
 func (s Spec) servers(run *runlog.Run) []string {
 	return policy.OfServers(slices.Concat(run.Tools, s.Policy.Offered)...)
 }
@@ -323,7 +326,7 @@ func canMake(dir string) bool {
 	return err == nil
 }
 
-// makePrivate makes the two directories. One for temporary files that is there already may be another user's.
+// makePrivate makes the two directories. It fails if the one for temporary files exists, which may be another user's.
 func (w *work) makePrivate(temporary, cache string) error {
 	now := w.Disk.Now()
 	return errors.Join(os.Mkdir(temporary, 0o700), os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
@@ -340,7 +343,7 @@ func makeCanary(path string) error {
 // privateVars returns the variables by which programs find the two directories.
 func privateVars(temporary, cache string) []string {
 	return []string{
-		"SHLVL=2", // a bash that takes itself for the first one, below a socket or ssh, reads the .bashrc of the owner, which is closed
+		"SHLVL=2", // without SHLVL a bash whose input is a socket, or below ssh, reads the owner's .bashrc, which is sealed off
 		"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary, "XDG_CACHE_HOME=" + cache,
 		"GOCACHE=" + filepath.Join(cache, "go-build"), "npm_config_cache=" + filepath.Join(cache, "npm"),
 	}
@@ -357,7 +360,7 @@ func (r *Runner) SweepPrivate(ctx context.Context) error {
 			err = errors.Join(err, store.RemoveAll(ctx, dir))
 		}
 	}
-	caches, _ := os.ReadDir(r.caches()) // no run of this user's has used one that cannot be listed
+	caches, _ := os.ReadDir(r.caches()) // a directory that cannot be listed has no caches of this user's runs
 	for _, entry := range caches {
 		info, statErr := entry.Info()
 		if statErr == nil && info.IsDir() && info.ModTime().Before(r.Disk.Now().Add(-cacheLife)) {
@@ -367,7 +370,7 @@ func (r *Runner) SweepPrivate(ctx context.Context) error {
 	return err
 }
 
-// modes returns the modes of what is protected. The seal keeps their contents, but not their modes.
+// modes returns the modes of the protected files. The seal protects their contents, but not their modes.
 func (r *Runner) modes() map[string]fs.FileMode {
 	modes := map[string]fs.FileMode{}
 	for _, path := range confine.Protected(r.Home, r.Secret) {

@@ -20,7 +20,7 @@ func (r *Runner) full(s Spec, run *runlog.Run) engine.Full {
 	return engine.Full{Tokens: r.CompactAt, MaxCost: r.mostOf(s)}
 }
 
-// mostOf returns the most that a run may cost, in USD, by its job or the owner's word and by spend.per-run; 0 is no limit.
+// mostOf returns the most that a run may cost, in USD, by its job or --max-cost and by spend.per-run; 0 is no limit.
 func (r *Runner) mostOf(s Spec) float64 {
 	perRun := finite(r.Spend.Limits.PerRun)
 	if cost := s.Limits.Cost; cost > 0 && (perRun == 0 || s.Limits.Typed || cost < perRun) {
@@ -29,8 +29,8 @@ func (r *Runner) mostOf(s Spec) float64 {
 	return perRun
 }
 
-// remedy adds to the error of a run that its own limit ended what the owner can do about it. A limit of the day or the month says until
-// when it lasts.
+// remedy adds what the owner can do to the error of a run that reached its own limit. The error of a daily or monthly limit already says
+// until when it lasts.
 func (w *work) remedy(session string, err error) error {
 	if !errors.Is(err, engine.ErrMaxCost) || errors.As(err, new(*overLimit)) {
 		return err
@@ -46,7 +46,7 @@ func (w *work) remedy(session string, err error) error {
 	return fmt.Errorf("%w; to allow more: %s", err, raise)
 }
 
-// raised returns what the owner sets so that a run like this one may cost so much, in USD.
+// raised returns the settings with which a run like this one may cost most, in USD.
 func (w *work) raised(most float64) (steps []string) {
 	own, enough := w.spec.Limits.Cost, engine.USD(most)
 	switch {

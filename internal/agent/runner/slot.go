@@ -77,11 +77,11 @@ func (f *fire) slotOf(history []slot.Schedule) (at time.Time, err error) {
 	return at, nil // permit reports a routine that is not enabled
 }
 
-// cronDelay is how long after its minute began a line in a crontab may have been started for it.
+// cronDelay is how long after the beginning of its minute cron may start a line of a crontab.
 const cronDelay = 2 * time.Minute
 
-// yields reports whether the fire gives way to the run that claimed its slot. A timer's fire always does, and that of a line in a
-// crontab within cronDelay of the slot. Any other fire is an additional run.
+// yields reports whether the fire gives way to the run that claimed its slot. A timer's fire always does. The fire of a crontab's line does
+// within cronDelay of the slot. Any other fire is an additional run.
 func (f *fire) yields() bool {
 	if f.rival.IsZero() {
 		return false
@@ -116,8 +116,8 @@ func (f *fire) contest() error {
 	return nil
 }
 
-// void reports whether a claim is without a run: its process died before it wrote the record. The process is checked before the
-// record, because a run may end between the two. A slot that was given up is open again if the clock was set back since.
+// void reports whether a claim has no run, because its process died before it wrote the record. The process is checked before the record,
+// because a run may end between the two. A slot that was recorded as missed is open again if the clock has been set back since.
 func (f *Runner) void(c slot.Claim) bool {
 	if c.Outcome != "" {
 		return c.Run == "" && c.Claimed.After(f.Disk.Now())
@@ -138,7 +138,8 @@ func (f *Runner) Unanswered(id string, at time.Time) bool {
 	return err == nil && f.void(c) && lock.Free(f.Home.JobLock(id))
 }
 
-// Miss records a slot as missed, and why, if it is unanswered. held reports whether a limit held it up, which the owner is told.
+// Miss records a slot as missed, and why, if it is unanswered. held reports whether it was missed because of a limit; the owner is then
+// notified.
 func (f *Runner) Miss(ctx context.Context, id string, at time.Time, why string) (missed, held bool, err error) {
 	err = f.Slots.Claim(slot.Claim{Job: id, Slot: at, Outcome: slot.Missed, Held: why})
 	if !errors.Is(err, slot.ErrClaimed) {
@@ -202,14 +203,14 @@ func (f *Runner) settleKilled(r runlog.Record) {
 	}
 }
 
-// Due returns the latest slot of a routine and reports whether it is recent and unanswered. An instant before the file had its
-// schedule is no slot.
+// Due returns the latest slot of a routine and reports whether it is recent and unanswered. Times before the file had its schedule are not
+// slots.
 func (f *Runner) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {
 	at, due = forecast.Latest(history, f.Zone, now.Add(-slot.Grace), now.Add(time.Nanosecond))
 	return at, due && f.Unanswered(j.ID, at)
 }
 
-// settleAge is how long after the end of a run its slot is checked for the outcome.
+// settleAge is how long after the end of a run EndOrphans checks that its slot has the outcome.
 const settleAge = time.Hour
 
 // EndOrphans ends the records of runs that began since an instant and whose process died. An engine that outlived the process is
@@ -229,7 +230,7 @@ func (f *Runner) EndOrphans(ctx context.Context, since time.Time) {
 			}
 			continue
 		}
-		if f.Runs.Attended(r) || r.Kind == string(job.Webhook) && f.Inbox.Waits(r.ID) { // that has not begun, and runs again
+		if f.Runs.Attended(r) || r.Kind == string(job.Webhook) && f.Inbox.Waits(r.ID) { // its run has not begun, and will be started again
 			continue
 		}
 		// The native engine ended with its process; a command that it left behind holds the lock for no engine.
@@ -246,7 +247,7 @@ func (f *Runner) endOrphan(ctx context.Context, r runlog.Record) {
 	cutOff, err := f.Runs.CloseOf(r)
 	f.warn(err)
 	closed, err := f.Runs.Load(r.ID)
-	if err != nil || !closed.Done() { // it goes on in another process
+	if err != nil || !closed.Done() { // it continues in another process
 		return
 	}
 	f.warn(f.Runs.ForgetStop(r.ID))

@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Spec is one thing to run: for whom, what is said, in which conversation, with which rights and within which limits.
+// Spec describes one run: its identity, input, conversation, engine, rights and limits.
 type Spec struct {
 	Identity     identity
 	Input        prompt.Input // without what Run adds: the time, updates, the ping budget
@@ -27,23 +27,23 @@ type Spec struct {
 	Limits       limits
 	Duties       []duty        // what must hold before the run may end
 	Origin       origin        // nil: an automatic turn without a job
-	Sender       outbox.Sender // how the owner hears of it; nil: as configured
+	Sender       outbox.Sender // sends messages to the owner; nil: as configured
 	Observe      Observer
 	Plain        bool   // no engine runs: the body of the task itself is sent to the owner
-	Compact      string // instructions: there is no turn, the conversation's session is compacted
+	Compact      string // if set, there is no turn: the session is compacted by these instructions
 }
 
-// identity is what tags, locks and the record call the run.
+// identity names the run in tags, locks and the record.
 type identity struct {
-	runlog.Subject             // without a Name, that is its id
+	runlog.Subject             // an empty Name stands for the id
 	Run            string      // its id; "": a new one
-	Queued         bool        // what asked for the run waits until it can run: a pause or a limit leaves no record
-	Again          bool        // the run Run waits, and its record is opened again; see Origin.Begin
+	Queued         bool        // the request waits until it can run, so a pause or a limit leaves no record
+	Again          bool        // run Run waits and is continued in its existing record; see origin.Begin
 	Scheduled      time.Time   // the time that the run is for; zero: none
 	Guard          *lock.Guard // of the job, which the engine inherits and Run releases; nil: none
 }
 
-// choice is what answers.
+// choice selects the engine and the model.
 type choice struct {
 	Name       string // of the engine; "" is an error that tells the owner to configure one
 	Model      string // "" is the engine's default
@@ -52,7 +52,7 @@ type choice struct {
 	Transcribe bool   // the conversation is kept as a transcript whatever engine holds it
 }
 
-// rights are what the agent may use, and what becomes of what it says.
+// rights are what the agent may use, and where its text goes.
 type rights struct {
 	System    string   // the system prompt; "": that of a background run that works alone, made of its task
 	Tools     []string // the patterns in force
@@ -63,7 +63,7 @@ type rights struct {
 	AllowPing bool
 	Update    job.UpdateMode
 	Mode      policy.Mode // for what no pattern allows; "" is dontAsk
-	Owner     bool        // the owner typed it: counted, but held back by no limit and no pause
+	Owner     bool        // the owner typed it: its cost is counted, but no limit or pause applies
 	Awaited   bool        // a person waits for the answer
 	Deliver   bool        // the final text is sent to the owner
 }
@@ -74,8 +74,8 @@ type limits struct {
 	Cost     float64       // USD
 	Turns    int           // answers of the model
 	Patience time.Duration // for a service that refuses for now, in all; 0: as long as the run may take
-	Typed    bool          // the owner typed Cost: it counts above the configured limits
-	Again    time.Duration // after which the schedule goes on from the same session; 0 is not known
+	Typed    bool          // the owner typed Cost: it replaces the configured limit of a run
+	Again    time.Duration // time until the next slot begins from the same session; 0 is not known
 }
 
 // Observer sees a turn as it happens. Its functions may be nil.
@@ -93,19 +93,19 @@ type duty func(ctx context.Context, w *work, t *conversation.Turn) error
 
 // origin is what asked for a run: a job's fire, the owner at a shell. Run calls its methods in this order.
 type origin interface {
-	// Begin completes the record before it is written. It is the whole record of a run that goes on.
+	// Begin completes the record before it is written. For a run that continues it replaces the whole record.
 	Begin(r *runlog.Record) error
 
 	// Permit returns a *refusal if the run may not take place.
 	Permit() error
 
-	// Prepare returns the input of the turn. It does what must be done first, for which money is reserved by then.
+	// Prepare returns the input of the turn. It does what must be done before the turn. Money is reserved by then.
 	Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (prompt.Input, error)
 
 	// Complete completes the engine's request, when the conversation's turn has come.
 	Complete(r *engine.Request) error
 
-	// Postpone takes back what the origin did for a run that could not take place because of the reservations of others.
+	// Postpone takes back what the origin did for a run that could not take place because of other runs' reservations.
 	Postpone(ctx context.Context, r *runlog.Run, later *Later) error
 
 	// Report reports how the run ended to the owner or the main conversation, before its text is delivered.
@@ -115,7 +115,7 @@ type origin interface {
 	End(ctx context.Context, set *tools.Set, cause error)
 }
 
-// Kinds of runs that are no job's.
+// Kinds of runs that have no job.
 const (
 	kindChat    = "chat"
 	kindSession = "session"
@@ -127,13 +127,13 @@ const (
 // turnLimit bounds a turn whose owner is there to stop it.
 const turnLimit = 24 * time.Hour
 
-// runTurn runs a Spec of the owner's; wrong is why it may not run, if the settings are not right.
+// runTurn runs a Spec that has no job. wrong is an error of the settings that refuses it, or nil.
 func (r *Runner) runTurn(ctx context.Context, s Spec, wrong error) (runlog.Record, error) {
 	s.Origin = &turnOrigin{runner: r, owner: s.Policy.Owner, wrong: wrong}
 	return r.Run(ctx, s)
 }
 
-// turnOrigin is the origin of a run that is no job's.
+// turnOrigin is the origin of a run that has no job.
 type turnOrigin struct {
 	runner *Runner
 	owner  bool
@@ -172,15 +172,15 @@ func (o *turnOrigin) Postpone(context.Context, *runlog.Run, *Later) error { retu
 // End has nothing to do.
 func (o *turnOrigin) End(context.Context, *tools.Set, error) {}
 
-// Report reports a refusal. What the owner typed has an exit status and streams that say how it ended.
+// Report reports a refusal. A command that the owner typed reports by its exit status and output.
 func (o *turnOrigin) Report(ctx context.Context, run *runlog.Run, cause error) {
 	if run.Outcome == runlog.Refused && !o.owner {
 		o.runner.reportRefusal(ctx, run.Record, cause, 1)
 	}
 }
 
-// patterns are the default tool patterns with those of tool-policy.yaml: of a background run or of one in the foreground, and
-// those of the main conversation. The error says what is wrong with the file.
+// patterns returns the default tool patterns with those of tool-policy.yaml. own are the patterns of a run in the background or the
+// foreground, main those of the main conversation. The error says what is wrong with the file.
 func (r *Runner) patterns(background bool) (own, main []string, err error) {
 	extra, err := r.Approvals.Policy()
 	if err != nil {

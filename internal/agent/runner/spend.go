@@ -13,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/state/spend"
 )
 
-// Later is the error of a run that did not take place, because other runs have reserved what is left of a limit, or because of any
-// limit if what asked for the run waits. It left no record, and its slot is free for another attempt.
+// Later is the error of a run that did not take place because other runs have reserved the rest of a limit, or of a queued run because of
+// any limit. The run left no record, and its slot is free for another attempt.
 type Later struct{ limit *spend.Limit }
 
 func (e *Later) Error() string { return e.limit.Error() }
@@ -33,7 +33,7 @@ func (e *overLimit) Unwrap() []error { return []error{engine.ErrMaxCost, e.limit
 func (w *work) reserve(ctx context.Context) (float64, error) {
 	limits := w.spec.Limits
 	if isScript(w.run.Engine) {
-		return limits.Cost, nil // no account pays for it
+		return limits.Cost, nil // a script costs nothing
 	}
 	claim := spend.Claim{Run: w.run.Account(), Job: w.run.Job, Most: limits.Cost, Force: w.spec.Policy.Owner}
 	grant, err := w.Spend.Reserve(ctx, claim, w.look)
@@ -53,7 +53,7 @@ func (w *work) reserve(ctx context.Context) (float64, error) {
 	return finite(grant.Most), err
 }
 
-// finite is an amount in the engines' terms, for which 0 is no limit.
+// finite returns an amount as engines expect it: 0 is no limit.
 func finite(usd float64) float64 {
 	if math.IsInf(usd, 1) {
 		return 0
@@ -61,12 +61,12 @@ func finite(usd float64) float64 {
 	return usd
 }
 
-// atLimit is the refusal of a run that may not spend anything.
+// atLimit returns the refusal of a run that may not spend anything.
 func atLimit(limit *spend.Limit) error {
 	return &refusal{kind: ErrRefused, reason: limit.Error(), notice: limitCause(limit), cause: limit}
 }
 
-// raise is how the run's engine asks for more than was reserved at its start; nil for an engine that costs nothing.
+// raise returns the function by which the engine reserves more than at the start of the run; nil for an engine that costs nothing.
 func (w *work) raise() func(ctx context.Context, least, most float64) (float64, error) {
 	if !w.run.Accounted || w.run.Reserved == 0 {
 		return nil
@@ -86,9 +86,9 @@ func (w *work) raise() func(ctx context.Context, least, most float64) (float64, 
 	}
 }
 
-// unspent decides about a run that a limit ended before it spent anything. If only the reservations of other runs were in the way,
-// later is not nil and the run is to be taken back; so is one whose fork was ended before it began, and a queued one at any limit or
-// pause. Otherwise it is refused, like one that found nothing left at its start.
+// unspent decides about a run that a limit ended before it spent anything. later is not nil if the run is to be taken back: because only
+// reservations of other runs prevented it, because its fork was ended before it began, or because it is queued and met any limit or pause.
+// Otherwise the run is refused, as if nothing had been left at its start.
 func (w *work) unspent(cause error) (later, sorted error) {
 	if errors.Is(cause, session.ErrNoFork) || w.spec.Identity.Queued && errors.Is(cause, ErrPaused) {
 		return cause, cause
@@ -117,7 +117,7 @@ func (w *work) postpone(ctx context.Context, later error) error {
 	if limited := (*Later)(nil); errors.As(later, &limited) {
 		w.warn(w.Spend.Release(ctx, w.run.Account(), limited.limit.Needs))
 		err := w.spec.Origin.Postpone(ctx, w.run, limited)
-		if err != nil && w.spec.Identity.Queued { // the record is all that is left of it
+		if err != nil && w.spec.Identity.Queued { // only the record is left of the run
 			return errors.Join(later, err, w.run.Finish(runlog.Failed, oneLine(err)))
 		}
 		w.warn(err)
@@ -140,7 +140,7 @@ func (r *Runner) look(account string) (cost float64, alive bool) {
 	if err != nil {
 		return -1, false
 	}
-	if record.Account() != account { // an earlier part, which was settled when the run went on
+	if record.Account() != account { // an earlier part, which was settled when the run continued
 		return -1, false
 	}
 	alive = r.Runs.Alive(record)

@@ -20,16 +20,16 @@ import (
 
 // page is state/tick.json.
 type page struct {
-	Tidied  string               `json:"tidied"`            // the day
+	Tidied  string               `json:"tidied"`            // the day of the last daily work
 	Settled time.Time            `json:"settled,omitzero"`  // the time by which the age of what is kept is judged, see settle
-	Pending time.Time            `json:"pending,omitzero"`  // becomes Settled when the clock has gone on from there
+	Pending time.Time            `json:"pending,omitzero"`  // becomes Settled when the clock has advanced from there
 	Idled   time.Time            `json:"idled,omitzero"`    // the records of fires that did nothing were removed up to here
 	Started map[string]time.Time `json:"started,omitempty"` // by job, what was started in the last minute
 
 	Summary string `json:"summary,omitempty"` // the Monday whose summary was the last; "": none was asked for
 	Release string `json:"release,omitempty"` // the id of that summary, until it is in the outbox
 
-	Accounted time.Time            `json:"accounted"`      // up to here every slot is recorded, except for
+	Accounted time.Time            `json:"accounted"`      // up to here every slot is recorded, except for those in Owed
 	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, the slots that are still to run late
 
 	Missed     *missedSlots `json:"missed,omitempty"`     // slots whose message has not been sent
@@ -51,7 +51,7 @@ func (m Minute) save(p *page) error {
 	return store.WriteJSON(pagePath(m.Runner.Home), p, store.Buffered)
 }
 
-// noteStarts remembers the jobs that are about to be started. Until a fire has taken its job's lock nothing else shows it.
+// noteStarts records the jobs that are about to be started. Until a fire takes its job's lock, nothing else shows that it was started.
 func (m Minute) noteStarts(jobs []job.Job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -73,8 +73,8 @@ func (m Minute) noteStarts(jobs []job.Job) error {
 	return m.save(p)
 }
 
-// daily is what is done in the first minute of a day, after everything that is due. An agent may have left any number of files: the next
-// minute goes on with what could not be removed in time.
+// daily is what is done in the first minute of a day, after everything that is due. An agent may have left any number of files, so the next
+// minute removes what could not be removed in time.
 func (m Minute) daily(ctx, sending context.Context) error {
 	f := m.Runner
 	today := m.now().In(f.Zone).Format(time.DateOnly)
@@ -95,16 +95,16 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	return errors.Join(err, m.save(p))
 }
 
-// patience is how long the clock must have gone on from an instant before anything is removed as of that instant: a tenth of the
-// time that records are kept, between a day and a week.
+// patience is how far the clock must have advanced from an instant before anything is removed as of that instant: a tenth of the time that
+// records are kept, between a day and a week.
 func (m Minute) patience() time.Duration {
 	return time.Duration(min(max(m.Keep/10, 1), 7)) * 24 * time.Hour
 }
 
-// settle returns the time by which age is judged; the zero time at first, which makes nothing old. A clock alone cannot tell a year
-// in which the machine was off from a wrong date. So an instant counts only once a later day's first tick, at least so much after
-// it, has found that the clock went on from there; one that the clock went back from never counts. The first tick at a wrong
-// date removes nothing, and what is kept goes later by up to twice that time.
+// settle returns the time by which age is judged; the zero time at first, which makes nothing old. The clock alone does not show whether
+// the machine was off for a year or the date is wrong. So an instant counts only once the first tick of a later day, at least patience
+// after it, finds that the clock advanced from there. If the clock goes back before the instant, it never counts. So the first tick at a
+// wrong date removes nothing, and data is removed up to twice patience later.
 func (p *page) settle(now time.Time, patience time.Duration) time.Time {
 	switch {
 	case p.Pending.IsZero() || now.Before(p.Pending):
@@ -137,8 +137,8 @@ func (m Minute) pruneChanged(ctx context.Context, before time.Time) error {
 	return m.Runner.Changes.Prune(ctx, before, func(id string) bool { return present[id] })
 }
 
-// expireChannels removes the sessions of channels that were not used for 30 days, to the day if ticks have shown the clock to be right
-// of late, and else as of that instant.
+// expireChannels removes the sessions of channels that were not used for 30 days: as of now if recent ticks have shown that the clock is
+// right, else as of at.
 func (m Minute) expireChannels(at time.Time) error {
 	if now := m.now(); now.Sub(at) <= 2*m.patience() {
 		at = now
@@ -147,8 +147,8 @@ func (m Minute) expireChannels(at time.Time) error {
 	return err
 }
 
-// pruneRuns removes the records of runs that were too old at an instant: those of runs that did nothing sooner. Of the time between it reads
-// only what the last call did not.
+// pruneRuns removes the records of runs that were too old at an instant. Records of runs that did nothing are removed earlier; of the time
+// between the two ages it reads only what the last call did not read.
 func (m Minute) pruneRuns(ctx context.Context, at time.Time) error {
 	p, err := m.page()
 	if err != nil {
@@ -177,8 +177,8 @@ func (m Minute) pruneRuns(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// isOver reports whether a run ended before an instant, or before the later one without having done anything. One without a record was killed
-// before it wrote one.
+// isOver reports whether a run ended before before, or did nothing and ended before idle. A run without a record was killed before it wrote
+// one.
 func (m Minute) isOver(id string, before, idle time.Time) bool {
 	r, err := m.Runner.Runs.Load(id)
 	if err != nil {
@@ -233,13 +233,13 @@ func (m Minute) pruneLate(before time.Time) error {
 // leftOver is the age from which a file that nothing refers to counts as left by a process that died.
 const leftOver = 24 * time.Hour
 
-// isLeftOver reports whether the file at path has been as it is for so long.
+// isLeftOver reports whether the file at path was last changed longer ago than leftOver.
 func (m Minute) isLeftOver(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.ModTime().Before(m.now().Add(-leftOver))
 }
 
-// sweepRuns removes the directories of runs that have no record: their process was killed before it wrote one. Those of before the last
+// sweepRuns removes the directories of runs that have no record: their process was killed before it wrote one. Older directories than a
 // week are removed with the records of their time.
 func (m Minute) sweepRuns(ctx context.Context) error {
 	runs := m.Runner.Runs
@@ -253,8 +253,8 @@ func (m Minute) sweepRuns(ctx context.Context) error {
 	return err
 }
 
-// sweepLocks removes the lock files of jobs that are gone, and of their sessions. While any job file cannot be read none is removed:
-// it may be the one.
+// sweepLocks removes the lock files of jobs that are gone, and of their sessions. It removes none while a job file cannot be read, which
+// may be that of such a job.
 func (m Minute) sweepLocks() error {
 	entries, err := os.ReadDir(m.Runner.Home.Locks())
 	if err != nil {
@@ -287,7 +287,7 @@ func remove(path string) error {
 	return guard.Delete()
 }
 
-// present is the set of ids of all jobs, and of the reminders that may be restored; nil while a file cannot be read.
+// present returns the ids of all jobs, and of the reminders that may be restored; nil while a file cannot be read.
 func (m Minute) present() (map[string]bool, error) {
 	files, err := m.Runner.Jobs.Load()
 	if err != nil || len(files.Faults) > 0 {
@@ -301,7 +301,7 @@ func (m Minute) present() (map[string]bool, error) {
 	return present, err
 }
 
-// sweepDrafts removes what writers that were killed have left of files that they had not finished.
+// sweepDrafts removes unfinished files of writers that were killed.
 func (m Minute) sweepDrafts() error {
 	return filepath.WalkDir(string(m.Runner.Home), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -320,14 +320,14 @@ func (m Minute) sweepDrafts() error {
 	})
 }
 
-// forgetApprovals drops the approvals of jobs that are gone; a key with a colon is that of a skill or of tool-policy.yaml. While any
-// file cannot be read nothing is dropped: it may be the one.
+// forgetApprovals drops the approvals of jobs that are gone; a key with a colon is that of a skill or of tool-policy.yaml. It drops none
+// while a job file cannot be read, which may be that of such a job.
 func (m Minute) forgetApprovals(ctx context.Context) error {
 	present, err := m.present()
 	if present == nil {
 		return err
 	}
 	return m.Runner.Approvals.Forget(ctx, func(key string, a approval.Approval) bool {
-		return present[key] || strings.Contains(key, ":") || m.within(a.At, 24*time.Hour) // its file is written after it
+		return present[key] || strings.Contains(key, ":") || m.within(a.At, 24*time.Hour) // the job's file is written after its approval
 	})
 }

@@ -19,7 +19,7 @@ type Retain struct {
 	History     int // events of sessions, and the facts of the ledger
 }
 
-// before is the instant so many days earlier; zero if there are none.
+// before returns the instant so many days earlier; zero if days is 0.
 func (Retain) before(at time.Time, days int) time.Time {
 	if days == 0 {
 		return time.Time{}
@@ -27,13 +27,13 @@ func (Retain) before(at time.Time, days int) time.Time {
 	return at.AddDate(0, 0, -days)
 }
 
-// didNothing reports whether a fire ended before an engine was asked, and its slot says all of it.
+// didNothing reports whether a fire ended before an engine was called. The outcome of its slot says all about it.
 func didNothing(r runlog.Record) bool {
 	return r.Outcome == runlog.Gated || r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused
 }
 
-// replaced takes those transcripts out of kept that a compaction has replaced long ago: the compacted one begins with their summary, and
-// nothing but a look back needs them. What is a current session, an open fork or its parent, or was written lately stays.
+// replaced removes from kept the transcripts that a compaction replaced long ago; the compacted session begins with their summary. A
+// current session, an open fork, its parent, and a transcript that was written lately stay.
 func (m Minute) replaced(list []transcript.Summary, kept map[string]bool, current map[string]string, fork session.Fork, at time.Time) {
 	before := m.Retain.before(at, m.Retain.Transcripts)
 	modified := map[string]time.Time{}
@@ -50,8 +50,8 @@ func (m Minute) replaced(list []transcript.Summary, kept map[string]bool, curren
 	}
 }
 
-// pruneHistory removes events of sessions and fates of updates from before an instant; the zero time: none. What is said of a session
-// whose transcript is still there stays.
+// pruneHistory removes events of sessions and fates of updates from before an instant; the zero time: none. Events of a session whose
+// transcript still exists stay.
 func (m Minute) pruneHistory(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil

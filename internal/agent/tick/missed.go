@@ -19,8 +19,8 @@ import (
 // offAfter is the gap between ticks from which the machine counts as having been off.
 const offAfter = 15 * time.Minute
 
-// missedAgain is the time from one message about missed slots to the next, which a machine that sleeps many times a day would send each
-// time.
+// missedAgain is the time from one message about missed slots to the next. A machine that sleeps many times a day would otherwise send one
+// each time.
 const missedAgain = 24 * time.Hour
 
 // Reasons of missed slots, as their claims keep them.
@@ -90,7 +90,7 @@ func (c *census) add(job string, at time.Time, fault *yamldoc.Fault) {
 	all.Jobs[job]++
 }
 
-// countByFile tells the causes of invalid files what was missed.
+// countByFile adds the missed slots to the causes of invalid files.
 func (m Minute) countByFile(ctx context.Context, c *census) (err error) {
 	for job, missed := range c.byFile {
 		err = errors.Join(err, m.Runner.MissedByFile(ctx, missed.fault, job, missed.n))

@@ -55,8 +55,8 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	return err
 }
 
-// misdated returns the reminders that were collected at a wrong date, by the clock as it is now: they are not overdue. One whose id or
-// file name is taken is not among them.
+// misdated returns the collected reminders that are not overdue by the present clock: they were collected at a wrong date. It omits those
+// whose id or file name is taken.
 func (m Minute) misdated(files job.Set) (back []job.Job, err error) {
 	late, err := m.Runner.Jobs.Late()
 	for _, j := range late.Jobs {
@@ -70,12 +70,12 @@ func (m Minute) misdated(files job.Set) (back []job.Job, err error) {
 	return back, err
 }
 
-// restored is where the file of a collected reminder was.
+// restored returns the path that the file of a collected reminder had.
 func (m Minute) restored(j job.Job) string {
 	return filepath.Join(m.Runner.Home.Reminders(), filepath.Base(j.Path))
 }
 
-// restore sets misdated reminders again. Like collect it at worst reports one twice.
+// restore sets misdated reminders again. Like collect, at worst it reports one twice.
 func (m Minute) restore(ctx context.Context, files job.Set) error {
 	back, err := m.misdated(files)
 	if err != nil || len(back) == 0 {
@@ -123,7 +123,7 @@ type overdueReminder struct {
 // overdueChars is how much of each overdue reminder is told, in characters.
 const overdueChars = 200
 
-// overdueText is one update for all the reminders, in the order given. It fits into an update: those that found no place are counted.
+// overdueText returns one update for all the reminders, in the order given. Those that do not fit are counted.
 func overdueText(head string, list []overdueReminder) string {
 	const space = update.MaxChars - 100 // for the last line
 	text := head

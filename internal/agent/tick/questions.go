@@ -10,8 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// questions goes on with the runs whose question was answered, ends those whose question has expired, and sends a question whose run
-// was killed before it did. What refers to no run that waits is removed.
+// questions continues the runs whose question was answered, ends those whose question has expired, and sends a question whose run was
+// killed before it sent it. Questions of runs that do not wait are removed.
 func (m Minute) questions(ctx context.Context) error {
 	all, err := m.Runner.Questions.List()
 	if err != nil {
@@ -32,7 +32,7 @@ func (m Minute) question(ctx context.Context, q question.Question) error {
 		return err
 	case !r.Done(): // it is in progress
 		return nil
-	case r.Outcome == runlog.Expired && m.within(*r.Finished, maxNote): // its job's agent has not read so yet
+	case r.Outcome == runlog.Expired && m.within(*r.Finished, maxNote): // the agent of its job has not read that yet
 		return nil
 	case r.Outcome != runlog.Waiting:
 		return m.Runner.Questions.Drop(ctx, q.Run)
@@ -47,8 +47,8 @@ func (m Minute) question(ctx context.Context, q question.Question) error {
 	return nil
 }
 
-// goesOn reports whether a run that waits is to be started: its question is answered, or has expired. A fire of its job that is in
-// progress, or a pause, comes first; a run that could not go on is tried again later.
+// goesOn reports whether to start a run that waits: its question is answered or has expired, no fire of its job is in progress, and it was
+// not tried just before. During a pause only expired questions count.
 func (m Minute) goesOn(q question.Question) bool {
 	if m.within(q.Tried, retryAfter) || !lock.Free(m.Runner.Home.JobLock(q.Job)) {
 		return false

@@ -22,15 +22,15 @@ import (
 // Bounds of what one minute accounts for, after a machine was off.
 const (
 	maxLook   = 24 * time.Hour // of the past
-	maxMissed = 1000           // slots that are noted as missed; the rest is in the next minute
+	maxMissed = 1000           // slots that one minute records as missed; the next minute records the rest
 )
 
 // again is how much of the past each minute accounts for once more: a power cut may have lost the last notes, and the process of a
 // claim may have died since.
 const again = 10 * time.Minute
 
-// noteEvery is how far accounting gets ahead of what is noted of it. The minutes between write nothing, and account for a little more
-// of the past once more.
+// noteEvery is how far accounting may get ahead of the time in the page. The minutes between do not write the page, and account for that
+// time again.
 const noteEvery = 5 * time.Minute
 
 // routines starts the unclaimed slots that are due, and records as missed those that will not be started.
@@ -43,7 +43,7 @@ func (m Minute) routines(ctx context.Context, files job.Set) error {
 	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool {
 		return !slices.ContainsFunc(files.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
 	})
-	for i, j := range jobs { // they fire all the same
+	for i, j := range jobs { // jobs fire even if their schedules could not be noted
 		history[j.ID] = slot.Extend(history[j.ID], now[i], m.now())
 	}
 	paused, _, err := m.Runner.Spend.Paused()
@@ -142,8 +142,8 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 	return at, ok && m.Runner.Unanswered(j.ID, at)
 }
 
-// account records as missed every unanswered slot since the last call, except for those that are still to run late, which it
-// remembers.
+// account records as missed every unanswered slot since the last call, except for those that are still to run late, which it notes in the
+// page.
 func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[string][]slot.Schedule, late map[string]time.Time) error {
 	p, err := m.page()
 	if err != nil {
@@ -167,7 +167,7 @@ func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[
 		return err // the same again in the next minute
 	}
 	for id, at := range p.Owed {
-		if !late[id].Equal(at) { // it ran, or is wanted no more
+		if !late[id].Equal(at) { // it ran, or is not caught up any more
 			if _, _, err := m.Runner.Miss(ctx, id, at, "it was too late to catch up"); err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func (m Minute) accounted(p *page, done time.Time, late map[string]time.Time) er
 	return m.save(p)
 }
 
-// miss notes what was missed in [from, to), and returns how far it came.
+// miss records the slots missed in [from, to), and returns up to when it did.
 func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
 	type instant struct {
 		at  time.Time
@@ -229,11 +229,11 @@ func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.S
 // Quiet is how long ago Seen may be while ticks come each minute.
 const Quiet = noteEvery + 2*time.Minute
 
-// never returns the time of the lock file of ticks before a scheduler's first.
+// never returns the time that the tick's lock file has before a scheduler's first tick.
 func never() time.Time { return time.Unix(0, 0) }
 
-// Seen returns the time of the latest tick that nobody typed, which is that of the tick's lock file. Without that file it is what the
-// page says, to within five minutes: not every tick writes it. It is zero before the first one. It is read-only.
+// Seen returns the time of the latest tick that nobody typed: the time of the tick's lock file. Without that file it is the time in the
+// page, which may be five minutes older, because not every tick writes the page. It is zero before the first tick. Seen changes nothing.
 func Seen(home paths.Dir) (time.Time, error) {
 	noted, err := noted(home)
 	info, statErr := os.Stat(lockPath(home))
@@ -246,10 +246,10 @@ func Seen(home paths.Dir) (time.Time, error) {
 	return info.ModTime(), err
 }
 
-// lockPath is the lock file of ticks; no other process writes it or sets its time.
+// lockPath returns the lock file of ticks. Nothing else writes it or sets its time.
 func lockPath(home paths.Dir) string { return home.Lock("tick") }
 
-// noted returns up to when the page accounts for slots.
+// noted returns the time in the page up to which slots are recorded.
 func noted(home paths.Dir) (time.Time, error) {
 	path := pagePath(home)
 	p, invalid, err := store.PeekJSON[page](path)

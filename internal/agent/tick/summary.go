@@ -24,8 +24,8 @@ func latestSummary(now time.Time) string {
 }
 
 // summary sends the summary of a week in the first minute from Monday's hour on, once for each week: the message is held by the outbox
-// before the week is noted, and released after that. During a pause and in quiet hours it waits. The weeks that it could not be sent in
-// have none, nor has the one in which the owner asked for summaries.
+// before the week is noted, and released after that. During a pause and in quiet hours it waits. A week in which it could not be sent has
+// no summary, and neither has the week in which the owner asked for summaries.
 func (m Minute) summary(ctx context.Context) error {
 	p, err := m.page()
 	if err != nil {
@@ -61,7 +61,7 @@ func (m Minute) summary(ctx context.Context) error {
 	return m.release(p)
 }
 
-// release puts the summary that is noted into the outbox, also after a process was killed before it had.
+// release puts the noted summary into the outbox, even if an earlier process was killed before it did.
 func (m Minute) release(p *page) error {
 	if p.Release == "" {
 		return nil
@@ -73,11 +73,11 @@ func (m Minute) release(p *page) error {
 	return m.save(p)
 }
 
-// makeSummary makes the message and returns its id, or leaves it as an update where no delivery is configured.
+// makeSummary makes the message and returns its id. Without a delivery it adds an update instead.
 func (m Minute) makeSummary(ctx context.Context, week string) (id string, err error) {
 	f := m.Runner
 	text, readErr := m.Summary()
-	if readErr != nil { // the week has its summary all the same
+	if readErr != nil { // the summary is sent without the part that could not be read
 		f.Disk.Warn(readErr.Error())
 	}
 	text = update.Clean(strings.TrimSpace(text))

@@ -1,8 +1,8 @@
-// Package tick does the work of one minute: it starts routines and reminders that are due, and webhooks whose events wait in the
-// inbox, reports long overdue reminders in one update and sets them again if only the date was wrong, completes the records of runs
-// whose process died, continues runs whose question the owner has answered, retries undelivered messages, sends the summary of the week, calls the owner's monitors
-// and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and
-// returns.
+// Package tick does the work of one minute: it starts routines and reminders that are due, and webhooks whose events wait in the inbox,
+// reports long overdue reminders in one update and sets them again if only the date was wrong, completes the records of runs whose process
+// died, continues runs whose question the owner has answered, retries undelivered messages, sends the summary of the week, calls the
+// owner's monitors and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the lock
+// held and returns.
 package tick
 
 import (
@@ -28,17 +28,17 @@ type Minute struct {
 	Start  func(job.Job) error // starts a fire of the job, and does not wait for it
 	// StartLate starts a fire that answers a slot which was missed.
 	StartLate func(job.Job, time.Time) error
-	Converse  func() error                         // starts a process that answers abandoned messages of the owner; nil: nobody does
+	Converse  func() error                         // starts a process that answers abandoned messages of the owner; nil: they wait
 	Nudge     func() error                         // starts a process that lets the agent of an idle fork ask whether to end it
-	Entry     func(run string) (process.ID, error) // starts what runs an entry of the inbox
-	Continue  func(run string) error               // starts what goes on with a run whose question was answered, or ends it
-	Sweep     func(context.Context) error          // forgets the sessions of routines that are gone
+	Entry     func(run string) (process.ID, error) // starts a process that runs an entry of the inbox
+	Continue  func(run string) error               // starts a process that continues a run whose question was answered, or ends it
+	Sweep     func(context.Context) error          // removes the sessions of routines that are gone
 	Keep      int                                  // days that run records stay
 	Retain    Retain                               // how long the rest stays
 	Heartbeat string                               // URL of the owner's monitor; "": none
 	Space     func(dir string) (uint64, error)     // returns the free space of a file system, in bytes; nil: it is not known
 	Bill      func(context.Context) error          // tells the owner once a day what is wrong with the costs
-	Typed     bool                                 // somebody typed it: it does not show that a scheduler runs ticks
+	Typed     bool                                 // a person typed it, so it does not show that a scheduler runs ticks
 	Summary   func() (string, error)               // the last week in words, without what the error says; nil: the owner wants none
 
 	read func() (*page, error) // reads the page at the first call
@@ -47,11 +47,11 @@ type Minute struct {
 // Bounds of a minute.
 const (
 	maxStarts   = 10                 // reminders and late slots that one minute starts; the rest is due in the next
-	overdue     = 24 * time.Hour     // after which a reminder is notified of and not run
-	retryAfter  = 5 * time.Minute    // an attempt that failed, or that only a pause or runs in progress held back
-	maxNote     = 7 * 24 * time.Hour // that a job's agent has to read that its question was not answered
+	overdue     = 24 * time.Hour     // age from which a reminder is reported and not run
+	retryAfter  = 5 * time.Minute    // from a failed attempt, or one that a pause or runs in progress held back, to the next
+	maxNote     = 7 * 24 * time.Hour // in which a job's agent can read that its question was not answered
 	askAgain    = time.Hour          // after a fire that was refused
-	startTime   = time.Minute        // that a fire which was started has to take its job's lock
+	startTime   = time.Minute        // in which a fire that was started takes its job's lock
 	orphanAge   = 24 * time.Hour     // how far back a minute looks for runs that died; once a day it looks further
 	sendLimit   = 45 * time.Second   // for messages of earlier runs
 	callLimit   = 15 * time.Second   // for heartbeats
@@ -70,8 +70,8 @@ type Action struct {
 const (
 	Start   = "start"
 	collect = "collect"
-	restore = "restore" // of a reminder that was collected at a wrong date
-	nudge   = "nudge"   // of the interactive fork
+	restore = "restore" // set a reminder again that was collected at a wrong date
+	nudge   = "nudge"   // the agent of an idle interactive fork
 )
 
 // Plan returns what Pass would do now with reminders and routines, and changes nothing.
@@ -129,7 +129,7 @@ func (m Minute) action(do string, j job.Job, at time.Time) Action {
 func (m Minute) Pass(ctx context.Context) error {
 	seen := m.now()
 	if m.Typed {
-		before, _ := Seen(m.Runner.Home) // a fault of the page shows when it is read
+		before, _ := Seen(m.Runner.Home) // a fault of the page is reported when the page is read
 		if seen = before; seen.Before(never()) {
 			seen = never()
 		}
@@ -143,7 +143,7 @@ func (m Minute) Pass(ctx context.Context) error {
 		return err
 	}
 	defer guard.Release()
-	_ = os.Chtimes(path, seen, seen) // without it Seen knows the page alone
+	_ = os.Chtimes(path, seen, seen) // if it fails, Seen has only the page
 	m.read = sync.OnceValues(m.page)
 	pauseErr := m.Runner.EndPause(ctx)
 	files, err := m.Runner.Jobs.Load()
@@ -166,7 +166,7 @@ func (m Minute) Pass(ctx context.Context) error {
 	return m.heartbeats(ctx, errors.Join(err, m.daily(ctx, sending)))
 }
 
-// notices tells the owner what is due: what has ended, what is full or broken, reminders, and what quiet hours held.
+// notices notifies the owner of what is due: what has ended, what is full or broken, reminders, and what quiet hours held.
 func (m Minute) notices(ctx context.Context, files job.Set) error {
 	err := errors.Join(m.Runner.CheckDelivery(ctx), m.Runner.Recheck(ctx, files))
 	if m.Space != nil {
@@ -207,7 +207,7 @@ func (c lazy) Done() <-chan struct{}       { return c().Done() }
 func (c lazy) Err() error                  { return c().Err() }
 func (c lazy) Value(key any) any           { return c().Value(key) }
 
-// messages lets the owner's messages be answered that wait although their senders have died.
+// messages starts the answer to waiting messages of the owner whose senders have died.
 func (m Minute) messages(ctx context.Context) error {
 	abandoned, err := m.Runner.Queue.Abandoned(ctx)
 	if err != nil || !abandoned || m.Converse == nil {
@@ -216,7 +216,7 @@ func (m Minute) messages(ctx context.Context) error {
 	return m.Converse()
 }
 
-// fork has the agent of the interactive fork reminded, if nobody has said anything in it for a while.
+// fork starts a prompt to the agent of the interactive fork if the fork is idle.
 func (m Minute) fork(ctx context.Context) error {
 	_, idle, err := m.Runner.IdleFork(ctx)
 	if err != nil || !idle {
@@ -239,9 +239,8 @@ func (m Minute) reminders(ctx context.Context, files job.Set) error {
 	return err
 }
 
-// due returns the reminders to start, oldest first, and those that are overdue. While everything is paused there are only
-// plain ones, or none. With tell
-// those that cannot be started are reported.
+// due returns the reminders to start, oldest first, and those that are overdue. While everything is paused there are only plain ones, or
+// none. If tell is set, those that cannot be started are reported.
 func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late []job.Job, err error) {
 	paused, _, err := m.Runner.Spend.Paused()
 	if err != nil || paused && m.Runner.HoldsReminders() {
@@ -257,7 +256,7 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 		last, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
 		switch {
 		case !j.Enabled || j.RunAt.After(m.now()), paused && !j.Plain:
-		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // was being collected
+		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting cut off
 			late = append(late, j)
 		case m.resting(last) || m.within(p.Started[j.ID], startTime):
 		case m.Runner.HeldBack(ctx, j, tell):
@@ -277,7 +276,7 @@ func (m Minute) resting(last runlog.Record) bool {
 		return m.Runner.Runs.Alive(last) || m.within(last.Started, retryAfter)
 	}
 	switch last.Outcome {
-	case runlog.Waiting: // it goes on with the answer
+	case runlog.Waiting: // the run continues with the answer
 		return true
 	case runlog.Refused:
 		return m.within(*last.Finished, askAgain)
@@ -287,8 +286,7 @@ func (m Minute) resting(last runlog.Record) bool {
 	return false
 }
 
-// within reports whether an instant is in the last so much time. One in the future is of a clock that was set back since, and says
-// nothing about how long ago it was.
+// within reports whether an instant is less than d ago. It is false for an instant in the future, because the clock was set back since.
 func (m Minute) within(at time.Time, d time.Duration) bool {
 	ago := m.now().Sub(at)
 	return ago >= 0 && ago < d

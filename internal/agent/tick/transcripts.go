@@ -14,8 +14,9 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// pruneTranscripts removes the transcripts of forked and isolated runs and of interactive forks that nothing refers to
-// and that were not written in the week before an instant, and those that a compaction replaced long ago. What the claude command keeps of runs that were not sealed is its own.
+// pruneTranscripts removes the transcripts of forked and isolated runs and of interactive forks that nothing refers to and that were not
+// written in the week before an instant, and those that a compaction replaced long ago. Sessions that the claude command keeps of runs that
+// were not sealed are left to it.
 func (m Minute) pruneTranscripts(ctx context.Context, at time.Time) error {
 	f, before := m.Runner, at.Add(-session.ReplyLimit)
 	list, _, err := transcript.Dir(f.Home.Sessions()).List("", nil)
@@ -59,8 +60,8 @@ func (m Minute) pruneTranscripts(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// sweepObjects removes what models saw and what was approved, if no transcript, record of a run or approval refers to it any more and it
-// was not shown within a day.
+// sweepObjects removes objects (files that models saw, texts that were approved) to which no transcript, record of a run or approval refers
+// any more and which were not shown within a day.
 func (m Minute) sweepObjects(ctx context.Context) error {
 	f := m.Runner
 	if !f.Objects.Any() {
@@ -85,7 +86,7 @@ func (m Minute) sweepObjects(ctx context.Context) error {
 	return f.Objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] || approved[hash] })
 }
 
-// named is the sessions that are not alone, and all that they came from.
+// named returns the sessions that are not in alone, and all sessions that they came from.
 func named(list []transcript.Summary, alone map[string]bool) map[string]bool {
 	parent := map[string]string{}
 	for _, t := range list {

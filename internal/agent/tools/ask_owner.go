@@ -61,7 +61,7 @@ func callAsk(ctx context.Context, b *Set, in struct {
 		said, q.Expires.Format("Mon 2006-01-02 3:04 PM MST")), nil
 }
 
-// question is what the agent asks, checked.
+// question checks and returns what the agent asks.
 func (b *Set) question(text string, choices []string, expires string) (q question.Question, err error) {
 	if text = update.Clean(text); text == "" {
 		return q, errors.New("question is empty")

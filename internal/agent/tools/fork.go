@@ -70,7 +70,7 @@ func callSaveContext(ctx context.Context, b *Set, _ struct{}) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f.Turns++ // this one will have ended
+	f.Turns++ // this turn will have ended
 	err = b.Sessions.Savable(f)
 	if errors.Is(err, session.ErrMainMoved) || errors.Is(err, session.ErrResumed) || errors.Is(err, session.ErrNoTurn) {
 		return "", &Refused{"Not possible: " + err.Error() + ". Use `report_updates` instead."}

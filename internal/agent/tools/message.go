@@ -23,7 +23,8 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// pings is for every tool that reaches the owner: the job's own word, which nothing passes.
+// pings returns a *Refused if the job's allow-ping permits no message to the owner. It applies to every tool that reaches the owner,
+// without exception.
 func pings(b *Set) error {
 	if !b.Run.Foreground && !b.Run.AllowPing {
 		return &Refused{"Pings are disabled for this task (allow-ping: false)."}
@@ -31,18 +32,18 @@ func pings(b *Set) error {
 	return nil
 }
 
-// reach sends the owner a message, if the gates of behaviour 6 let it pass. What it takes is reserved before anything is sent,
-// so that two processes cannot both send the one message of a run, and given back only when it was definitely refused.
+// reach sends the owner a message if the limits of behaviour 6 permit it. The message is counted before it is sent, so that two processes
+// cannot both send the one message of a run. The count is undone only if the message was definitely refused.
 func (b *Set) reach(ctx context.Context, m outbox.Message) (string, error) {
-	var embed json.RawMessage // for a reply, which quotes its parts
+	var embed json.RawMessage // kept for a reply, which quotes parts of the embed
 	if m.Embed != nil {
 		embed, _ = json.Marshal(m.Embed) // texts: it cannot fail
 	}
 	return b.reachWith(ctx, m, runlog.Event{Type: runlog.Ping, Text: m.Text, Input: embed}, nil)
 }
 
-// reachWith is reach with the event that reserves the message. keep, if it is not nil, is called with the message's id when the
-// gates are passed and before the event; its error keeps the message from being sent.
+// reachWith is reach with the event that counts the message. keep, if it is not nil, is called with the message's id once the limits permit
+// the message and before the event; its error keeps the message from being sent.
 func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, keep func(id string) error) (string, error) {
 	r := b.Run.Record
 	paid := false
@@ -54,7 +55,7 @@ func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, k
 		}
 		return e, err
 	})
-	back := context.WithoutCancel(ctx) // what is given back is given back whatever happens
+	back := context.WithoutCancel(ctx) // the count is undone even if ctx has ended
 	if err != nil {
 		if paid {
 			err = errors.Join(err, b.Budget.Return(back, m.Critical))
@@ -79,8 +80,8 @@ func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, k
 	return answer, nil
 }
 
-// pay is the gates behind the job's own word: one message a run, and one more after each answer of the owner; nothing while the owner
-// is in a conversation; a token for each. What is critical passes them and is counted. The main conversation has none.
+// pay applies the limits besides allow-ping: one message a run, and one more after each answer of the owner; none while the owner is in a
+// conversation; a token for each. A critical message is exempt, but counted. The main conversation has no limits.
 func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid bool, err error) {
 	r := b.Run.Record
 	if r.Foreground {
@@ -110,7 +111,7 @@ func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid b
 	return ok, err
 }
 
-// send hands a message over, which asks the owner something or not; an error means that it was definitely not sent.
+// send sends a message; asks says whether it is a question. An error means that it was definitely not sent.
 func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, error) {
 	if !b.Sender.Configured() {
 		return b.sendByUpdate(ctx, m, asks)
@@ -141,8 +142,8 @@ func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 	return "", errors.Join(errors.New("the message was not sent"), err)
 }
 
-// quietUntil returns when a message of the run may be sent if quiet hours hold it; zero: they do not. Nothing is held that the owner
-// waits for: what the main conversation sends, and what a reminder sends at its time.
+// quietUntil returns when a message of the run may be sent if quiet hours hold it; zero: they do not. What the owner waits for is not held:
+// messages of the main conversation, and of a reminder at its time.
 func (b *Set) quietUntil() time.Time {
 	now := b.Disk.Now().In(b.Zone)
 	if b.Run.Foreground || b.Run.Kind == string(job.Reminder) || !b.Quiet.Contains(now) {
@@ -151,8 +152,8 @@ func (b *Set) quietUntil() time.Time {
 	return b.Quiet.End(now)
 }
 
-// sendByUpdate is for an owner who has not said how to be reached: the next conversation tells them.
-// The update reports the message, but not what comes of a question.
+// sendByUpdate leaves a message as a pending update, because no delivery is configured. The update reports the message, but not what comes
+// of a question.
 func (b *Set) sendByUpdate(ctx context.Context, m outbox.Message, asks bool) (string, error) {
 	if m.File != "" {
 		m.Text += " (file: " + m.File + ")"
@@ -193,7 +194,7 @@ func callEmbed(ctx context.Context, b *Set, in struct {
 	return b.reach(ctx, outbox.Message{Text: embed.Text(), Embed: &embed, Buttons: buttons, Critical: in.Critical})
 }
 
-// Buttons takes the buttons out of an embed, whose prompts it keeps.
+// Buttons returns the buttons of an embed, and stores their prompts.
 func Buttons(ctx context.Context, prompts question.Book, e *outbox.Embed) (list []outbox.Button, err error) {
 	for _, a := range e.Actions {
 		verb, arg, _ := strings.Cut(a.Action, ":")
@@ -236,7 +237,7 @@ func callSendFile(ctx context.Context, b *Set, in struct {
 	return b.reach(ctx, outbox.Message{Text: text, File: path, Critical: in.Critical})
 }
 
-// fileToSend is the path of a file that the run may send, in full.
+// fileToSend returns the absolute path of a file that the run may send.
 func (b *Set) fileToSend(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = b.Home.Path(path)
@@ -250,10 +251,10 @@ func (b *Set) fileToSend(path string) (string, error) {
 	return path, nil
 }
 
-// keepFile copies a file into the run's record, so that what is sent later is what was meant now. message is the id of the
-// message that it goes with: another one of that name must not take its place.
+// keepFile copies a file into the run's record, so that a later attempt sends the present content. The copy is in a directory of its
+// message, so that another file of the same name does not replace it.
 func (b *Set) keepFile(path, message string) (string, error) {
-	f, err := b.OpenFile(path) // it may have become another one since it was judged
+	f, err := b.OpenFile(path) // the file may have been replaced since it was checked
 	if err != nil {
 		return "", err
 	}
@@ -269,7 +270,7 @@ func (b *Set) keepFile(path, message string) (string, error) {
 	return kept, store.Write(kept, data, store.Synced)
 }
 
-// OpenFile opens a file that the run may read. A path that begins elsewhere than at / begins in the data directory.
+// OpenFile opens a file that the run may read. A relative path begins in the data directory.
 func (b *Set) OpenFile(path string) (*os.File, error) {
 	if err := b.mayRead(path); err != nil {
 		return nil, err

@@ -17,10 +17,10 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// own is how an engine names our tools.
+// own begins the names of ollim's tools in an engine.
 const own = "mcp__ollim__"
 
-// policy is what the run may do with any tool, as its record has it.
+// policy returns what the run may do with any tool, by its record.
 func (b *Set) policy() policy.Policy {
 	return policy.Policy{
 		Allow:     parse(b.Run.Tools),
@@ -31,7 +31,7 @@ func (b *Set) policy() policy.Policy {
 	}
 }
 
-// Roots are the working directory and dirs of the run.
+// Roots returns the working directory and the dirs of the run.
 func (b *Set) Roots() []policy.Root {
 	roots := []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.Home)), Writable: true}}
 	for _, entry := range b.Run.Dirs {
@@ -58,7 +58,7 @@ func (b *Set) Has(tool string) (bool, error) {
 	return b.Run.Allowed(tool)
 }
 
-// parse leaves out what is no pattern: it could allow nothing.
+// parse omits invalid patterns, which allow nothing.
 func parse(texts []string) (patterns []policy.Pattern) {
 	for _, text := range texts {
 		if p, err := policy.Parse(text); err == nil {
@@ -68,7 +68,7 @@ func parse(texts []string) (patterns []policy.Pattern) {
 	return patterns
 }
 
-// listed is for tools of ours that a run has if its list says so.
+// listed returns the check of a tool of ollim's that a run may use only if a pattern allows it.
 func listed(name string) func(*Set) error {
 	return func(b *Set) error {
 		if v := b.policy().Decide(own+name, json.RawMessage("{}")); !v.Allow {
@@ -78,20 +78,20 @@ func listed(name string) func(*Set) error {
 	}
 }
 
-// Protected is what no tool of an agent may reach: state, other conversations, the owner's executables and settings, and what
+// Protected returns what no tool of an agent may reach: state, other conversations, the owner's executables and settings, and what
 // processes have in their memory and environment.
 func (w World) Protected() []string {
 	return append(confine.Protected(w.Home, w.Secret), "/proc")
 }
 
-// BuiltIns names the tools of its own that an engine should offer for these lists of patterns, sorted. Skills are ours.
+// BuiltIns returns the names of the engine's own tools to offer for these lists of patterns, sorted. Skill is a tool of ollim's.
 func BuiltIns(lists ...[]string) []string {
 	names := policy.Policy{Allow: parse(slices.Concat(lists...))}.BuiltIns()
 	return slices.DeleteFunc(names, func(name string) bool { return name == "Skill" })
 }
 
-// judge decides one use of an engine's own tool. Files that the allowing pattern names must still be as they were approved; of a
-// question at a shell nothing is: its owner has just typed the pattern.
+// judge decides one use of an engine's own tool. Files that the allowing pattern names must still be as they were approved. For a question
+// at a shell this is not checked, because its owner has just typed the pattern.
 func (b *Set) judge(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
 	if reason := b.outside(tool, input); reason != "" {
 		return reason, nil
@@ -114,8 +114,8 @@ func (b *Set) judge(ctx context.Context, tool, id string, input json.RawMessage)
 	return reason, err
 }
 
-// Verdict decides one use of any tool, and records that it did: a use without a verdict means that nobody was asked. An
-// empty reason allows it. Our own tools decide for themselves when they are called.
+// Verdict decides one use of any tool, and records the verdict: a use without one was not decided by ollim. An empty reason allows the use.
+// Ollim's own tools decide for themselves when they are called.
 func (b *Set) Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
 	if name, ours := strings.CutPrefix(tool, own); ours {
 		if !slices.ContainsFunc(b.List(), func(t engine.Tool) bool { return t.Name == name }) {
@@ -127,7 +127,7 @@ func (b *Set) Verdict(ctx context.Context, tool, id string, input json.RawMessag
 	return reason, b.Run.Event(ctx, runlog.Event{Type: runlog.Verdict, Tool: tool, ToolID: id, Text: reason, IsError: reason != ""})
 }
 
-// Within returns the tools as a subagent has them.
+// Within returns the tools of a subagent whose list is names; nil: all tools of the run.
 func (b *Set) Within(names []string) engine.Tools {
 	if names == nil {
 		return b

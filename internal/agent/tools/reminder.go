@@ -89,7 +89,7 @@ func (b *Set) withheld() (names []string) {
 	return names
 }
 
-// reminder is the input of add_reminder; what is nil is as by default.
+// reminder is the input of add_reminder; nil stands for the default.
 type reminder struct {
 	Message      string   `json:"message"`
 	When         string   `json:"when"`
@@ -135,7 +135,7 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 // maxBody is the longest task that an agent may set itself, in characters.
 const maxBody = 16000
 
-// reminderOf is the job that is asked for, never with more to say to the owner than the run that asks.
+// reminderOf returns the job that the agent asks for. Its rights to reach the owner never exceed those of the run.
 func (b *Set) reminderOf(in reminder) (job.Job, error) {
 	j := job.New(job.Reminder)
 	at, err := timeparse.Either(in.When, b.Disk.Now(), b.Zone)
@@ -175,7 +175,7 @@ func (b *Set) reminderOf(in reminder) (job.Job, error) {
 	return checked, nil
 }
 
-// narrow keeps what a run may not do from being done by its reminders.
+// narrow keeps a reminder from what the run itself may not do.
 func (b *Set) narrow(j *job.Job) error {
 	r := b.Run.Record
 	if !j.Plain {
@@ -197,7 +197,8 @@ func (b *Set) narrow(j *job.Job) error {
 // maxWaiting is how many reminders may wait when an agent adds one.
 const maxWaiting = 200
 
-// empower approves what the run has itself. More than that waits for the owner, who is to be told.
+// empower approves a reminder that asks for no more than the run has itself. waits reports that it asks for more, and so waits for the
+// owner.
 func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
 	subject, widened, err := b.Approvals.Of(j)
 	if err != nil || !widened {
@@ -213,7 +214,7 @@ func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
 	return false, err
 }
 
-// tellWaiting tells the owner of a reminder that needs them, as the cause that a fire which is refused would report.
+// tellWaiting notifies the owner of a reminder that waits for approval, by the same cause as a fire that is refused.
 func (b *Set) tellWaiting(ctx context.Context, j job.Job) error {
 	subject, _, err := b.Approvals.Of(j)
 	if err != nil {
@@ -223,7 +224,7 @@ func (b *Set) tellWaiting(ctx context.Context, j job.Job) error {
 	return err
 }
 
-// Waiting is the cause that something waits for the owner's approval: a job, or skill:NAME. name is what approve calls it.
+// Waiting returns the cause that a job or skill:NAME waits for the owner's approval. name is the argument of ollim approve.
 func Waiting(id, label, name string, widening []string) notify.Cause {
 	return notify.Cause{
 		Kind: notify.Approval, Subject: id, Name: label, Text: prompt.Unapproved(label, name, widening),
@@ -231,7 +232,7 @@ func Waiting(id, label, name string, widening []string) notify.Cause {
 	}
 }
 
-// Notify returns what tells the owner about causes.
+// Notify returns the book that notifies the owner of causes.
 func (b *Set) Notify() notify.Book {
 	return notify.Book{Notices: b.Notices, Updates: b.Updates, Sender: b.Sender, Zone: b.Zone, Quiet: b.Quiet, Random: b.Random, Now: b.Disk.Now}
 }

@@ -34,22 +34,22 @@ type Set struct {
 	Run      *runlog.Run
 	Sender   outbox.Sender
 	Busy     func() bool                  // reports whether the main conversation is in a turn
-	SetNames func(user, bot string) error // keeps them in the settings; "" leaves one as it is
+	SetNames func(user, bot string) error // stores them in the settings; "" leaves a name unchanged
 	Commands policy.OllimAccess           // what the agent may do with the commands of ollim
 
 	within *[]string // names and patterns of the subagent that uses the tools; nil: the run's agent does
 }
 
-// World is what a process is given from outside.
+// World is what the process provides to the tools.
 type World struct {
 	Home   paths.Dir
 	Disk   store.Disk
 	Zone   *time.Location
 	Random io.Reader
 	Secret []string       // paths outside the data directory that no agent may reach
-	Env    []string       // of the commands in skills
-	Seal   *seal.Seal     // of the same; nil: they are not sealed
-	Quiet  timeparse.Span // hours in which only what is critical is sent
+	Env    []string       // environment of the commands in skills
+	Seal   *seal.Seal     // seal of those commands; nil: they are not sealed
+	Quiet  timeparse.Span // hours in which only critical messages are sent
 }
 
 // tool is one entry of a set.
@@ -58,7 +58,7 @@ type tool struct {
 	effect engine.Effect
 	may    func(*Set) error // a *Refused when the run may not use it at all
 	call   func(context.Context, *Set, json.RawMessage) (string, error)
-	schema string // "": it is that of reminderSchema, which depends on the run
+	schema string // "": the result of reminderSchema, which depends on the run
 }
 
 //go:embed *.md
@@ -112,7 +112,7 @@ func tools() []tool {
 	}
 }
 
-// only is for a tool that some runs have, and whose other calls are refused.
+// only returns the check of a tool that only some runs have; other runs get the refusal.
 func only(has func(*runlog.Run) bool, refusal string) func(*Set) error {
 	return func(b *Set) error {
 		if !has(b.Run) {
@@ -122,14 +122,14 @@ func only(has func(*runlog.Run) bool, refusal string) func(*Set) error {
 	}
 }
 
-// Refused is a call that the run may not make, as the agent is told.
+// Refused is the error of a call that the run may not make. The agent reads the reason.
 type Refused struct{ Reason string }
 
 func (e *Refused) Error() string { return e.Reason }
 
-// List is the tools that the agent is shown: those that the run may use. The main conversation and its branches are shown one
-// and the same list, so that the model's cache of it holds (behaviour 8.6); there, what may not be used is refused when called.
-// So is follow_up_chain at the final check of a chain, whose refusal says what to do instead.
+// List returns the tools that the agent is shown: those that the run may use. The main conversation and its branches are shown the same
+// list, so that the model's cache is used (behaviour 8.6); a tool that such a run may not use is refused when called. So is follow_up_chain
+// at the final check of a chain, whose refusal says what to do instead.
 func (b *Set) List() []engine.Tool {
 	var list []engine.Tool
 	for _, t := range tools() {
@@ -148,7 +148,7 @@ func (b *Set) List() []engine.Tool {
 	return list
 }
 
-// Usable names the tools that the run may use, also where it is shown more of them.
+// Usable returns the names of the tools that the run may use, even if it is shown more.
 func (b *Set) Usable() (names []string) {
 	for _, t := range tools() {
 		if t.may(b) == nil {
@@ -158,7 +158,7 @@ func (b *Set) Usable() (names []string) {
 	return names
 }
 
-// Call is Use for an engine: what goes wrong is told to the agent in the result.
+// Call is Use for an engine: the agent reads errors in the result.
 func (b *Set) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	text, err := b.Use(ctx, name, input)
 	if err != nil {
@@ -167,8 +167,8 @@ func (b *Set) Call(ctx context.Context, name string, input json.RawMessage) engi
 	return engine.ToolResult{Text: b.Run.Hide(text)}
 }
 
-// Use runs one tool. What the run may not do is a *Refused, and recorded; arguments that make no sense are an error that begins
-// with "bad arguments: ".
+// Use runs one tool. A call that the run may not make is recorded, and its error is a *Refused. The error of invalid arguments begins with
+// "bad arguments: ".
 func (b *Set) Use(ctx context.Context, name string, input json.RawMessage) (string, error) {
 	list := tools()
 	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
@@ -186,7 +186,7 @@ func (b *Set) Use(ctx context.Context, name string, input json.RawMessage) (stri
 	return text, err
 }
 
-// takes makes a tool's call of a function that takes the decoded arguments.
+// takes returns a tool's call that decodes the arguments for a function.
 func takes[T any](call func(context.Context, *Set, T) (string, error)) func(context.Context, *Set, json.RawMessage) (string, error) {
 	return func(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 		var in T
@@ -197,7 +197,7 @@ func takes[T any](call func(context.Context, *Set, T) (string, error)) func(cont
 	}
 }
 
-// decode reads a tool's input strictly, so that a misspelt argument is told and not ignored.
+// decode reads a tool's input strictly, so that a misspelt argument is an error and not ignored.
 func decode(input json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.DisallowUnknownFields()

@@ -41,7 +41,8 @@ func callSkill(ctx context.Context, b *Set, in struct {
 	return skill.WithArguments(text, in.Arguments), nil
 }
 
-// prepared is a skill with its commands replaced: as the run began, if its job names it, else now.
+// prepared returns a skill with its commands replaced by their output: as of the beginning of the run if its job names the skill, else as
+// of now.
 func (b *Set) prepared(ctx context.Context, name string) (string, error) {
 	if slices.Contains(b.Run.Skills, name) {
 		text, err := store.Read(b.Home.Run(b.Run.ID, "skills", name+".md"))
@@ -80,8 +81,8 @@ func (b *Set) approvedSkill(ctx context.Context, name string) error {
 	return errors.Join(&Refused{fmt.Sprintf("The commands in the skill %s wait for the owner's approval: ollim approve skill:%s", name, name)}, err)
 }
 
-// Prepare renders a skill that the job names into the record of its run. still is asked between the reading and the commands:
-// whether what was read is what the owner approved.
+// Prepare renders a skill that the job names into the record of its run. After the reading and before the commands, still checks that what
+// was read is what the owner approved.
 func (b *Set) Prepare(ctx context.Context, name string, still func() error) error {
 	s, err := b.Skills.Find(name)
 	if err == nil {

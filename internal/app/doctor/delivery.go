@@ -22,7 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/state/outbox"
 )
 
-// delivery tells whether messages can reach the owner, without sending one.
+// delivery checks whether messages can reach the owner, without sending one.
 func (e *examination) delivery(context.Context) string {
 	post := e.home.Post()
 	if !post.Configured() {
@@ -67,7 +67,7 @@ func (e *examination) undelivered(post outbox.Post) {
 // soonSent is how long a message may wait for the tick that first tries it.
 const soonSent = 5 * time.Minute
 
-// outbox counts what waits for delivery. What failed is a fault of the check "delivery".
+// outbox counts what waits for delivery. The check "delivery" reports failed attempts.
 func (e *examination) outbox(context.Context) string {
 	waiting, err := e.home.Post().Pending()
 	if err != nil {
@@ -204,8 +204,8 @@ func (d Doctor) Discord(ctx context.Context, h app.Home) []Finding {
 	return e.list
 }
 
-// discord makes the same checks where a token is configured, except for the outbox. Secrets that cannot be read are the business of
-// the check "secrets".
+// discord makes the same checks where a token is configured, except for the outbox. The check "secrets" reports secrets that cannot be
+// read.
 func (e *examination) discord(ctx context.Context) string {
 	if token, err := e.home.DiscordToken(); err != nil || token == "" {
 		return ""
@@ -293,7 +293,7 @@ func (e *examination) messages(ctx context.Context, client *api.Client, owner st
 	e.pass("messages", "direct messages are open")
 }
 
-// fewSessions is the number of sessions left below which a listener may soon be kept out.
+// fewSessions is the number of remaining gateway sessions below which a listener may soon be refused.
 const fewSessions = 100
 
 func (e *examination) gateway(ctx context.Context, client *api.Client) {

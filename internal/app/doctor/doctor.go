@@ -1,8 +1,8 @@
 // Package doctor examines an installation: the data directory and its files, the settings, the scheduler, the engines, the ways to the
-// owner, and the machine. Each check is one function; it reports what it finds, PASS, WARN or FAIL, with what to do about it. A check
-// asks the package that owns the matter and has no rules of its own about it. Checks work on whatever is broken; those that need the
-// settings are left out while the settings cannot be used. Nothing is changed, except that a small file is written and removed, which
-// tells whether that works.
+// owner, and the machine. Each check is one function; it reports what it finds, PASS, WARN or FAIL, with what to do about it. A check uses
+// the rules of the package that is responsible, and has none of its own. Checks also work on a broken installation; those that need the
+// settings are omitted if the settings cannot be used. Nothing is changed, except that a small file is written and removed, to check that
+// this works.
 package doctor
 
 import (
@@ -20,14 +20,14 @@ import (
 // Results of a check.
 const (
 	Pass = "PASS"
-	Warn = "WARN" // it works, and may not for long or not as expected
+	Warn = "WARN" // it works, but perhaps not for long or not as expected
 	Fail = "FAIL" // something does not work
 )
 
 // Finding is one result of a check.
 type Finding struct {
 	Result string `json:"result"`
-	What   string `json:"what"` // was checked
+	What   string `json:"what"` // name of the check
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"` // of a fault: a command, or what to do
 
@@ -38,14 +38,14 @@ type Finding struct {
 type Doctor struct {
 	App *app.App
 
-	// Entries looks at the entries of a scheduler, as `ollim schedule install` names it. It returns no error where that is not there.
+	// Entries looks at the entries of a scheduler, as `ollim schedule install` names it. It returns no error if that scheduler is missing.
 	Entries func(ctx context.Context, scheduler string) (Entries, error)
 
 	// Probe reads what a check learns from the machine.
 	Probe probe
 }
 
-// check is one check. look returns what is well; it is not reported beside a fault, nor if it is "".
+// check is one check. look returns what is in order, which is reported unless it is "" or the check found a fault.
 type check struct {
 	name     string
 	settings bool // it needs the settings
@@ -97,7 +97,7 @@ type examination struct {
 	list     []Finding
 }
 
-// Examine makes all checks. What the parts of the program warn of meanwhile is dropped: the checks find it.
+// Examine makes all checks. Warnings of the program are dropped meanwhile: the checks find the same.
 func (d Doctor) Examine(ctx context.Context) []Finding {
 	warn := d.App.Warn
 	d.App.Warn = func(string) {}
@@ -106,7 +106,7 @@ func (d Doctor) Examine(ctx context.Context) []Finding {
 	e.home, e.unusable = d.App.Home()
 	if e.unusable != nil {
 		var err error
-		if e.home, err = d.App.DefaultHome(); err != nil { // a path in which there can be no file
+		if e.home, err = d.App.DefaultHome(); err != nil { // no file is possible at that path
 			e.name = "directory"
 			if e.directory(ctx); len(e.list) == 0 {
 				e.fault(err, "")
@@ -124,13 +124,13 @@ func (d Doctor) Examine(ctx context.Context) []Finding {
 			e.add(Finding{Result: Pass, What: c.name, Text: well})
 		}
 		if c.name == "directory" && e.faulty(before) {
-			break // there is nothing to look at
+			break // there is nothing to check
 		}
 	}
 	return e.list
 }
 
-// faulty reports whether anything but PASS was found since the list had that length.
+// faulty reports whether a finding from index from on is not PASS.
 func (e *examination) faulty(from int) bool {
 	for _, f := range e.list[from:] {
 		if f.Result != Pass {
@@ -152,8 +152,7 @@ func (e *examination) warn(remedy, format string, args ...any) {
 	e.add(Finding{Result: Warn, What: e.name, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// fault reports an error, one FAIL for each fault of a file; nil is none. Where no remedy is given it is the
-// hint of the error.
+// fault reports an error, with one FAIL for each fault of a file; nil is no error. An empty remedy means the hint of the error.
 func (e *examination) fault(err error, remedy string) {
 	if err == nil {
 		return

@@ -21,8 +21,8 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// engines looks at the configured engine and at those that jobs name, as automatic runs have them, and once more as cron starts them if
-// that makes a difference.
+// engines checks the configured engine and those that jobs name, as automatic runs use them, and again with cron's environment if that
+// makes a difference.
 func (e *examination) engines(ctx context.Context) string {
 	if e.home.Config.Engine == "" {
 		e.fail("ollim config set engine claude-code, or native", "no engine is configured")
@@ -32,7 +32,7 @@ func (e *examination) engines(ctx context.Context) string {
 	for _, name := range slices.Sorted(maps.Keys(e.engineNames())) {
 		found, err := e.home.Runner(false).Engines(name)
 		if err != nil {
-			if e.App.CheckSecrets() == nil { // else that is what the check secrets has found
+			if e.App.CheckSecrets() == nil { // else the check "secrets" has reported it
 				e.engineFault(name, err)
 			}
 			continue
@@ -71,7 +71,7 @@ func (e *examination) engineFault(name string, err error) {
 	e.fault(fmt.Errorf("%s: %w", name, err), "")
 }
 
-// engine looks at one engine and describes it.
+// engine checks one engine and describes it.
 func (e *examination) engine(ctx context.Context, name string, found engine.Engine) string {
 	switch found := found.(type) {
 	case *claudecode.Engine:
@@ -85,8 +85,7 @@ func (e *examination) engine(ctx context.Context, name string, found engine.Engi
 	return name
 }
 
-// claude asks the command for its version and its login, and lets it show that it does what ollim relies on if that is not known of
-// this version.
+// claude asks the command for its version and its login. If the version is not known to do what ollim relies on, it tests that.
 func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	version, err := c.Version(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	return fmt.Sprintf("claude-code: claude %s, logged in by %s", version, method)
 }
 
-// cache is the directory in which the claude command is tried, and in which the result is kept.
+// cache returns the directory in which the claude command is tested, and in which the result is kept.
 func (e *examination) cache() string { return filepath.Dir(e.home.Dir.ClaudeContract()) }
 
 func (e *examination) cacheRemedy() string {
@@ -138,13 +137,13 @@ func (e *examination) hintCache(err error) error {
 	return err
 }
 
-// cronEngine is an engine as it is made where cron starts ollim.
+// cronEngine is an engine made with cron's environment.
 type cronEngine struct {
 	engine.Engine
 	err error
 }
 
-// underCron makes an engine as cron's environment has it.
+// underCron makes an engine with cron's environment.
 func (e *examination) underCron(name string) cronEngine {
 	base, err := e.App.UserHome()
 	if err != nil {
@@ -164,7 +163,7 @@ func (e *examination) underCron(name string) cronEngine {
 	return cronEngine{found, err}
 }
 
-// differs reports whether the engine may behave in another way than here.
+// differs reports whether the engine may behave differently than in this environment.
 func (c cronEngine) differs(here engine.Engine) bool {
 	if c.err != nil {
 		return true
@@ -184,7 +183,7 @@ func variables(env []string) map[string]string {
 	return values
 }
 
-// lost reports whether an engine can tell that a session is gone.
+// lost reports whether an engine finds that a session is gone.
 func (e *examination) lost(name, session string) bool {
 	found, err := e.home.Runner(false).Engines(name)
 	if err == nil {

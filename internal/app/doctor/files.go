@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
-// directory finds the data directory, which must be this user's.
+// directory checks that the data directory exists and is this user's.
 func (e *examination) directory(context.Context) string {
 	dir := string(e.home.Dir)
 	info, err := os.Stat(dir)
@@ -69,7 +69,8 @@ func (e *examination) secrets(context.Context) string {
 	return file
 }
 
-// modes checks that others are kept out, and that the owner is not. The directory itself keeps others out of what is in it.
+// modes checks that other users cannot enter the data directory, and that the owner can read and change it. The mode of the directory
+// protects what is in it.
 func (e *examination) modes(context.Context) string {
 	dir := string(e.home.Dir)
 	if mode, ok := modeOf(dir); ok && mode&0o077 != 0 {
@@ -103,8 +104,8 @@ func modeOf(path string) (mode fs.FileMode, ok bool) {
 	return info.Mode().Perm(), true
 }
 
-// state looks at the files of state/ and sessions/: regular ones that the owner can read and write, no links, and JSON where a name
-// says so. What was set aside is named.
+// state checks the files of state/ and sessions/: regular files that the owner can read and write, no links, and valid JSON if the name
+// says so. It reports files that were set aside.
 func (e *examination) state(context.Context) string {
 	dir := e.home.Dir
 	for _, folder := range []string{dir.State(), dir.Sessions()} {
@@ -125,7 +126,7 @@ func (e *examination) state(context.Context) string {
 func (e *examination) stateFile(path string, entry fs.DirEntry) {
 	info, err := entry.Info()
 	switch {
-	case err != nil || store.IsDraft(entry.Name()): // it has gone, or is being written
+	case err != nil || store.IsDraft(entry.Name()): // it is gone, or is being written
 	case info.Mode()&fs.ModeSymlink != 0:
 		e.fail("replace it with the file that it points to", "%s is a symbolic link, and ollim does not follow it", path)
 	case info.IsDir():
@@ -143,7 +144,7 @@ func (e *examination) stateFile(path string, entry fs.DirEntry) {
 		if bad > 0 {
 			e.warn("read it, and remove those lines", "%s: %s cannot be read", path, plaintext.Count(bad, "line"))
 		}
-	case filepath.Ext(path) == ".json" && path != e.home.Dir.MainSession(): // that is a bare string
+	case filepath.Ext(path) == ".json" && path != e.home.Dir.MainSession(): // that file is a bare string
 		if data, err := store.Read(path); err != nil {
 			e.fault(err, "")
 		} else if !json.Valid(data) {
@@ -152,7 +153,7 @@ func (e *examination) stateFile(path string, entry fs.DirEntry) {
 	}
 }
 
-// loaded returns the job files that can be read. Those that cannot be are the business of the check "jobs".
+// loaded returns the job files that can be read. The check "jobs" reports the others.
 func (e *examination) loaded() []job.Job {
 	set, _ := e.home.Jobs.Load()
 	return set.Jobs
@@ -189,7 +190,7 @@ func (e *examination) jobs(context.Context) string {
 	return plaintext.Count(len(set.Jobs), "job")
 }
 
-// skills reads all skills and subagents, also those that jobs name and that are not there.
+// skills reads all skills and subagents, and reports those that jobs name and that do not exist.
 func (e *examination) skills(context.Context) string {
 	const remedy = "correct the file; then: ollim check"
 	found, faults, err := e.home.Skills.Load()
@@ -218,7 +219,7 @@ func (e *examination) skills(context.Context) string {
 	return plaintext.Count(len(found), "skill") + ", " + plaintext.Count(len(names), "subagent")
 }
 
-// isUnknown reports whether a name that a job has is that of no file. Other faults of a file are named once, for the file.
+// isUnknown reports whether a job names a file that does not exist. Other faults are reported once, for the file.
 func isUnknown(err error) bool { return errors.As(err, new(*plaintext.Unknown)) }
 
 // approvals names what waits for the owner.

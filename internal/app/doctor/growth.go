@@ -20,7 +20,7 @@ const (
 	muchFiles   = 200_000
 	growthDays  = 7
 	keepRemedy  = "keep less: ollim config set keep.runs 30d (and keep.idle, keep.transcripts, keep.history: ollim config list)"
-	largestPart = 3 // that are named
+	largestPart = 3 // number of parts that are named
 )
 
 // part is what one directory of state/, or all transcripts, holds.
@@ -30,7 +30,7 @@ type part struct {
 	grown        int64 // bytes of files that were written in the last week
 }
 
-// growth looks at what the data directory has grown to, and names the largest parts with what they gain a day.
+// growth checks the size of the data directory, and names its largest parts with their daily growth.
 func (e *examination) growth(ctx context.Context) string {
 	parts, err := e.parts(ctx)
 	e.fault(err, "")
@@ -58,7 +58,7 @@ func (e *examination) parts(ctx context.Context) ([]part, error) {
 				return ctx.Err()
 			}
 			if err != nil || entry.IsDir() {
-				return nil //nolint:nilerr // what cannot be read, or has just gone, is for other checks
+				return nil //nolint:nilerr // other checks report what cannot be read; the rest has just gone
 			}
 			info, err := entry.Info()
 			if err != nil {
@@ -86,7 +86,7 @@ func (e *examination) parts(ctx context.Context) ([]part, error) {
 	return parts, nil
 }
 
-// partOf is the name of the part that a file belongs to: state/runs, state/ledger, sessions.
+// partOf returns the name of the part that a file belongs to: state/runs, state/ledger, sessions.
 func partOf(home, path string) string {
 	name, err := filepath.Rel(home, path)
 	words := strings.Split(name, string(filepath.Separator))

@@ -26,8 +26,8 @@ type outage struct {
 	runs  int
 }
 
-// outages returns the engines whose last uses failed, by name. A run that got an answer shows that its engine works, also one that
-// failed later.
+// outages returns the engines whose last uses failed, by name. A run that got an answer shows that its engine works, even if the run failed
+// later.
 func (e *examination) outages() map[string]outage {
 	found, over := map[string]outage{}, map[string]bool{}
 	for r, err := range e.home.Runs.List() {
@@ -74,7 +74,7 @@ func (e *examination) uses(context.Context) string {
 	return "the last uses of engines and servers went well"
 }
 
-// plain is a remedy without the backquotes of a message.
+// plain returns a remedy without the backquotes of a message.
 func plain(remedy string) string { return strings.ReplaceAll(remedy, "`", "") }
 
 // open returns the causes that last, by key.

@@ -41,7 +41,7 @@ const (
 	fewFiles  = 10_000
 )
 
-// disk writes a file, and looks at what is left.
+// disk checks that a file can be written, and that enough space is free.
 func (e *examination) disk(context.Context) string {
 	folder := e.home.Dir.State()
 	if _, err := os.Stat(folder); err != nil {
@@ -156,7 +156,7 @@ func mountOf(mountinfo []byte, path string) (fstype string, options []string) {
 	return fstype, options
 }
 
-// start says how to start a server: as units of the package, if those are installed and would serve this data directory.
+// start returns how to start a server: by the units of the package, if those are installed and would serve this data directory.
 func (e *examination) start(verb, unit string, kinds ...string) string {
 	has := e.Probe.Units
 	if has == nil {

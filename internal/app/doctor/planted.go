@@ -21,7 +21,7 @@ const (
 	plantedDays  = 30      // the runs that are looked at
 )
 
-// written is a directory that runs could write, with the first time.
+// written maps directories that runs could write to the first such time.
 type written map[string]time.Time
 
 // planted warns of code that a run may have left where the owner's own programs execute it later, unsealed: settings and hooks of
@@ -66,7 +66,7 @@ func (e *examination) planted(context.Context) string {
 	return ""
 }
 
-// runsCode returns how a file has its content executed by programs that only look at the directory; "" if it does not.
+// runsCode returns how programs that only look at the directory execute the content of a file; "" if they do not.
 func runsCode(path string, entry fs.DirEntry) string {
 	if !entry.Type().IsRegular() && entry.Type()&fs.ModeSymlink == 0 {
 		return ""
@@ -95,13 +95,13 @@ func runsCode(path string, entry fs.DirEntry) string {
 	return ""
 }
 
-// isGit reports whether a directory is the repository of git that belongs to a working tree, or a bare one.
+// isGit reports whether a directory is a git repository: that of a working tree, or a bare one.
 func isGit(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	return err == nil
 }
 
-// gitRuns returns the first key of a file of git's settings whose value git executes; "" if there is none.
+// gitRuns returns the first key in a git configuration file whose value git executes; "" if there is none.
 func gitRuns(path string) string {
 	data, err := store.ReadText(path, plantedBytes, false)
 	if err != nil {

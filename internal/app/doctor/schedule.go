@@ -24,7 +24,7 @@ import (
 	"github.com/ollim/ollim/internal/state/slot"
 )
 
-// runs looks for runs whose process died. ollim tick ends them within minutes; what it leaves is named here.
+// runs looks for runs whose process died. ollim tick ends them within minutes; this check reports those that remain.
 func (e *examination) runs(context.Context) string {
 	const settle = 2 * time.Minute // for ticks
 	now, number, last := e.App.Now(), 0, map[string]runlog.Record{}
@@ -57,8 +57,8 @@ func (e *examination) runs(context.Context) string {
 	return plaintext.Count(number, "run") + " in the last day"
 }
 
-// left looks for processes of a run whose ollim was killed. A process is named only if it has the variable that the run gave it: nothing
-// else proves whose it is.
+// left looks for processes of a run whose ollim was killed. It reports only processes with the variable that the run gave them, because
+// nothing else proves whose they are.
 func (e *examination) left(r runlog.Record) {
 	for _, p := range e.home.Runs.Left(r.ID) {
 		e.warn("kill "+strconv.Itoa(p.PID), "process %d (%s) is left of run %s of %s", p.PID, p.Name(), r.ID, r.Name)
@@ -70,7 +70,7 @@ const readWrite = 4 | 2 // of access(2)
 // hungAfter is how long a lock of a data file may be held; the work under it takes milliseconds.
 const hungAfter = time.Second
 
-// locks tries a lock, and looks for locks that a process holds which should not.
+// locks checks that locks work, and looks for locks that are held although their holder should have released them.
 func (e *examination) locks(ctx context.Context) string {
 	e.working()
 	e.reaching()
@@ -97,7 +97,7 @@ func (e *examination) locks(ctx context.Context) string {
 			if left := e.home.Runs.Leftover(path); left != nil {
 				e.fail("kill "+strconv.Itoa(left.Process.PID), "%s: %v", path, left)
 			}
-		case slices.Contains([]string{"tick", "discord", "inbox"}, name): // held by a service, or as long as its work takes
+		case slices.Contains([]string{"tick", "discord", "inbox"}, name): // held by a service, or for as long as its work takes
 		case e.hung(ctx, path):
 			e.fail("end the process: fuser "+path, "%s was held for %s", path, hungAfter)
 		}
@@ -116,11 +116,11 @@ func (e *examination) hung(ctx context.Context, path string) bool {
 	return true
 }
 
-// working takes a lock and looks whether it holds.
+// working takes a lock and checks that it excludes others.
 func (e *examination) working() {
 	path := e.home.Dir.Lock("doctor")
 	guard, err := lock.TryGuard(path)
-	if errors.Is(err, lock.ErrBusy) { // another doctor is here
+	if errors.Is(err, lock.ErrBusy) { // another doctor is running
 		return
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (e *examination) reaching() {
 	}
 }
 
-// Entries is what a scheduler has of ours.
+// Entries describes ollim's entries in a scheduler.
 type Entries struct {
 	Installed bool
 	Programs  []string // that they call
@@ -175,7 +175,8 @@ func (d Doctor) Scheduler(ctx context.Context, current bool) string {
 	return ""
 }
 
-// Stalled says why nothing runs `ollim tick`, if that is known, and what helps. It is for an installation in which none was seen lately.
+// Stalled returns why nothing runs `ollim tick`, if that is known, and the remedy. It is for an installation in which no tick was seen
+// lately.
 func (d Doctor) Stalled(ctx context.Context) (why, remedy string) {
 	switch name := d.Scheduler(ctx, false); name {
 	case "":
@@ -194,7 +195,7 @@ func (d Doctor) Stalled(ctx context.Context) (why, remedy string) {
 	}
 }
 
-// entries compares the installed entries with the routines. None is no fault: any program may run `ollim tick`, see tick.
+// entries compares the installed entries with the routines. Missing entries are not a fault: any program may run `ollim tick`, see tick.
 func (e *examination) entries(ctx context.Context) string {
 	var installed []string
 	for _, scheduler := range Schedulers() {
@@ -228,7 +229,7 @@ func (e *examination) entries(ctx context.Context) string {
 	return "current in " + strings.Join(installed, ", ")
 }
 
-// tick tells whether something runs `ollim tick` each minute, on which everything that is automatic depends.
+// tick checks that something runs `ollim tick` each minute, on which everything that is automatic depends.
 func (e *examination) tick(ctx context.Context) string {
 	if paused, until, err := e.home.Spend.Paused(); err != nil {
 		e.fail("ollim resume", "%v", err)
@@ -243,7 +244,7 @@ func (e *examination) tick(ctx context.Context) string {
 	ago := e.App.Now().Sub(seen)
 	report := e.fail
 	if len(e.enabled()) == 0 {
-		report = e.warn // nothing is to fire
+		report = e.warn // there is nothing to fire
 	}
 	text := "ollim tick was never seen"
 	switch {

@@ -28,7 +28,7 @@ type account struct {
 	id, kind   string
 	name       string
 	persistent bool
-	seen       bool // a record of its file was
+	seen       bool // a run of the job's file was added
 
 	days    map[string]float64 // USD by date
 	context int                // tokens, of the newest run that has them
@@ -71,7 +71,7 @@ func (b *Bill) Add(r runlog.Record) {
 		a = &account{id: r.Job, kind: r.Kind, name: r.Name, days: map[string]float64{}}
 		b.jobs[r.Job] = a
 	}
-	if r.OfJob() && !a.seen { // and not a compaction of its session
+	if r.OfJob() && !a.seen { // not a compaction of its session
 		a.kind, a.name, a.persistent, a.seen = r.Kind, r.Name, r.Persistent, true
 	}
 	a.days[r.Started.In(b.now.Location()).Format(time.DateOnly)] += r.Cost

@@ -61,8 +61,8 @@ func (b *Bill) Findings(m Month) (list []Finding) {
 	return list
 }
 
-// doubled compares the middle day of the last week with that of the week before. A job whose session grows and is compacted costs more
-// and less in turn: what it cost before that already is no news.
+// doubled compares the median day of the last week with that of the week before. A job whose session grows and is compacted costs more and
+// less in turn, so a cost that it had before is no news.
 func (b *Bill) doubled(a *account) (before, after float64, ok bool) {
 	last, earlier := b.spent(a, -7, 0), b.spent(a, -14, -7)
 	if len(last) < leastRate || len(earlier) < leastRate {
@@ -76,7 +76,7 @@ func (b *Bill) doubled(a *account) (before, after float64, ok bool) {
 	return before, after, len(known) == 0 || after > slices.Max(known)
 }
 
-// monthEnds says when the limit will be reached if the days cost what those of the last week did.
+// monthEnds returns the finding of when the limit will be reached if the days cost what those of the last week did.
 func (b *Bill) monthEnds(m Month) (Finding, bool) {
 	days, rate := b.rate()
 	if days < leastRate || rate <= 0 || m.Spent >= m.Limit || math.IsInf(m.Limit, 1) {
@@ -130,11 +130,11 @@ func (t Trend) PerDay() string {
 	return fmt.Sprintf("%+.0f %%", *t.Growth*100)
 }
 
-// keep is the instructions of a compaction that somebody types unchanged.
+// keep is the instruction in a suggested compaction, for an owner who types it unchanged.
 const keep = "keep what matters"
 
-// remedy returns the command that makes the job cheaper: what it reads again at each run is the session, else its file says how often
-// it runs and with what.
+// remedy returns the command that makes the job cheaper: a compaction of the session that each run reads again, else an edit of the file
+// that says how often it runs and with what.
 func (a *account) remedy() string {
 	name := a.name
 	if !plaintext.IsWord(name, "._-") || strings.HasPrefix(name, "-") {

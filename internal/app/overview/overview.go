@@ -24,13 +24,13 @@ type Status struct {
 	Tick struct { // whether something runs `ollim tick` each minute
 		Alive  bool      `json:"alive"`
 		Seen   time.Time `json:"seen,omitzero"`
-		Why    string    `json:"why,omitempty"`    // nothing does, if that is known
+		Why    string    `json:"why,omitempty"`    // why nothing runs it, if that is known
 		Remedy string    `json:"remedy,omitempty"` // a command, or what to do
 	} `json:"tick"`
 	Paused *pause   `json:"paused,omitempty"` // nil: automatic runs start
 	Seal   struct { // whether the programs of agents are sealed
 		On  bool   `json:"on"`
-		Why string `json:"why,omitempty"` // they are not, or no agent runs
+		Why string `json:"why,omitempty"` // why they are not, or that no agent runs
 	} `json:"seal"`
 
 	Running   []run      `json:"running"`   // newest last
@@ -88,7 +88,7 @@ type question struct {
 type message struct {
 	Arrived time.Time `json:"arrived"`
 	Text    string    `json:"text"`
-	CutOff  bool      `json:"cut_off,omitempty"` // its turn was
+	CutOff  bool      `json:"cut_off,omitempty"` // its turn was cut off
 }
 
 // events is the events of one webhook that wait for their runs.
@@ -240,8 +240,8 @@ func (s *Status) due(h app.Home, jobs []job.Job) {
 	s.Next = s.Next[:min(fires, len(s.Next))]
 }
 
-// next finds the next fires. A pause with an end holds them until then: reminders of the time fire at its end, slots of the time do not.
-// During a pause without an end nothing fires but the plain reminders that a pause lets through.
+// next finds the next fires. A pause with an end holds them until then: reminders that are due before then fire at its end, slots do not.
+// During a pause without an end only the plain reminders that the pause does not hold fire.
 func (s *Status) next(ctx context.Context, h app.Home, jobs []job.Job) {
 	now, zone := h.Disk.Now(), h.Config.Zone
 	from := now

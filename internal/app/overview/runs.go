@@ -137,7 +137,7 @@ func sum(weeks map[string]*week, r runlog.Record) {
 	}
 }
 
-// page is state/status.json. Two that look at once do no harm: one of their times stays.
+// page is state/status.json. Two processes that write it at once do no harm: one of their times stays.
 type page struct {
 	Looked time.Time `json:"looked"`
 }
@@ -154,7 +154,7 @@ func looked(h app.Home) time.Time {
 	return p.Looked
 }
 
-// Look records that the owner sees the status of an instant: of the one before it was collected, so that no failure falls between.
+// Look records that the owner has seen the status. at is an instant before it was collected, so that no later failure counts as seen.
 func Look(h app.Home, at time.Time) error {
 	return store.WriteJSON(path(h), page{at.In(h.Config.Zone)}, store.Buffered)
 }

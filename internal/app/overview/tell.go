@@ -23,7 +23,7 @@ func TellBill(ctx context.Context, h app.Home) error {
 		return err
 	}
 	book := h.Runner(false).Notify()
-	if totals.Month.Spent >= h.Spend.Limits.PerMonth { // the limit is a cause of its own now
+	if totals.Month.Spent >= h.Spend.Limits.PerMonth { // the limit itself is a cause now
 		err = book.Drop(ctx, Finding{Subject: MonthSubject}.cause().Key())
 	}
 	var causes []notify.Cause

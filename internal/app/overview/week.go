@@ -62,7 +62,7 @@ type growing struct {
 	After  int     `json:"context,omitempty"`        // at its end
 }
 
-// larger is by how much a session has grown that is worth a word: a tenth.
+// larger is the factor by which a session must have grown to be mentioned: a tenth.
 const larger = 1.1
 
 // LastWeek returns the seven days until now. The error is of the parts that could not be read.

@@ -14,7 +14,7 @@ import (
 // mostBars is how many jobs have a bar of their own.
 const mostBars = 12
 
-// sum is what runs cost together.
+// sum is the cost of several runs.
 type sum struct {
 	name string
 	cost float64 // USD

@@ -54,8 +54,8 @@ func (o *out) value(value any) {
 	}
 }
 
-// clean returns a text without the values of secrets and without characters that are no text, such as those that change the
-// direction of writing.
+// clean returns a text without the values of secrets and without characters that are not text, such as those that change the direction of
+// writing.
 func (o *out) clean(text string) string {
 	text = o.secrets.Hide(text)
 	if plaintext.IsWord(text, " .,:$%-_") { // most texts of a line are
@@ -67,8 +67,8 @@ func (o *out) clean(text string) string {
 // percent is a length in a picture.
 type percent float64
 
-// text writes a text with its line breaks, at most so many characters of it. If it is of a run, the page names the command that prints
-// what is cut off.
+// text writes at most most characters of a text, with its line breaks. If the text is of a run, the page names the command that prints the
+// rest.
 func (o *out) text(text string, most int, run string) {
 	text = strings.TrimRight(o.clean(text), "\n")
 	first, more := plaintext.First(text, most)

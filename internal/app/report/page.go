@@ -28,7 +28,7 @@ const (
 	mostProblems = 60
 	firstTold    = 12 // shown at once
 	mostTold     = 200
-	mostHeard    = 1000 // are read from runs whose other events are not
+	mostHeard    = 1000 // messages read from runs whose other events are not read
 	toldText     = 600
 	noteText     = 160
 	nameText     = 40
@@ -52,7 +52,7 @@ func (p *Page) Write(to io.Writer) error {
 	return w.Flush()
 }
 
-// head writes what stands before the first part. The policy allows the one style of the page and nothing else.
+// head writes the beginning of the page, before the first part. The policy allows the one style of the page and nothing else.
 func (p *Page) head(o *out) {
 	hash := sha256.Sum256([]byte(style))
 	title := "ollim, " + p.from.Format("2 Jan") + " to " + p.to.Format("2 Jan 2006")
@@ -145,7 +145,7 @@ func most(runs int) string {
 	return fmt.Sprintf(" of %d", runs)
 }
 
-// group is problems that look the same.
+// group is a group of problems that look the same.
 type group struct {
 	outcome, note string
 	count         int
@@ -191,7 +191,7 @@ func (p *Page) groups() []*group {
 	return list
 }
 
-// slotNote says what the outcome of a slot without a record means.
+// slotNote returns what the outcome of a slot without a record means.
 func slotNote(outcome string) string {
 	switch outcome {
 	case slot.Missed:
@@ -210,7 +210,7 @@ func (p *Page) byID() map[string]*run {
 	return byID
 }
 
-// problems writes what went wrong, problems that look the same once.
+// problems writes what went wrong. Problems that look the same are one entry.
 func (p *Page) problems(o *out) {
 	list := p.groups()
 	o.add("<section id=problems>\n<h2>Problems</h2>\n")
@@ -272,7 +272,7 @@ func (p *Page) messages(o *out) {
 	o.add("</section>\n")
 }
 
-// message writes what the owner was told. by is the run that said it; nil: the page has none.
+// message writes what the owner was told. by is the run that sent the message; nil: the page has none.
 func (o *out) message(t told, by *run) {
 	o.add("<article><p><time>{}</time> <i class=kind>{}</i> ", t.at.Format(shortTime), t.kind)
 	if by != nil {

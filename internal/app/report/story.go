@@ -84,7 +84,7 @@ type story struct {
 	more   int    // steps that were left out
 }
 
-// read returns what a run did, as HTML. With an error it is what could be read.
+// read returns what a run did, as HTML. With an error it returns what could be read.
 func (s *story) read(h app.Home, said func(string) string, private bool) (string, error) {
 	var text bytes.Buffer
 	s.to = &text
@@ -116,7 +116,7 @@ func (s *story) part(what, about, text string, most int) {
 	}
 }
 
-// event writes a step of the run. Those that only count something, and the thoughts of a model, are none.
+// event writes a step of the run. Events that only count something, and the thoughts of a model, are omitted.
 func (s *story) event(e runlog.Event) {
 	failed := func(good, bad string) string {
 		if e.IsError {
@@ -149,7 +149,7 @@ func (s *story) event(e runlog.Event) {
 	case runlog.Verified:
 		s.part(failed("Verified", "Not verified"), e.Tool, e.Text, messageText)
 	case runlog.ErrorEvent, runlog.Refusal:
-		if e.Text != s.note { // which the page has above
+		if e.Text != s.note { // the page shows the run's error above
 			s.part("Error", "", e.Text, messageText)
 		}
 	case runlog.Retry:

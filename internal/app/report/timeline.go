@@ -43,7 +43,7 @@ func rank(outcome string) int {
 	}, outcome)
 }
 
-// look is how an outcome looks in a cell: the class that colours it, and its height. A problem is higher than what went well, so that it
+// look returns how an outcome looks in a cell: the class that colours it, and its height. A problem is higher than a success, so that it
 // can be found without colours.
 func look(outcome string) (class markup, height int) {
 	switch outcome {
@@ -74,7 +74,7 @@ func (p *Page) lines() []line {
 	for _, a := range p.slots {
 		r := byID[a.Run]
 		m := mark{a.Slot, a.Outcome, r}
-		if placed[r] = true; r != nil { // which may have ended since
+		if placed[r] = true; r != nil { // the run may have ended since
 			m.outcome = r.outcome
 		}
 		add(string(job.Routine)+a.Job, a.Name, 0, m)
@@ -120,7 +120,7 @@ func newScale(from, to time.Time) scale {
 	return s
 }
 
-// place is where an instant lies, 0 to 100.
+// place returns the position of an instant, 0 to 100.
 func (s scale) place(at time.Time) percent {
 	return percent(100 * at.Sub(s.from).Seconds() / max(s.to.Sub(s.from).Seconds(), 1))
 }

@@ -44,7 +44,7 @@ func (p *Page) tell(run string, e runlog.Event) {
 	}
 }
 
-// hear adds a message of the page's time.
+// hear adds a message if it is from the time of the page.
 func (p *Page) hear(t told) {
 	if t.at = t.at.In(p.to.Location()); !t.at.Before(p.from) && strings.TrimSpace(t.text) != "" {
 		p.told = append(p.told, t)

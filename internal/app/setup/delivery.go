@@ -81,7 +81,7 @@ func (s *Setup) ForgetDelivery(ctx context.Context, answer string) (err error) {
 	return errors.Join(err, s.Refresh())
 }
 
-// SendTest sends a test message, once: one that fails is not tried again later.
+// SendTest sends a test message. A message that fails is not tried again later.
 func (s *Setup) SendTest(ctx context.Context) error {
 	post := s.Home.Post()
 	if !post.Configured() {
@@ -107,7 +107,7 @@ func (s *Setup) SendTest(ctx context.Context) error {
 	return err
 }
 
-// ErrNotSent is the error of a test message that no carrier has taken.
+// ErrNotSent is the error of a test message that was not sent in any way.
 var ErrNotSent = errors.New("not sent")
 
 // fault is a finding as an error.
@@ -117,7 +117,7 @@ func (f fault) Error() string { return f.What + ": " + f.Text }
 
 func (f fault) Unwrap() error { return f.Err }
 
-// DeliveryName names the way that messages take; "" if there is none.
+// DeliveryName returns the name of the delivery; "" if there is none.
 func (s *Setup) DeliveryName() string {
 	text := s.Home.DeliveryLine()
 	if text == "" && s.Home.Post().Configured() {

@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Open is what was begun and not answered yet. Whether the other steps were done shows in what they leave.
+// Open is what a set-up began and left open. Whether the other steps were done shows in their results.
 type Open struct {
 	Question bool   `json:"question,omitempty"` // the engine was set, and no test question was answered or declined
 	Untested bool   `json:"untested,omitempty"` // no test question was answered since the engine was set
@@ -19,7 +19,7 @@ type Open struct {
 
 // Open returns what an earlier set-up has left open.
 func (s *Setup) Open() Open {
-	o, _, _ := store.PeekJSON[Open](s.Dir.State(openFile)) // one that cannot be read leaves nothing open
+	o, _, _ := store.PeekJSON[Open](s.Dir.State(openFile)) // a file that cannot be read leaves nothing open
 	return o
 }
 
@@ -36,7 +36,7 @@ func (s *Setup) SetOpen(o Open) error {
 
 const openFile = "setup.json"
 
-// NoEngine reports whether there is no engine, so that nothing can be asked of one.
+// NoEngine reports whether no engine is configured.
 func (s *Setup) NoEngine() bool { return s.Home.Config.Engine == "" }
 
 // KeyMissing reports whether the engine needs a key or a login and has none.
@@ -45,7 +45,7 @@ func (s *Setup) KeyMissing(ctx context.Context) (bool, error) {
 	return missing, err
 }
 
-// answers reports whether the engine can be asked something.
+// answers reports whether there is an engine that has the key it needs.
 func (s *Setup) answers(ctx context.Context) (bool, error) {
 	if s.NoEngine() {
 		return false, nil
@@ -84,7 +84,7 @@ func (s *Setup) RoutineMissing(context.Context) (bool, error) {
 	return err == nil && len(set.Jobs)+len(set.Faults) == 0, err
 }
 
-// ScheduleMissing reports whether no scheduler has the present entries. Something else may run ollim tick.
+// ScheduleMissing reports whether no scheduler has the present entries and nothing else runs ollim tick.
 func (s *Setup) ScheduleMissing(ctx context.Context) (bool, error) {
 	seen, _ := tick.Seen(s.Dir)
 	return s.Doctor.Scheduler(ctx, true) == "" && s.App.Now().Sub(seen) > tick.Quiet, ctx.Err()

@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Sample is a routine to begin with. @ in its texts is what follows its name and a colon in an answer.
+// Sample is a routine to begin with. @ in its texts stands for what follows the name and a colon in an answer.
 type Sample struct{ Name, About, file, gate string }
 
 // Samples lists the routines to begin with.
@@ -73,7 +73,7 @@ git -C @ status --short --branch. Ping me with a summary of at most five lines. 
 	}
 }
 
-// Sample returns the routine that an answer such as repository:PATH names; nil is none.
+// Sample returns the routine that an answer such as repository:PATH names; nil if the answer is none.
 func (s *Setup) Sample(answer string) (*Sample, error) {
 	name, rest, given := strings.Cut(answer, ":")
 	if name == "" || name == None {
@@ -125,7 +125,7 @@ func (s *Setup) repositoryAt(path string) (string, error) {
 
 func (s *Setup) routinePath(name string) string { return filepath.Join(s.Dir.Routines(), name+".md") }
 
-// AddRoutine writes the files of a sample, and returns the job. One that exists stays as it is; the error is then an fs.ErrExist.
+// AddRoutine writes the files of a sample, and returns the job. An existing routine stays as it is; the error is then an fs.ErrExist.
 func (s *Setup) AddRoutine(sample *Sample) (job.Job, error) {
 	path := s.routinePath(sample.Name)
 	j, err := job.Parse(job.Routine, path, []byte(sample.file))
@@ -140,7 +140,7 @@ func (s *Setup) AddRoutine(sample *Sample) (job.Job, error) {
 			err = os.Chmod(gate, 0o700) //nolint:gosec // an executable of the owner
 		}
 		if errors.Is(err, fs.ErrExist) {
-			err = nil // the owner's
+			err = nil // the existing file is the owner's
 		}
 	}
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 )
 
-// None is the answer that takes nothing of what is offered.
+// None is the answer that declines everything that is offered.
 const None = "none"
 
 // Setup is an installation that is being set up.
@@ -39,7 +39,7 @@ func New(d doctor.Doctor) (*Setup, error) {
 	return &Setup{Doctor: d, App: d.App, Dir: dir, Fresh: !exists(d.App.ConfigFile(dir))}, err
 }
 
-// Answers are what the flags or the owner say about the settings; "" is not said.
+// Answers are what the flags or the owner say about the settings; "" means no answer.
 type Answers struct {
 	Zone, Engine string
 	Service      Service
@@ -66,8 +66,8 @@ func (s *Setup) Serves(a Answers) string {
 	return ""
 }
 
-// Settings returns the lines of config.yaml that the answers mean, each checked. Of a new config.yaml, what is not said is what is found:
-// the zone of the system and the claude command. The error is a *config.Wrong, whose origin is the setting.
+// Settings returns the lines of config.yaml that the answers mean, each checked. In a new config.yaml the zone of the system and the claude
+// command replace missing answers. The error is a *config.Wrong, whose origin is the setting.
 func (s *Setup) Settings(a Answers) (map[string]string, error) {
 	set := map[string]string{"timezone": ZoneOf(a.Zone), "native.provider": a.Service.Provider, "native.model": a.Service.Model}
 	about, command := s.Serves(a), s.App.FindClaude()
@@ -87,7 +87,7 @@ func (s *Setup) Settings(a Answers) (map[string]string, error) {
 	}
 	maps.DeleteFunc(set, func(_, value string) bool { return value == "" })
 	checked := maps.Clone(set)
-	checked["native.base-url"] = a.Service.URL // also if it becomes a secret
+	checked["native.base-url"] = a.Service.URL // even if it becomes a secret
 	for key, value := range checked {
 		if err := config.Check(key, value); value != "" && err != nil {
 			return nil, &config.Wrong{Origin: key, Reason: err.Error()}
@@ -96,7 +96,7 @@ func (s *Setup) Settings(a Answers) (map[string]string, error) {
 	return set, nil
 }
 
-// quotedList returns a list as it stands in config.yaml.
+// quotedList returns a list as written in config.yaml.
 func quotedList(items []string) string {
 	quoted := make([]string, len(items))
 	for i, item := range items {
@@ -156,8 +156,9 @@ func (s *Setup) Refresh() (err error) {
 	return err
 }
 
-// SetKey stores the key of the engine, and the address of the service of the claude command; "" is not said, and config.Anthropic is the
-// vendor's own. It returns the name of the secret that holds the key. from is the variable in which the key was found, if any.
+// SetKey stores the key of the engine, and the address of the service of the claude command. "" leaves either unchanged, and the address
+// config.Anthropic means the vendor's own. It returns the name of the secret that holds the key. from is the variable in which the key was
+// found, if any.
 func (s *Setup) SetKey(ctx context.Context, key, address, from string) (name string, err error) {
 	variable, _, err := s.Home.EngineKey(ctx)
 	if err == nil && variable == "" {
@@ -181,5 +182,5 @@ func (s *Setup) SetKey(ctx context.Context, key, address, from string) (name str
 	return name, errors.Join(err, s.Refresh())
 }
 
-// addressSecret is where the claude command gets the address of its service from.
+// addressSecret is the secret from which the claude command gets the address of its service.
 const addressSecret = "engine.ANTHROPIC_BASE_URL"

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// ZoneOf returns the zone that an answer means: itself, or that of a city which only one area of the zone database has, such as
-// Europe/Berlin for Berlin.
+// ZoneOf returns the zone that an answer means: the answer itself or, for a city that occurs in only one area of the zone database, the
+// zone of that city, such as Europe/Berlin for Berlin.
 func ZoneOf(answer string) string {
 	if _, err := time.LoadLocation(answer); err == nil || strings.ContainsAny(answer, "/.") {
 		return answer

@@ -52,7 +52,7 @@ type Book struct {
 
 	Servers config.Servers // the MCP servers as they are configured now
 
-	Secrets func() plaintext.Secrets // the values of which no text is kept; nil: none
+	Secrets func() plaintext.Secrets // values that no stored text may contain; nil: none
 }
 
 // Approval is the last approval under one key.
@@ -68,7 +68,7 @@ type Approval struct {
 
 type page map[string]Approval
 
-// Approved reports whether this subject was approved, or one that differs only in that less of it was sealed.
+// Approved reports whether this subject was approved, or one that differs only in less sealing.
 func (b Book) Approved(s Subject) (bool, error) {
 	last, known, err := b.Last(s.Key)
 	for _, wider := range s.wider() {
@@ -89,7 +89,7 @@ func (b Book) Waits(j job.Job) (bool, error) {
 	return err == nil && !approved, err
 }
 
-// Holds reports whether a job asks for more than every job may, and the owner approved that.
+// Holds reports whether a job asks for more than every job may and the owner has approved that.
 func (b Book) Holds(j job.Job) bool {
 	s, widened, err := b.Of(j)
 	if err != nil || !widened {
@@ -162,7 +162,7 @@ func (b Book) secret(text []byte) bool {
 
 func (b Book) objects() object.Box { return object.Box{Home: b.Home, Disk: b.Disk} }
 
-// Kept returns the digests of the files that are approved, whose texts are kept.
+// Kept returns the digests of the approved files. Their texts are kept.
 func (b Book) Kept() (map[string]bool, error) {
 	p, err := b.read()
 	kept := map[string]bool{}
@@ -184,7 +184,7 @@ func (p page) has(name, digest string) bool {
 	return false
 }
 
-// Touched returns the files of s, sorted, that were approved with other bytes.
+// Touched returns the files of s that were approved with different bytes, sorted.
 func (a Approval) Touched(s Subject) (names []string) {
 	for _, name := range sortedKeys(s.Files) {
 		if digest, known := a.Files[name]; known && digest != s.Files[name] {

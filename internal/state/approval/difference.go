@@ -39,8 +39,8 @@ func (b Book) Difference(s Subject) ([]string, error) {
 // maxShown is the part of a file that is shown, in bytes; the owner must open a larger file.
 const maxShown = 64 << 10
 
-// contents returns the lines of a file that is to be approved, because its content matters, not its name; or what has changed in it, if
-// the bytes that were approved, whose digest is before, are known.
+// contents returns the lines of a file that is to be approved, because its content matters, not its name. If the approved bytes, whose
+// digest is before, are known, it returns what has changed.
 func (b Book) contents(name, before, digest string) (lines []string) {
 	path := b.Home.Path(name)
 	if target, err := os.Readlink(path); err == nil {
@@ -72,7 +72,7 @@ func (b Book) contents(name, before, digest string) (lines []string) {
 }
 
 // changes returns a unified diff from the approved bytes with a digest to data, with invisible characters as escapes; nothing if those
-// bytes are not known, or differ in nothing that can be shown.
+// bytes are not known, or if no difference can be shown.
 func (b Book) changes(approved string, data []byte) (lines []string) {
 	if len(data) > maxShown {
 		return nil

@@ -47,8 +47,8 @@ func (b Book) file(files map[string]string, path string) error {
 	return unfit(name, err)
 }
 
-// CopyGate writes an executable of gates/ to w. The digest is that of the bytes which were written, as Subject.Gate has it of those which
-// were approved.
+// CopyGate writes an executable of gates/ to w. It returns the digest of the written bytes, to be compared with Subject.Gate, the digest of
+// the approved bytes.
 func (b Book) CopyGate(name string, w io.Writer) (sum string, err error) {
 	f, err := os.OpenFile(b.Home.Gate(name), openFlags, 0)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s Subject) Gate(name string) string { return s.Files["gates/"+name] }
 func (b Book) mentioned(files map[string]string, patterns []string, roots []policy.Root) error {
 	var names []string
 	for _, text := range patterns {
-		if p, err := policy.Parse(text); err == nil { // another one grants nothing
+		if p, err := policy.Parse(text); err == nil { // an invalid pattern grants nothing
 			names = append(names, p.Files()...)
 		}
 	}
@@ -115,7 +115,7 @@ func (b Book) inside(path string, roots []policy.Root) bool {
 	return false
 }
 
-// Altered returns the first file named literally by the pattern that has never been approved as it is now; "" if there is none.
+// Altered returns the first file named literally by the pattern whose present content was never approved; "" if there is none.
 func (b Book) Altered(p policy.Pattern, roots []policy.Root) (name string, err error) {
 	files := map[string]string{}
 	if err := b.words(files, p.Files(), roots); err != nil || len(files) == 0 {

@@ -48,7 +48,7 @@ func (b Book) Policy() (p toolPolicy, err error) {
 	}
 	before, err := config.ParseTools(PolicyName, []byte(last.Body))
 	if err != nil {
-		before.Override = []string{} // patterns that are refused by now
+		before.Override = []string{} // the approved patterns are no longer valid
 	}
 	if p.Empty && before.Override == nil {
 		return p, nil

@@ -40,7 +40,7 @@ type fields struct {
 	Dirs         []string `json:"dirs,omitempty"`
 	Subagent     string   `json:"subagent,omitempty"`
 	Skills       []string `json:"skills,omitempty"`
-	Servers      []string `json:"mcp-servers,omitempty"` // the definitions of those whose tools allowed-tools names
+	Servers      []string `json:"mcp-servers,omitempty"` // the definitions of the servers whose tools allowed-tools names
 	Hook         []string `json:"webhook,omitempty"`     // of a webhook: who may call it, and what the agent is told
 	Seal         string   `json:"seal,omitempty"`        // job.SealOn; "" if the job does not ask for it
 	Network      string   `json:"network,omitempty"`     // job.NetworkNone; "" for any
@@ -79,10 +79,10 @@ func fieldsOf(j job.Job) fields {
 	}
 }
 
-// callKey is the key of Fields.Hook. How a webhook is called grants nothing, but decides whose words a widened one works on.
+// callKey is the key of Fields.Hook. How a webhook is called grants nothing, but decides whose input a widened webhook processes.
 const callKey = "webhook"
 
-// hookOf returns how a webhook is called, a line each; nothing of another job.
+// hookOf returns how a webhook is called, one fact on each line; nothing for another job.
 func hookOf(j job.Job) []string {
 	if j.Hook == nil {
 		return nil
@@ -147,9 +147,9 @@ func (s Subject) Digest() string {
 		switch f.key {
 		case "mcp-servers", callKey, "verify", "heartbeat", "seal", "network", "unsealed":
 			if len(f.values) == 0 {
-				continue // so that approvals from before there were such fields hold
+				continue // so that approvals from before such a field existed stay valid
 			}
-			if f.key != "mcp-servers" && f.key != callKey { // or one of them would be encoded like the other, or like callKey
+			if f.key != "mcp-servers" && f.key != callKey { // else two of these fields, or one and callKey, would be encoded alike
 				put(f.key)
 			}
 		}
@@ -162,7 +162,8 @@ func (s Subject) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// wider returns the subject, and those that it tightens by its fields seal and network: who approved one of them approved this one.
+// wider returns the subject, and the subjects with less of its restrictions seal and network: an approval of any of them covers this
+// subject.
 func (s Subject) wider() []Subject {
 	list := []Subject{s}
 	if s.Fields.Seal != "" {

@@ -3,8 +3,8 @@
 // same change is found again. The keys of the owner and those of each job are different ones.
 //
 // On disk: state/changed/<key> is the owner's committed value byte for byte, state/changed/@<kind>-<id>/<key> that of a job, and
-// state/runs/<run>/changed/<key> a proposed one; all are changed under the lock "changed". Whatever bytes a file holds are a value, so
-// there is no corrupt one.
+// state/runs/<run>/changed/<key> a proposed one; all are changed under the lock "changed". Any bytes are a valid value, so no file can be
+// corrupt.
 package changed
 
 import (
@@ -48,8 +48,8 @@ func (b Book) Compare(key string, value []byte) (diff string, changed bool, err 
 	return b.compare(key, value, b.path(key))
 }
 
-// CompareOf is Compare for a key of a job. With taken, a key that has no value of the job's yet has the owner's: so a job finds the
-// value that it had when its keys were the owner's.
+// CompareOf is Compare for a key of a job. If taken is set and the job has no value of the key yet, the owner's value is used: the job then
+// has the value from before jobs had keys of their own.
 func (b Book) CompareOf(j Job, key string, value []byte, taken bool) (diff string, changed bool, err error) {
 	path := b.of(j, key)
 	if taken && plaintext.IsID(key) {
@@ -86,7 +86,7 @@ func (b Book) Propose(ctx context.Context, run, key string, value []byte) error 
 	return b.write(ctx, filepath.Join(b.proposals(run), key), key, value, store.Buffered) // CommitRun makes it durable
 }
 
-// CommitRun commits the proposals of a run of a job, if any. Each is removed once committed, so that a second call, also after a
+// CommitRun commits the proposals of a run of a job, if any. Each proposal is removed once committed, so that a second call, even after a
 // failed one, never restores an old value.
 func (b Book) CommitRun(ctx context.Context, run string, j Job) error {
 	entries, err := os.ReadDir(b.proposals(run))
@@ -112,16 +112,16 @@ func (b Book) CommitRun(ctx context.Context, run string, j Job) error {
 	})
 }
 
-// Job is whose keys they are: a job, or what has runs like one.
+// Job is the owner of keys: a job, or something else that has runs, such as a conversation.
 type Job struct{ Kind, ID string }
 
 // marker begins the names of the directories of jobs. No key begins with it.
 const marker = "@"
 
-// name is the name of a job's directory. No kind has a hyphen.
+// name returns the name of a job's directory. No kind has a hyphen.
 func (j Job) name() string { return marker + url.PathEscape(j.Kind+"-"+j.ID) }
 
-// Hand gives the values of a job to another one, which continues it and has none.
+// Hand moves the values of a job to the job that continues it, which has none.
 func (b Book) Hand(ctx context.Context, from, to Job) error {
 	if _, err := os.Lstat(b.of(from, "")); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 )
 
-// Cache is what a process has in memory of the sessions. The zero Cache is ready to use by several goroutines and must not be copied;
-// a nil *Cache holds nothing.
+// Cache holds the sessions that a process has in memory. The zero Cache is ready to use by several goroutines and must not be copied; a nil
+// *Cache holds nothing.
 type Cache struct {
 	mu      sync.Mutex
 	files   map[Name]file
@@ -32,7 +32,7 @@ type file struct {
 type unsaved struct {
 	session Session
 	info    fs.FileInfo // of the file as the turn left it; nil: there was none
-	tail    []Message   // that the file does not have
+	tail    []Message   // messages that the file does not have
 }
 
 // same reports whether two states of a file are the same one.
@@ -114,8 +114,8 @@ func (b Book) Persist(ctx context.Context) {
 	}
 }
 
-// saveUnsaved saves the sessions that wait for it. One in a turn is saved by that turn, if the turn is of this process, and
-// otherwise next time.
+// saveUnsaved saves the sessions that wait for it. A session in a turn of this process is saved by that turn, a session in a turn of
+// another process next time.
 func (b Book) saveUnsaved() {
 	for _, n := range b.Cache.waiting() {
 		guard, err := lock.TryGuard(b.Home.ConversationLock(n.Key()))

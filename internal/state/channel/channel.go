@@ -36,7 +36,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Book is the sessions of a data directory.
+// Book holds the sessions of a data directory.
 type Book struct {
 	Home  paths.Dir
 	Disk  store.Disk
@@ -62,7 +62,7 @@ func (b Book) Read(n Name) (Session, error) {
 	return s, err
 }
 
-// read reads a file unless the cache has it as it is.
+// read reads a file unless the cache has its present content.
 func (b Book) read(n Name) (s Session, info fs.FileInfo, err error) {
 	path := b.Home.Channel(n.String())
 	f, err := store.Open(path, os.O_RDONLY)
@@ -88,7 +88,7 @@ func (b Book) read(n Name) (s Session, info fs.FileInfo, err error) {
 	return s, info, nil
 }
 
-// Names lists the sessions on disk, sorted. Files with other names are left out.
+// Names lists the sessions on disk, sorted. Files with other names are omitted.
 func (b Book) Names() ([]Name, error) {
 	entries, err := os.ReadDir(b.Home.Channels())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -98,7 +98,7 @@ const Unanswered = "interrupted: it is not known whether this took effect"
 
 // decode parses the file of a session.
 func decode(n Name, data []byte) (s Session, err error) {
-	s.Messages = make([]Message, 0, maxMessages) // a third of what Load would allocate, when it grows in steps
+	s.Messages = make([]Message, 0, maxMessages) // growing in steps would allocate three times as much in Load
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, store.Misfit(err)
 	}

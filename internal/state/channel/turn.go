@@ -26,8 +26,8 @@ type Turn struct {
 
 	mu      sync.Mutex
 	session Session   // with the messages before the turn
-	tail    []Message // of earlier turns, that are in session and not in the file
-	own     []Message // of this turn
+	tail    []Message // messages of earlier turns that are in session and not in the file
+	own     []Message // messages of this turn
 	answer  answer
 	calls   map[string]int // the indexes in own of results that are to come
 	version int            // counts the changes
@@ -52,8 +52,8 @@ type onDisk struct {
 type answer struct {
 	at     int  // its index in the turn's messages; -1: none
 	asked  bool // the model was asked since the last answer
-	marked bool // the model was asked for this one, so that the next one is marked, too
-	result bool // it has one
+	marked bool // Ask was called before this answer, so it will be called before the next one too
+	result bool // it has a result
 }
 
 // Open reads a session, and what an earlier turn could not save, and changes nothing. A missing or damaged file is an empty session.
@@ -86,7 +86,7 @@ func (b Book) Open(n Name) (*Turn, error) {
 	return t, nil
 }
 
-// now is a time in the form of the file.
+// now returns a time in the form of the file.
 func (*Turn) now(at time.Time) time.Time { return at.UTC().Truncate(time.Second) }
 
 // Messages returns the messages before the turn, oldest first, as many as leave space for the user's.
@@ -129,7 +129,7 @@ func (t *Turn) changed() {
 	t.version++
 }
 
-// Ask records that the model is called: what follows is another answer.
+// Ask records that the model is called. What follows is a new answer.
 func (t *Turn) Ask() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *Turn) Call(c ToolCall) {
 	t.changed()
 }
 
-// Result replaces the result of a call. One of an unknown call is left out.
+// Result replaces the result of a call. It ignores the result of an unknown call.
 func (t *Turn) Result(id, text string, failed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package heartbeat makes calls to monitors, which report the absence of a call that they expect, and keeps those that are owed: a run
-// that ended ok owes its job's URL a call.
+// Package heartbeat calls monitors, which report the absence of a call that they expect, and stores the calls that are owed: a run that
+// ended ok owes its job's URL a call.
 //
 // In the ledger: heartbeat.owed, which takes the place of the job's earlier one, and heartbeat.done. A call is noted before the record of
 // its run is finished, so that a crash does not lose it, and done when the monitor has answered.
@@ -39,10 +39,10 @@ type done struct {
 
 func (done) Fact() string { return "heartbeat.done" }
 
-// Calls is the calls that are owed, by job.
+// Calls are the calls that are owed, by job.
 type Calls map[string]Call
 
-// Facts is the book of the calls that are owed.
+// Facts returns the book of the calls that are owed.
 func Facts() *ledger.Book[Calls] {
 	return ledger.NewBook("heartbeat",
 		ledger.On("heartbeat.owed", func(all *Calls, at time.Time, f owed) {
@@ -67,7 +67,7 @@ func (b Book) Owe(ctx context.Context, job, run, url string) error {
 	return b.Ledger.Change(ctx, store.Synced, func(tx *ledger.Tx) error { return Owe(tx, job, run, url) })
 }
 
-// Done removes the calls that were made, by job. One that was replaced by that of a later run stays.
+// Done removes the calls that were made, by job. A call that was replaced by that of a later run stays.
 func (b Book) Done(ctx context.Context, made Calls) error {
 	return b.Ledger.Change(ctx, store.Synced, func(tx *ledger.Tx) error {
 		for job, c := range made {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Reducer is a Book of any state.
+// Reducer is a Book with any type of state.
 type Reducer interface {
 	key() string
 	fresh() any
@@ -13,20 +13,20 @@ type Reducer interface {
 	apply(state any, l Line) error
 }
 
-// Book is a state that facts fold to. S must be what its JSON says: a checkpoint holds that.
+// Book computes a state from facts. S must be the same after encoding to JSON and decoding, because a checkpoint holds the JSON.
 type Book[S any] struct {
 	name  string
 	rules map[string]func(*S, Line) error
 }
 
-// Rule says what the facts of one kind do to a state.
+// Rule applies the facts of one kind to a state.
 type Rule[S any] struct {
 	kind  string
 	apply func(*S, Line) error
 }
 
-// NewBook returns the book of a name. Another name is another state, which is folded again from the first fact: a book whose rules
-// have changed takes a new one, such as update/2.
+// NewBook returns the book of a name. If the rules of a book change, it needs a new name, such as update/2: the state of a new name is
+// computed again from the first fact.
 func NewBook[S any](name string, rules ...Rule[S]) *Book[S] {
 	b := &Book[S]{name, make(map[string]func(*S, Line) error, len(rules))}
 	for _, r := range rules {
@@ -64,7 +64,8 @@ func (b *Book[S]) apply(state any, l Line) error {
 	return rule(state.(*S), l) //nolint:forcetypeassert // made by fresh or decode
 }
 
-// Of returns the state of a book in a view. It must not be changed, and not be used after the function that was given the view.
+// Of returns the state of a book in a view. The caller must not change the state, nor use it after the function that received the view has
+// returned.
 func Of[S any](v View, b *Book[S]) (*S, error) {
 	s, err := v.v.state(b)
 	if err != nil {

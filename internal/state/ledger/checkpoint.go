@@ -20,7 +20,7 @@ func (l *Ledger) checkpointPath() string { return l.home.State("checkpoint.json"
 
 func (l *Ledger) basePath() string { return l.home.State("ledger", "base.json") }
 
-// load returns a view of what the checkpoint says, if it is of these files, else of the base.
+// load returns a view of the checkpoint if it belongs to these files, else of the base.
 func (l *Ledger) load() *view {
 	v := &view{l: l, states: map[string]*state{}, at: position{Hash: first}}
 	c, invalid, err := store.PeekJSON[checkpoint](l.checkpointPath())
@@ -41,7 +41,7 @@ func (l *Ledger) loadBase() (checkpoint, bool) {
 	return c, err == nil && invalid == nil && c.At.Day != ""
 }
 
-// save writes the checkpoint. It is a cache: an error costs the next processes a longer tail.
+// save writes the checkpoint. The checkpoint is a cache: after an error the next processes have to read a longer tail.
 func (l *Ledger) save() {
 	if l.view.fold() != nil {
 		l.view = nil
@@ -69,8 +69,8 @@ func (v *view) checkpoint() ([]byte, error) {
 
 func (l *Ledger) headPath() string { return l.home.State("ledger", "head.json") }
 
-// writeHead notes the position after what was synced, in text of constant length, so that it is replaced in place. An error costs Verify
-// what it would find by it.
+// writeHead notes the position after what was synced, in text of constant length, so that it is replaced in place. After an error Verify
+// cannot detect that the last facts were removed.
 func (l *Ledger) writeHead(at position) {
 	f, err := store.Open(l.headPath(), os.O_CREATE|os.O_WRONLY)
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *Ledger) writeHead(at position) {
 	_ = f.Close()
 }
 
-// Trim removes the files of the days before an instant, except the newest file. What they fold to is kept in the base.
+// Trim removes the files of the days before an instant, except the newest file. The base keeps the state that results from them.
 func (l *Ledger) Trim(ctx context.Context, before time.Time) error {
 	held, err := l.disk.Lock(ctx, l.home.Lock("ledger"))
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *Ledger) Trim(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// tidy puts away what an import has left that a crash ended.
+// tidy puts away the files that an import left when it was ended by a crash.
 func (l *Ledger) tidy() error {
 	if err := l.refresh(); err != nil {
 		return err

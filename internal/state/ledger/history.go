@@ -16,7 +16,7 @@ func (l *Ledger) Lines(since time.Time, kinds ...string) iter.Seq2[Line, error] 
 	return l.lines(slices.Values[[]string], slices.Values[[]Line], since, kinds)
 }
 
-// Newest is Lines with the newest fact first. It reads as many days as it is asked for.
+// Newest is Lines with the newest fact first. It reads a day only when the caller gets there.
 func (l *Ledger) Newest(since time.Time, kinds ...string) iter.Seq2[Line, error] {
 	return l.lines(backward[string], backward[Line], since, kinds)
 }
@@ -37,7 +37,7 @@ func (l *Ledger) lines(
 ) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		imported, err := l.begin()
-		if err == nil && imported != nil { // it cannot be written
+		if err == nil && imported != nil { // the import cannot be written
 			for line := range ofLines(imported.tail) {
 				if isChosen(line, since, kinds) && !yield(line, nil) {
 					return
@@ -94,8 +94,8 @@ type Fault struct {
 	Text string
 }
 
-// Verify compares each line with its hash, and the end with that of the last change that was synced. It returns what was changed or removed, and the number of facts.
-// An incomplete change at the end of a file is no fault: it was never acknowledged.
+// Verify compares each line with its hash, and the end of the files with that of the last change that was synced. It returns what was
+// changed or removed, and the number of facts. An incomplete change at the end of a file is not a fault, because it was never acknowledged.
 func (l *Ledger) Verify() (faults []Fault, facts int, err error) {
 	days, err := l.days()
 	if err != nil {
@@ -142,7 +142,7 @@ func acknowledged(text []byte) []byte {
 	return text[:end]
 }
 
-// check returns the line, and why it is not the one that was written after a hash.
+// check returns the line, and why it is not the line that was written after hash before; "" if it is.
 func check(text []byte, before string) (l Line, why string) {
 	text = bytes.TrimSuffix(text, []byte{'\n'})
 	l, err := parse(text)

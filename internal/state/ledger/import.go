@@ -11,7 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Import takes the files of a store over that an earlier version wrote: once for each data directory, in the first change.
+// Import takes over the files of a store that an earlier version wrote, once for each data directory, in the first change.
 type Import struct {
 	Store  string             // its name in the fact that notes the import
 	Former []string           // patterns of the files, in state/: they are moved to state/former afterwards
@@ -34,7 +34,8 @@ func imports() *Book[importedStores] {
 	return NewBook("imports", On("ledger.imported", func(s *importedStores, _ time.Time, f imported) { s.Stores = append(s.Stores, f.Stores...) }))
 }
 
-// takeOver adds the facts of the stores that were not imported yet, and that they are now: one fact more than their own, or none at all.
+// takeOver adds the facts of the stores that were not imported yet, and a fact that they are imported now; if there is no such store, it
+// adds nothing.
 func (l *Ledger) takeOver(tx *Tx) (taken []Import, err error) {
 	taken, err = l.owed(tx.View)
 	if err != nil || len(taken) == 0 {
@@ -70,8 +71,8 @@ func (l *Ledger) isOwed() (bool, error) {
 	return len(owed) > 0, err
 }
 
-// begin imports the stores that were not imported yet and have something to import. Where that cannot be written, as on a file system that
-// is read-only, it returns the view with their facts; else nil.
+// begin imports the stores that were not imported yet and have something to import. If that cannot be written, as on a read-only file
+// system, it returns the view with their facts; else nil.
 func (l *Ledger) begin() (*view, error) {
 	if owed, err := l.isOwed(); !owed || err != nil {
 		return nil, err
@@ -90,7 +91,8 @@ func (l *Ledger) begin() (*view, error) {
 	return v, nil
 }
 
-// putAway moves the files that were taken over to state/former. What a crash leaves is moved by the next Trim; nobody reads it any more.
+// putAway moves the files that were taken over to state/former. The next Trim moves the files that a crash leaves; nothing reads them any
+// more.
 func (l *Ledger) putAway(taken []Import) {
 	for _, i := range taken {
 		for _, pattern := range i.Former {

@@ -1,5 +1,6 @@
-// Package ledger is the log of facts of a data directory: what several processes must know, one line for each fact, appended under one lock.
-// The facts of one Change happen together or not at all. State is what the facts fold to: a Book says what each kind of fact does to it.
+// Package ledger is the log of facts of a data directory: what several processes must know, one line for each fact, appended under one
+// lock. The facts of one Change happen together or not at all. State is computed from the facts: a Book says what each kind of fact does to
+// it.
 //
 // On disk, a file for each day in UTC, state/ledger/2026-11-23.jsonl, of lines such as
 //
@@ -9,9 +10,9 @@
 // Change is incomplete were never acknowledged: readers ignore them and the next writer removes them. "hash" is the first 16 hex digits of
 // the SHA-256 of the hash of the line before and of the line up to its own hash, so that Verify finds a line that was changed or removed.
 //
-// state/checkpoint.json is the fold up to a position. It is a cache: one that is missing, damaged or of another history is made again.
-// state/ledger/base.json is the fold of the days that Trim has removed; it is no cache. state/ledger/head.json is the position after the last
-// fact that was synced: Verify finds by it that the last facts were removed.
+// state/checkpoint.json is the state up to a position. It is a cache: if it is missing, damaged or of another history, it is made again.
+// state/ledger/base.json is the state from the days that Trim has removed; it is not a cache. state/ledger/head.json is the position after
+// the last fact that was synced: Verify finds by it that the last facts were removed.
 package ledger
 
 import (
@@ -26,14 +27,13 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Fact is a line to be: a struct whose JSON is an object without the keys at, fact, more and hash.
+// Fact is the content of a line: a struct whose JSON is an object without the keys at, fact, more and hash.
 type Fact interface {
 	// Fact returns the kind, such as update.added: letters, a dot, letters.
 	Fact() string
 }
 
-// Ledger is the log of one data directory. It is safe for concurrent use. The books are those that the process can fold; a checkpoint
-// holds no others.
+// Ledger is the log of one data directory. It is safe for concurrent use. A checkpoint holds only the books of the process that writes it.
 type Ledger struct {
 	Imports []Import
 
@@ -108,16 +108,16 @@ func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) er
 	if err == nil && written {
 		l.putAway(taken)
 	} else if len(tx.facts) > 0 {
-		l.view = nil // it has facts that were not written
+		l.view = nil // the view has facts that were not written
 	}
 	return err
 }
 
-// After has do called at the end of the change, still under the lock of the ledger: with nil once the facts are written, else with the
-// error of the change. A store that keeps a view of its state in a file writes it there.
+// After registers do, to be called at the end of the change, still under the lock of the ledger: with nil once the facts are written, else
+// with the error of the change. A store that keeps a view of its state in a file writes it there.
 func (t *Tx) After(do func(err error)) { t.after = append(t.after, do) }
 
-// Add adds facts to the change. What the View shows includes them.
+// Add adds facts to the change. The View then includes them.
 func (t *Tx) Add(facts ...Fact) error { return t.AddAt(t.At, facts...) }
 
 // AddAt is Add for facts of an earlier time.
@@ -155,7 +155,7 @@ func (l *Ledger) append(tx *Tx, d store.Durability) error {
 	return nil
 }
 
-// write appends text at a position, the end of the last whole change. What stands there is the rest of one that a dying process left.
+// write appends text at a position, the end of the last whole change. It removes the part of a change that a killed process left there.
 func (l *Ledger) write(at position, text []byte, d store.Durability) (err error) {
 	path := l.path(at.Day)
 	defer func() {

@@ -69,7 +69,7 @@ func encode(facts []Line, from position) (text []byte, end position) {
 	return text, end
 }
 
-// chain returns the hash of a line, of which text is what stands before its hash.
+// chain returns the hash of a line. before is the hash of the previous line, text the line up to its own hash.
 func chain(before string, text []byte) string {
 	h := sha256.New()
 	h.Write([]byte(before))
@@ -77,7 +77,7 @@ func chain(before string, text []byte) string {
 	return hex.EncodeToString(h.Sum(nil))[:hashLen]
 }
 
-// parse reads a line without its line break. It checks the form that encode gives, not the hash and not that the whole is JSON.
+// parse reads a line without its line break. It checks the form that encode writes, but not the hash, nor that the whole line is JSON.
 func parse(text []byte) (l Line, err error) {
 	const head, middle = `{"at":"`, `","fact":"`
 	kindAt := len(head) + len(atLayout) + len(middle)
@@ -100,7 +100,7 @@ func parse(text []byte) (l Line, err error) {
 	return l, nil
 }
 
-// moreOf returns the number of lines that follow, by what stands before the hash. No string of JSON contains the key as it is.
+// moreOf returns the number of lines that follow, from the text before the hash. No JSON string contains the key in this form.
 func moreOf(text []byte) int {
 	at := bytes.LastIndex(text, []byte(`,"more":`))
 	if at < 0 {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// tailSize is how many bytes of facts a checkpoint leaves to be folded by each process, or as many as it has itself if these are more:
-	// a state that is large costs no more to write than the facts that it is made of.
+	// tailSize is how many bytes of facts after a checkpoint each process reads before a new checkpoint is written, or the size of the
+	// checkpoint if that is larger: so writing a large state costs no more than writing its facts.
 	tailSize = 64 << 10
 	// most is how many bytes of facts a process keeps unfolded.
 	most = 4 << 20
@@ -42,7 +42,7 @@ type view struct {
 	weight int      // of the tail, in bytes
 	at     position // after the tail
 	torn   bool     // an incomplete change follows
-	bad    int      // lines that are no facts, or none that their book understands
+	bad    int      // lines that are not facts, or that their book cannot decode
 }
 
 // state is the state of a book after the mark and so many lines of the tail.
@@ -75,7 +75,7 @@ func (v *view) state(b Reducer) (any, error) {
 	return s.value, nil
 }
 
-// atMark returns the state of a book at the mark: as it stands there, or folded again from the first fact.
+// atMark returns the state of a book at the mark: the stored state, or one computed again from the first fact.
 func (v *view) atMark(b Reducer) (any, error) {
 	if part, ok := v.parts[b.key()]; ok {
 		if value, err := b.decode(part); err == nil {
@@ -121,7 +121,7 @@ func (v *view) fold() error {
 	return nil
 }
 
-// refresh makes the view that of the ledger as it is now.
+// refresh updates the view to the present ledger.
 func (l *Ledger) refresh() error {
 	if l.view != nil && !l.holds(l.view.at) {
 		l.view = nil // the files are of another history: restored, or a write that failed was undone
@@ -204,7 +204,7 @@ func (v *view) readDay(end int64, pass func(Line)) error {
 		if n, err := f.ReadAt(text, from); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		} else if text = text[:n]; n == 0 {
-			break // it has become shorter
+			break // the file has become shorter
 		}
 		last := bytes.LastIndexByte(text, '\n')
 		if last < 0 {
@@ -221,7 +221,7 @@ func (v *view) readDay(end int64, pass func(Line)) error {
 	return nil
 }
 
-// group is the lines of a change that is being read.
+// group holds the lines of a change that is being read.
 type group struct{ lines []Line }
 
 // take passes the lines of text, which begins at an offset of the file, with the last of their change.

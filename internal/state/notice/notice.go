@@ -1,5 +1,5 @@
-// Package notice stores what the owner has been told about causes: what is wrong now, since when, which jobs it concerns, when it was
-// last said, and what waits to be said. It has no rules of its own; package internal/agent/notify decides what is said and when.
+// Package notice stores causes and the messages about them: what is wrong now, since when, which jobs it concerns, when the owner was last
+// notified, and which messages wait. It has no rules of its own; package internal/agent/notify decides which messages are sent and when.
 //
 // In the ledger: notice.cause, which takes the place of the earlier one of its key, notice.forgotten, notice.waiting, the messages that
 // wait now, and notice.said, a message that was said.
@@ -29,17 +29,17 @@ type Entry struct {
 	Remedy  string           `json:"remedy,omitempty"` // what to do
 	Since   time.Time        `json:"since"`
 	Until   time.Time        `json:"until,omitzero"`  // when it ends by itself; zero: it does not
-	Jobs    map[string]Count `json:"jobs,omitempty"`  // that it concerns, by id
+	Jobs    map[string]Count `json:"jobs,omitempty"`  // jobs that it concerns, by id
 	Told    time.Time        `json:"told,omitzero"`   // the last message about it
-	Said    bool             `json:"said,omitempty"`  // the owner knows that it lasts
-	Fresh   bool             `json:"fresh,omitempty"` // it did something since the last message
+	Said    bool             `json:"said,omitempty"`  // the owner was told that it lasts
+	Fresh   bool             `json:"fresh,omitempty"` // it had another effect since the last message
 	Closed  time.Time        `json:"closed,omitzero"` // when it ended; zero: it lasts
 }
 
 // Open reports whether the cause lasts.
 func (e Entry) Open() bool { return e.Closed.IsZero() }
 
-// Count is what a cause did to a job.
+// Count is the effect of a cause on a job.
 type Count struct {
 	Name   string `json:"name"`             // for people
 	Failed int    `json:"failed,omitempty"` // fires that failed or were refused
@@ -59,13 +59,13 @@ type Message struct {
 	At       time.Time `json:"at"`
 }
 
-// Page is the notices at one moment. Its entries, with their maps, are replaced and never changed.
+// Page holds the notices at one moment. Its entries, with their maps, are replaced and never changed.
 type Page struct {
 	Causes map[string]Entry `json:"causes,omitempty"`
 	Unsent []Message        `json:"unsent,omitempty"` // oldest first
 }
 
-// JobKind is the kind of the cause that one job fails.
+// JobKind is the kind of a cause that is the failure of one job.
 const JobKind = "job"
 
 // Key returns the key of a cause.
@@ -106,7 +106,7 @@ type said struct {
 
 func (said) Fact() string { return "notice.said" }
 
-// Facts is the book of the notices.
+// Facts returns the book of the notices.
 func Facts() *ledger.Book[Page] {
 	return ledger.NewBook("notice",
 		ledger.On("notice.cause", func(p *Page, _ time.Time, f cause) { p.Set(f.Key, f.Cause) }),
@@ -151,7 +151,7 @@ func Edit(tx *ledger.Tx, change func(*Page) bool) error {
 	return tx.Add(before.differences(after)...)
 }
 
-// differences returns the facts that make p another page.
+// differences returns the facts that change p into after.
 func (p *Page) differences(after Page) (facts []ledger.Fact) {
 	for _, key := range slices.Sorted(maps.Keys(after.Causes)) {
 		if e, known := p.Causes[key]; !known || !reflect.DeepEqual(e, after.Causes[key]) {
@@ -169,7 +169,7 @@ func (p *Page) differences(after Page) (facts []ledger.Fact) {
 	return facts
 }
 
-// Say takes messages off the page and notes that they were said. It does nothing for messages that are not there.
+// Say removes messages from the page and records that they were sent. It ignores messages that are not on the page.
 func (b Book) Say(ctx context.Context, messages ...Message) error {
 	return b.Ledger.Change(ctx, store.Synced, func(tx *ledger.Tx) error {
 		var facts []ledger.Fact
@@ -190,13 +190,13 @@ func (b Book) Say(ctx context.Context, messages ...Message) error {
 	})
 }
 
-// Said yields the messages that were said since an instant, the oldest first.
+// Said yields the messages that were sent since an instant, the oldest first.
 func (b Book) Said(since time.Time) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for line, err := range b.Ledger.Lines(since, said{}.Fact()) {
 			var f said
 			if err == nil && line.Into(&f) != nil {
-				continue // it is no fact of this version
+				continue // it is not a fact of this version
 			}
 			if !yield(f.Message, err) {
 				return

@@ -11,10 +11,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// patience is how many times an entry may fail before it holds up later ones no more.
+// patience is how many times an entry may fail before it no longer holds up later ones.
 const patience = 5
 
-// sendEarlier tries the messages that were created before m, if they have to arrive first. The error says why one of them has not.
+// sendEarlier tries the messages that were created before m, if they have to arrive first. The error says why one of them was not sent.
 func (p Post) sendEarlier(ctx context.Context, m Message) error {
 	if !p.ordered() {
 		return nil
@@ -48,7 +48,7 @@ func (p Post) sendEarlier(ctx context.Context, m Message) error {
 	return nil
 }
 
-// retry tries an entry again. It reads it again under the lock, because another process may have sent the message, or tried to.
+// retry tries an entry again. It first reads the entry under the lock, because another process may have sent the message, or tried to.
 func (p Post) retry(ctx context.Context, seen entry, take func(path string) (*lock.Guard, error)) (Receipt, error) {
 	held, err := claim(p.path(seen.ID), take)
 	if held == nil {
@@ -67,7 +67,7 @@ func (p Post) retry(ctx context.Context, seen entry, take func(path string) (*lo
 	return p.attempt(ctx, e, p.ways())
 }
 
-// attempt tries every carrier once that has not finished the message, and records the result. The caller holds the entry.
+// attempt tries once every carrier that has not finished the message, and records the result. The caller holds the entry.
 func (p Post) attempt(ctx context.Context, e entry, ways []Carrier) (Receipt, error) {
 	r := Receipt{Fate: Refused}
 	var failed, refused []error
@@ -100,7 +100,7 @@ func (p Post) attempt(ctx context.Context, e entry, ways []Carrier) (Receipt, er
 
 var errNoReason = errors.New("no reason given")
 
-// carry tries one carrier. What it has finished is recorded if others may not have.
+// carry tries one carrier. If others is set, it records that the carrier has finished the message.
 func (p Post) carry(ctx context.Context, e *entry, way Carrier, others bool) (Fate, error) {
 	before := e.trips[way.Name()]
 	if before.fate != "" {
@@ -131,7 +131,7 @@ func (p Post) carry(ctx context.Context, e *entry, way Carrier, others bool) (Fa
 	return fate, err
 }
 
-// print writes a message to the terminal. If that is gone, the message is left to the other carriers.
+// print writes a message to the terminal. If the terminal is gone, the other carriers get the message.
 func (p Post) print(_ context.Context, m Message) (Fate, error) {
 	if _, err := io.WriteString(p.Terminal, body(m)); err != nil {
 		return Queued, err

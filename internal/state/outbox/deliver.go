@@ -1,9 +1,9 @@
 // Package outbox delivers messages to the owner by a configured command and by further carriers, such as a messenger, and keeps
 // undelivered ones for another attempt.
 //
-// A message is on disk before the first attempt and leaves the disk only when every carrier has sent it or definitely refused it,
-// so that a crash at any point costs at most a repetition: delivery is at least once, and a repetition has the same id. What each
-// carrier has delivered is on disk as well, so that a repetition sends the rest only.
+// A message is on disk before the first attempt and leaves the disk only when every carrier has sent it or definitely refused it, so that a
+// crash at any point costs at most a repetition: delivery is at least once, and a repetition has the same id. What each carrier has
+// delivered is on disk as well, so that a repetition sends only the rest.
 //
 // The command gets the text on its standard input, ending in exactly one newline; that is a regular file, so that the command
 // reads all of it even if ollim is killed meanwhile. Its exit status 0 means sent, 77 (EX_NOPERM) refused permanently, and any
@@ -15,8 +15,8 @@
 // everything that a carrier has delivered. A process that sends or removes a message holds an flock on its file, whose inode does
 // not change.
 //
-// With a carrier besides the command messages arrive in the order of their creation: before a message is sent, or sent again, the
-// earlier ones are, and it waits if one of them fails. One that has failed five times holds up no other any more.
+// With a carrier besides the command messages arrive in the order of their creation: before an attempt to send a message, the earlier ones
+// are sent, and the message waits if one of them fails. A message that has failed five times no longer holds up others.
 package outbox
 
 import (
@@ -79,7 +79,7 @@ type Receipt struct {
 
 // Carrier is a way to the owner.
 type Carrier interface {
-	// Name names it in the outbox.
+	// Name returns the carrier's name in the outbox.
 	Name() string
 
 	// Carry tries once to deliver a message. done are the ids of its parts that were delivered before, in order; delivered is to
@@ -131,7 +131,7 @@ func (p Post) ways() (ways []Carrier) {
 	return append(ways, p.Carriers...)
 }
 
-// ordered reports whether messages arrive in order. The command's do not wait for each other.
+// ordered reports whether messages arrive in order. Messages for the command do not wait for each other.
 func (p Post) ordered() bool { return len(p.Carriers) > 0 }
 
 // Send puts m into the outbox and tries once to deliver it. Without a carrier, or after ctx has ended, it only queues

@@ -33,8 +33,7 @@ type trip struct {
 	fate  Fate     // "" while something remains
 }
 
-// line is a line of an entry after the first: what a carrier did, or else a failed attempt. One with neither marks the message as
-// done.
+// line is a line of an entry after the first: what a carrier did, or a failed attempt. A line with neither marks the message as done.
 type line struct {
 	At      time.Time `json:"at"`
 	Error   string    `json:"error,omitempty"`
@@ -51,7 +50,7 @@ const (
 )
 
 var (
-	// errNoMessage is the error of a file in the outbox whose first line is not the message that its name promises.
+	// errNoMessage is the error of a file in the outbox whose first line is not the message with the id in its name.
 	errNoMessage = errors.New("not a message")
 	// errEmpty is the error of an empty file, which claim removes.
 	errEmpty = errors.New("empty")
@@ -81,7 +80,7 @@ func (e *entry) plan(now time.Time) {
 	}
 }
 
-// held reports whether the message is not to be sent yet. A time more than a day ahead is of a clock that was set back since.
+// held reports whether the message is not to be sent yet. A time more than a day ahead does not count: the clock was set back since.
 func (e *entry) held(now time.Time) bool {
 	return e.NotBefore.After(now) && e.NotBefore.Sub(now) <= 24*time.Hour
 }
@@ -178,7 +177,7 @@ func (p Post) note(id string, l line) error {
 	return store.AppendJSON(p.path(id), store.Synced, l)
 }
 
-// setAside moves away an entry that is not a message; one that merely cannot be read now stays. The caller holds it.
+// setAside moves away an entry that is not a message. An entry that cannot be read now stays. The caller holds the entry.
 func (p Post) setAside(e entry) error {
 	if !errors.Is(e.broken, errNoMessage) {
 		return e.broken

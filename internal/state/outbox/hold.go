@@ -15,9 +15,9 @@ const heldExt = ".held" // with a dot in front; a message that is not in the out
 
 func (p Post) holding(id string) string { return filepath.Join(p.Home.Outbox(), "."+id+heldExt) }
 
-// Hold writes a message that no process sends before Release. One that is held already is replaced. A caller that notes durably, between
-// the two, that the message is made has it sent once, wherever it is killed: Send and a note after it could be a repetition, because
-// another process may have delivered the message in between.
+// Hold writes a message that no process sends before Release, in place of one with the same id that is held. A caller that durably notes
+// the message between Hold and Release has it sent once, even if the caller is killed. A note after Send instead could lead to a
+// repetition, because another process may have delivered the message before the note.
 func (p Post) Hold(m Message) error {
 	if !isMessageID(m.ID) {
 		return fmt.Errorf("message %q: %w", m.ID, errID)
@@ -36,7 +36,7 @@ func (p Post) Hold(m Message) error {
 	return store.AppendJSON(path, store.Synced, m)
 }
 
-// Release puts a message into the outbox that Hold has written, for Flush. If it was released already nothing happens.
+// Release puts a message that Hold has written into the outbox, for Flush. If it was released already, Release does nothing.
 func (p Post) Release(id string) error {
 	if _, err := os.Lstat(p.holding(id)); errors.Is(err, fs.ErrNotExist) {
 		return nil

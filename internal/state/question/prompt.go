@@ -24,7 +24,7 @@ type prompt struct {
 	Used   time.Time `json:"used,omitzero"`
 }
 
-// KeepPrompt keeps the prompt of a button and returns its id.
+// KeepPrompt stores the prompt of a button and returns its id.
 func (b Book) KeepPrompt(ctx context.Context, text string) (id string, err error) {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -66,7 +66,7 @@ func (b Book) ReturnPrompt(ctx context.Context, id string) error {
 	})
 }
 
-// editPrompts changes the prompts, of which those that are too old are gone.
+// editPrompts removes the prompts that are too old, and changes the others.
 func (b Book) editPrompts(ctx context.Context, change func(map[string]prompt) error) error {
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("inquiries"), b.Home.State("inquiries.json"), func(all *map[string]prompt) error {
 		if *all == nil {

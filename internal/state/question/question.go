@@ -40,7 +40,7 @@ type Question struct {
 	Expires  time.Time     `json:"expires"`
 	Message  string        `json:"message"`           // id of the message that asks it
 	Sent     bool          `json:"sent"`              // the message was handed over
-	Left     time.Duration `json:"left_ns"`           // of the run's time limit when it asked
+	Left     time.Duration `json:"left_ns"`           // rest of the run's time limit when it asked
 	Answer   string        `json:"answer,omitempty"`  // "": none yet
 	Answered time.Time     `json:"answered,omitzero"` // when it was given
 	Tried    time.Time     `json:"tried,omitzero"`    // when the run was last started to continue
@@ -67,7 +67,7 @@ func (q Question) Choose(text string) (string, error) {
 	return text, nil
 }
 
-// Closed is the error of an answer that a run cannot take, or of a button that nothing can come of any more.
+// Closed is the error of an answer that a run cannot take, or of a button that has no effect any more.
 type Closed struct {
 	Run    string // "" for a button
 	Reason string
@@ -136,8 +136,8 @@ func (b Book) List() ([]Question, error) {
 	return all, nil
 }
 
-// Answer keeps the answer to the question of a run and returns the question. The error is a *Closed if there is none, if it is
-// answered or expired, or if the text is no answer to it.
+// Answer stores the answer to the question of a run and returns the question. The error is a *Closed if there is none, if it is answered or
+// expired, or if the text is no answer to it.
 func (b Book) Answer(ctx context.Context, run, text string) (answered Question, err error) {
 	err = b.Edit(ctx, run, func(q *Question) error {
 		switch {

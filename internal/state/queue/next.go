@@ -27,7 +27,7 @@ func sortEntries(all []entry) {
 	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
 }
 
-// Turn is the messages that one run answers.
+// Turn holds the messages that one run answers.
 type Turn struct {
 	Tickets []*Ticket // the messages, oldest first; they are joined
 	Own     bool      // one of them is the caller's
@@ -213,7 +213,7 @@ func (t *Turn) note(run string, cutOff []Message) error {
 	return nil
 }
 
-// leave gives back what the turn took over.
+// leave leaves the messages that the turn took over from dead senders.
 func (t *Turn) leave(own []*Ticket) {
 	for _, ticket := range t.Tickets {
 		if !slices.Contains(own, ticket) {
@@ -222,8 +222,8 @@ func (t *Turn) leave(own []*Ticket) {
 	}
 }
 
-// End ends the turn. Its messages are removed, also if a person was told why there is no answer; with a reason, the next turn reports
-// them with that. The messages whose cut-off turns it has reported are removed if the agent read the report.
+// End ends the turn. Its messages are removed, even if a person was told why there is no answer. If why is set, the next turn reports them
+// with that reason instead. The messages whose cut-off turns it has reported are removed if the agent read the report.
 func (t *Turn) End(ctx context.Context, why string) error {
 	return t.end(ctx, func(ticket *Ticket) error {
 		if why == "" {
@@ -233,7 +233,7 @@ func (t *Turn) End(ctx context.Context, why string) error {
 	})
 }
 
-// Release ends the turn, too. Its messages are judged by their run, as those of a process that died.
+// Release ends the turn as if its process had died: what its run has done decides what becomes of the messages.
 func (t *Turn) Release(ctx context.Context) error {
 	return t.end(ctx, func(ticket *Ticket) error { ticket.Leave(); return nil })
 }
@@ -257,7 +257,7 @@ func (t *Turn) end(ctx context.Context, settle func(*Ticket) error) error {
 // drop removes a message that no process holds.
 func (b Book) drop(m Message) error {
 	guard, err := lock.TryGuard(b.lockPath(m.ID))
-	if errors.Is(err, lock.ErrBusy) { // a process that waited for it is looking, and the next turn removes it
+	if errors.Is(err, lock.ErrBusy) { // a process that waited for the message holds it for a moment; the next turn removes the message
 		return nil
 	}
 	if err != nil {
@@ -266,7 +266,7 @@ func (b Book) drop(m Message) error {
 	return (&Ticket{m, b, guard}).Remove()
 }
 
-// contents is what is in the queue, in the order in which it is answered.
+// contents are the messages in the queue, in the order in which they are answered.
 type contents struct {
 	Running []Message // a run is answering them
 	Waiting []Message
@@ -291,8 +291,8 @@ func (b Book) Contents() (c contents, err error) {
 	return c, nil
 }
 
-// Abandoned reports whether messages wait and no process is there to answer them. It also removes what a killed sender of
-// attachments left more than an hour ago.
+// Abandoned reports whether messages wait that no process will answer. It also removes attachments that a killed sender left more than an
+// hour ago.
 func (b Book) Abandoned(ctx context.Context) (bool, error) {
 	if files, err := os.ReadDir(b.Home.Queue()); err != nil || len(files) == 0 { // as nearly always
 		return false, nil // no message has ever been sent

@@ -34,7 +34,7 @@ import (
 
 // Message is one message of the owner. Its sender sets the fields up to Source.
 type Message struct {
-	Tag    string `json:"tag,omitempty"` // of its prompt; "": the owner wrote it
+	Tag    string `json:"tag,omitempty"` // tag of its prompt; "": the owner wrote it
 	Text   string `json:"text"`
 	Input  string `json:"input,omitempty"` // data that was piped in
 	Files  []File `json:"files,omitempty"`
@@ -46,7 +46,7 @@ type Message struct {
 
 	ID       string    `json:"id"`
 	Arrived  time.Time `json:"arrived"`
-	Run      string    `json:"run,omitempty"`      // that answers it
+	Run      string    `json:"run,omitempty"`      // the run that answers it
 	Ended    string    `json:"ended,omitempty"`    // why the run ended without an answer
 	Reporter string    `json:"reporter,omitempty"` // the run whose prompt reports that it was cut off
 }
@@ -87,13 +87,13 @@ type Ticket struct {
 	guard *lock.Guard
 }
 
-// Place is where in the queue a message is.
+// Place is the position of a message in the queue.
 type Place struct {
 	Ahead   int    // messages before it
 	Running string // the run that is answering one of them; "" if none is
 }
 
-// String says how many messages are answered first.
+// String returns how many messages are answered first.
 func (p Place) String() string {
 	if p.Ahead == 1 {
 		return "queued: one message is before it"
@@ -184,10 +184,10 @@ func (t *Ticket) Remove() error {
 	return errors.Join(err, t.guard.Delete())
 }
 
-// Leave leaves the message in the queue as that of a process that died.
+// Leave leaves the message in the queue, as if its process had died.
 func (t *Ticket) Leave() { t.guard.Release() }
 
-// fail leaves the message in the queue as one whose run ended without an answer.
+// fail leaves the message in the queue, with the reason why its run ended without an answer.
 func (t *Ticket) fail(why string) error {
 	t.Ended = why
 	defer t.Leave()
@@ -213,7 +213,7 @@ func nameOf(id string) string {
 func (b Book) path(id string) string     { return filepath.Join(b.Home.Queue(), id+".json") }
 func (b Book) lockPath(id string) string { return filepath.Join(b.Home.Queue(), id+lock.Ext) }
 
-// filesPath is the directory of a message's attachments, by the second part of its id.
+// filesPath returns the directory of a message's attachments, by the second part of its id.
 func (b Book) filesPath(name string) string { return filepath.Join(b.Home.Queue(), name+".files") }
 
 func (b Book) removeFiles(name string) error {
@@ -252,8 +252,8 @@ type entry struct {
 // running reports whether a run is answering the message.
 func (e entry) running() bool { return e.living && e.Run != "" }
 
-// load reads the queue, in the order in which messages are answered. With tidy it removes locks without a message; then the
-// caller holds the lock of the queue.
+// load reads the queue, in the order in which messages are answered. If tidy is set, it removes locks without a message; the caller then
+// holds the lock of the queue.
 func (b Book) load(tidy bool) ([]entry, error) {
 	files, err := os.ReadDir(b.Home.Queue())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

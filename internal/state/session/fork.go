@@ -19,8 +19,8 @@ const (
 	ForkKey = "fork"
 )
 
-// Fork is the interactive fork that is open: a branch of the main session, or of the session of a background run, in which the
-// owner talks with the agent. At most one is open.
+// Fork is the open interactive fork: a branch of the main session, or of the session of a background run, in which the owner talks with the
+// agent. At most one is open.
 type Fork struct {
 	ID      string    `json:"id"`
 	Session string    `json:"session,omitempty"` // "" until its first turn has begun
@@ -28,8 +28,8 @@ type Fork struct {
 	Topic   string    `json:"topic,omitempty"`
 	Begun   time.Time `json:"begun"`
 	Last    time.Time `json:"last"`                      // when the latest turn began or ended
-	Turns   int       `json:"turns"`                     // that have ended
-	Heard   int       `json:"owner_turns"`               // that the owner has begun
+	Turns   int       `json:"turns"`                     // turns that have ended
+	Heard   int       `json:"owner_turns"`               // turns that the owner has begun
 	Prompts int       `json:"timeout_prompts,omitempty"` // sent since the owner's latest turn
 	Shown   time.Time `json:"updates_shown,omitzero"`    // updates up to here were shown in it
 	MainRun string    `json:"main_run,omitempty"`        // the latest run of main that it holds; busyMain if a run was in progress
@@ -43,14 +43,14 @@ type Fork struct {
 	Model   string    `json:"model,omitempty"`
 }
 
-// busyMain is the MainRun of a fork that began while main was in a turn, which the fork does not hold.
+// busyMain is the MainRun of a fork that began during a turn of main. The fork does not contain that turn.
 const busyMain = "busy"
 
 // Errors of forks.
 var (
 	ErrNoFork   = errors.New("no fork is open")
 	ErrForkOpen = errors.New("a fork is already open")
-	// ErrMainMoved: main has gone on since the fork began, so the fork cannot replace it.
+	// ErrMainMoved: main had another turn since the fork began, so the fork cannot replace it.
 	ErrMainMoved = errors.New("the main session has gone on since the fork began, so the fork cannot replace it")
 	// ErrResumed: the fork holds the session of a background run, not of main.
 	ErrResumed = errors.New("the fork was resumed from a background run, so it cannot replace the main session")
@@ -58,7 +58,7 @@ var (
 	ErrNoTurn = errors.New("no turn of the fork has ended yet")
 )
 
-// Fork returns the open fork. One that was saved just before its process was killed is closed first.
+// Fork returns the open fork. A fork that was saved just before its process was killed is closed first.
 func (b Book) Fork(ctx context.Context) (f Fork, open bool, err error) {
 	if _, err := os.Lstat(b.Home.Fork()); errors.Is(err, fs.ErrNotExist) { // it is replaced as a whole: no lock is needed
 		return f, false, nil
@@ -104,7 +104,7 @@ func (b Book) EditFork(ctx context.Context, id string, edit func(*Fork)) error {
 	})
 }
 
-// CloseFork removes the fork of an id. It succeeds if that is not open. The caller holds the fork's lock.
+// CloseFork removes the fork of an id. It succeeds if that fork is not open. The caller holds the fork's lock.
 func (b Book) CloseFork(ctx context.Context, id string) error {
 	return b.withFork(ctx, func(now *Fork) (*Fork, error) {
 		if now != nil && now.ID == id {
@@ -143,8 +143,8 @@ func (b Book) lastMainRun() string {
 	return strings.TrimSpace(lock.ReadNote(b.Home.ConversationLock(MainKey)))
 }
 
-// SaveFork makes the fork the main session and closes it. The caller holds the fork's lock and main's. Killed in between, the
-// next reader of the fork completes it.
+// SaveFork makes the fork the main session and closes it. The caller holds the fork's lock and main's. If it is killed in between, the next
+// reader of the fork completes it.
 func (b Book) SaveFork(ctx context.Context, f Fork) error {
 	if err := b.SetMain(f.Session); err != nil {
 		return err
@@ -160,8 +160,8 @@ func (b Book) finishSave(ctx context.Context, f Fork) error {
 	return b.CloseFork(ctx, f.ID)
 }
 
-// withFork gives edit the fork on disk, nil if there is none, and stores what it returns, nil for none, both under the lock of the
-// file. An unchanged pointer is not written.
+// withFork calls edit with the fork on disk, nil if there is none, and stores the fork that edit returns, nil for none. It holds the lock
+// of the file. An unchanged pointer is not written.
 func (b Book) withFork(ctx context.Context, edit func(*Fork) (*Fork, error)) error {
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork"), b.Home.Fork(), func(f **Fork) error {
 		now := *f

@@ -73,7 +73,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 // or *store.NotWritten, or wraps lock.ErrBusy if the lock was not free before ctx ended or within ten seconds.
 func (b Book) Log(ctx context.Context, e Event) error { return b.log(ctx, e, false) }
 
-// log appends an event; with once, unless the session has one of its kind.
+// log appends an event. If once is set, it does nothing if the session has an event of that kind.
 func (b Book) log(ctx context.Context, e Event, once bool) error {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = b.Disk.Now().In(b.Zone)
@@ -106,7 +106,7 @@ func (b Book) History(bad *int) iter.Seq2[Event, error] {
 	}
 }
 
-// Alone returns the sessions of forked and isolated runs and of interactive forks, those that became of them by compaction too.
+// Alone returns the sessions of forked and isolated runs and of interactive forks, including those that replaced them by compaction.
 func (b Book) Alone() (map[string]bool, error) {
 	alone := map[string]bool{}
 	for e, err := range b.History(nil) {

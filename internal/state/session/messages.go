@@ -13,7 +13,7 @@ import (
 // Message links a message to the session that sent it, for a reply.
 type Message struct {
 	MessageID       string    `json:"message_id"`
-	Outside         []string  `json:"outside_ids,omitempty"` // that a reply quotes, if those are others; one for each part
+	Outside         []string  `json:"outside_ids,omitempty"` // ids that a reply quotes, if they differ; one for each part
 	ForkSessionID   string    `json:"fork_session_id"`
 	ParentSessionID string    `json:"parent_session_id,omitempty"`
 	TS              time.Time `json:"ts"`
@@ -27,12 +27,12 @@ func (m Message) Run() string { return m.MessageID[:max(0, strings.LastIndexByte
 
 // Number returns which message of its run it is; 0 is none.
 func (m Message) Number() int {
-	n, _ := strconv.Atoi(m.MessageID[strings.LastIndexByte(m.MessageID, '.')+1:]) // what is no number numbers none
+	n, _ := strconv.Atoi(m.MessageID[strings.LastIndexByte(m.MessageID, '.')+1:]) // 0 without a number
 	return n
 }
 
 const (
-	// ReplyLimit is how long a reply to a message reaches its session.
+	// ReplyLimit is how long a reply to a message can reach the message's session.
 	ReplyLimit = 7 * 24 * time.Hour
 	// messageLimit is how long a message is known: a later reply is told that the session has expired.
 	messageLimit = 90 * 24 * time.Hour

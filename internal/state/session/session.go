@@ -55,8 +55,8 @@ func (b Book) MainAt() (id, at string, err error) {
 	return id, string(data), err
 }
 
-// FollowMain is SetMain for a turn that has found the file at a mark, or left it there. It returns the new mark. If the
-// session was cleared since, nothing is written: a turn that outlives that must not bring its session back.
+// FollowMain is SetMain for a turn that found or left the file in the state of a mark. It returns the new mark. If the session was cleared
+// since, nothing is written: a turn that is still in progress must not restore its session.
 func (b Book) FollowMain(ctx context.Context, at, id string) (now string, err error) {
 	err = b.locked(ctx, func() error {
 		if _, now, err = b.MainAt(); err != nil || now != at {
@@ -102,8 +102,8 @@ func (b Book) SetRoutine(routineID, id string) error {
 	return b.routine(routineID, func(path string) error { return b.set(path, id) })
 }
 
-// Under returns the id of the session of the main conversation or of a persistent routine; key is that of the conversation's lock. It is
-// "" if there is none yet, or if the key is another's. Errors as in Main.
+// Under returns the id of the session of the main conversation or of a persistent routine; key is that of the conversation's lock. It is ""
+// if there is none yet, or if the key is that of another conversation. Errors as in Main.
 func (b Book) Under(key string) (id string, err error) {
 	if key == MainKey {
 		return b.Main()

@@ -16,10 +16,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Recent is how long the claim of a slot has a file of its own. Claims that are older and have their outcome are lines of one file for
-// each job and month, state/slots/<job>/2026-02.jsonl, where they take some hundred bytes rather than a block of the disk. A file of its
-// own counts before a line. The newest claim of a job keeps its own file, because earlier versions read no other: with it none of them
-// takes the slot of a week for missed and runs it again.
+// Recent is how long the claim of a slot has a file of its own. Claims that are older and have their outcome are lines of one file for each
+// job and month, state/slots/<job>/2026-02.jsonl, where they take some hundred bytes rather than a block of the disk. A file of its own
+// counts before a line. The newest claim of a job keeps its own file, because earlier versions read only such files. Without it an earlier
+// version could take the slot of a week for missed and run it again.
 const Recent = 48 * time.Hour
 
 // foldForm is the layout of the name of such a file: the month of its instants in UTC.
@@ -41,12 +41,12 @@ func (b Book) change(at time.Time, do func(old bool) error) error {
 
 func (b Book) foldLock() string { return b.Home.Lock("slots") }
 
-// foldable reports whether nothing will change a claim any more, as far as can be told: a run that waits for its owner's answer, or is in
-// progress, still gets an outcome. Should it change all the same it gets a file of its own again.
+// foldable reports whether a claim is not expected to change: a run that waits for its owner's answer, or is in progress, still gets an
+// outcome. A folded claim that does change gets a file of its own again.
 func foldable(c Claim) bool { return c.Outcome != "" && c.Outcome != "waiting" }
 
-// Fold moves the claims that are no longer recent at an instant into the files of their months, until ctx ends. A kill leaves a claim in
-// both places at worst.
+// Fold moves the claims that are no longer recent at an instant into the files of their months, until ctx ends. At worst, a kill leaves a
+// claim in both places.
 func (b Book) Fold(ctx context.Context, now time.Time) error {
 	jobs, err := b.jobs()
 	for _, id := range jobs {
@@ -118,7 +118,7 @@ func (b Book) foldMonth(id, path string, claims []Claim) error {
 	return err
 }
 
-// writeFold writes the claims of a month, oldest first. It waits for the disk, because what they replace is removed next.
+// writeFold writes the claims of a month, oldest first. It waits for the disk, because the files that it replaces are removed next.
 func writeFold(path string, claims map[int64]Claim) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -32,8 +32,8 @@ func (s Schedule) In(configured *time.Location) *time.Location {
 	return configured
 }
 
-// holds reports whether the noted schedule equals the one in the file now. One noted in the future is from before the
-// clock was set back.
+// holds reports whether the noted schedule equals the one in the file now. A schedule noted in the future is from before the clock was set
+// back.
 func (s Schedule) holds(now Schedule, at time.Time) bool {
 	return s.Name == now.Name && s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
 }
@@ -77,9 +77,9 @@ func before(history []Schedule, at time.Time) []Schedule {
 	return history[:n]
 }
 
-// Note records schedules that differ from the last noted ones, and returns the history with them. If gone is given, now
-// lists all routines, and gone reports whether a routine missing from it, given by its last file name, was removed. If
-// the clock is earlier than the latest note, it is not set yet, and nothing is noted.
+// Note records schedules that differ from the last noted ones, and returns the history with them. If gone is given, now lists all routines,
+// and gone reports whether a routine missing from it, given by its last file name, was removed. A clock that is earlier than the latest
+// note is not set yet; then nothing is noted.
 func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) bool) (map[string][]Schedule, error) {
 	history, err := b.History()
 	if err != nil || b.tooEarly(history) || len(b.differing(history, now, gone)) == 0 {

@@ -57,9 +57,9 @@ type Book struct {
 	Zone *time.Location
 }
 
-// Claim claims an instant for a run, or records its outcome without a run. The error is ErrClaimed if it is taken. A
-// run's claim survives a power cut, because the effects of the run may. Other records need not: after their loss the
-// instant is free and is recorded again.
+// Claim claims an instant for a run, or records its outcome without a run. The error is ErrClaimed if the instant is claimed. A run's claim
+// survives a power cut, because the effects of the run may. Other records need not: after their loss the instant is free and is recorded
+// again.
 func (b Book) Claim(c Claim) error {
 	c.Slot, c.Claimed = c.Slot.In(b.Zone), b.Disk.Now().In(b.Zone)
 	data, err := json.Marshal(c)

@@ -78,7 +78,7 @@ func ceiling(limit float64) money {
 	return known(limit, 0)
 }
 
-// most returns the highest possible cost of a run that wishes for so much. It is never 0.
+// most returns the highest possible cost of a run that asks for wish. It is never 0.
 func (l Limits) most(p *page, now time.Time, wish money, force bool) money {
 	run := ceiling(l.PerRun)
 	if force {
@@ -91,8 +91,8 @@ func (l Limits) most(p *page, now time.Time, wish money, force bool) money {
 	return max(1, min(wish, run, today.unspent(ceiling(l.PerDay)), month.unspent(ceiling(l.PerMonth))))
 }
 
-// grant returns what to reserve for a run of at most that cost, or the limit that bars it: of several limits the one
-// that lasts longest.
+// grant returns what to reserve for a run that may cost at most most, or the limit that bars it: of several limits the one that lasts
+// longest.
 func (b Book) grant(p *page, now time.Time, c Claim, most money) (money, *Limit) {
 	l := b.Limits
 	want := b.likely(p, c.Job, most)
@@ -113,7 +113,7 @@ func (b Book) grant(p *page, now time.Time, c Claim, most money) (money, *Limit)
 	return want, nil
 }
 
-// likely returns the likely cost of a run of at most that cost.
+// likely returns the likely cost of a run that may cost at most most.
 func (b Book) likely(p *page, job string, most money) money {
 	if h, known := p.Jobs[job]; known {
 		return max(1, min(h.Likely, most))
@@ -130,7 +130,7 @@ func (b Book) likely(p *page, job string, most money) money {
 
 func (b Book) share(of money) money { return of / money(max(1, b.Share)) }
 
-// raised returns the new reservation of a run that needs low and wishes for high, or the limit that bars it.
+// raised returns the new reservation of a run that needs low and asks for high, or the limit that bars it.
 func (b Book) raised(p *page, now time.Time, e entry, low, high money) (money, *Limit) {
 	have := e.granted()
 	if e.Owner || have >= high {

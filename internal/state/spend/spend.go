@@ -13,7 +13,7 @@
 //	  "jobs": {"<job>": {"likely": 0.05, "day": "2026-02-24"}}  what the next run of the job is likely to cost
 //	}
 //
-// A run that goes on with an answer stands there once more, as "<run>+1" and so on: each part of it counts on its own day.
+// A run that continues with an answer has another entry, "<run>+1" and so on: each part of it counts on its own day.
 //
 // A job's likely cost follows its most expensive recent run: a more expensive run raises it, and each cheaper one lowers it by
 // a quarter of the difference.
@@ -94,9 +94,8 @@ type granted struct {
 // The error is a *Limit if too little is left; then nothing is reserved. With Force the run is never refused; Most and
 // PerRun still bound it, unless PerRun is 0.
 //
-// Reserve also settles dead runs: at the cost that look returns, else at their whole reservation. A nil look treats
-// every run as alive. A run that has reserved already is granted the same again. A run that has settled is an error, as
-// is an invalid most (ErrCost).
+// Reserve also settles dead runs: at the cost that look returns, else at their whole reservation. A nil look treats every run as alive. A
+// run that has reserved already is granted the same again. A run that has settled is an error, as is an invalid c.Most (errCost).
 func (b Book) Reserve(ctx context.Context, c Claim, look look) (granted, error) {
 	wish := unlimited
 	if c.Most != 0 {
@@ -170,9 +169,9 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look l
 	return min(grant, high).usd(), err
 }
 
-// Settle replaces the reservation of a run by its actual cost, in USD. The latest call counts: settling again with
-// another cost corrects it, also after the run was taken for dead. A run that is not in the book, because spend.json
-// was lost or two hundred later runs have settled since, is counted today. The error is ErrCost if cost is invalid.
+// Settle replaces the reservation of a run by its actual cost, in USD. The latest call counts: settling again with another cost corrects
+// it, even after the run was taken for dead. A run that is not in the book, because spend.json was lost or two hundred later runs have
+// settled since, is counted today. The error is errCost if cost is invalid.
 func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 	m, err := toMoney(cost)
 	if err != nil {
@@ -215,7 +214,7 @@ type totals struct {
 // amounts is an amount in USD.
 type amounts struct {
 	Spent    float64 `json:"spent"`
-	Reserved float64 `json:"reserved"` // by runs under way, and by dead ones until the next Reserve
+	Reserved float64 `json:"reserved"` // by runs in progress, and by dead ones until the next Reserve
 }
 
 // Totals returns the current totals. It takes no lock and is read-only, so a file that cannot be parsed only causes a

@@ -12,9 +12,9 @@ import (
 	"github.com/ollim/ollim/internal/state/ledger"
 )
 
-// with returns the queue as it is with what the file holds, and the facts that make it so. Without such facts the file is a view of the
-// queue, perhaps a former one: it holds nothing but what is known. A file that holds nothing at all was emptied by another program, because
-// show never leaves one where there are updates.
+// with returns the queue after the content of the file is taken over, and the facts for that. Without facts the file is a present or former
+// view of the queue, which holds only known updates. An empty file was emptied by another program, because show never leaves the file empty
+// while there are updates.
 func (q *Queue) with(file pending) (now pending, facts []ledger.Fact) {
 	p := q.Pending
 	if file.same(p) {
@@ -40,8 +40,8 @@ func (q *Queue) with(file pending) (now pending, facts []ledger.Fact) {
 	return p.written(file, in, known)
 }
 
-// written returns the queue after another program has written the file: it has added what is not known, and has dropped or used what is not
-// in the file. What is newer than all that it has left there it has not seen.
+// written returns the queue after another program has written the file: the program has added what is not known, and has dropped or used
+// what is not in the file. Updates that are newer than all in the file it has not seen.
 func (p pending) written(file pending, in, known map[string]bool) (now pending, facts []ledger.Fact) {
 	var last time.Time
 	for _, u := range p.Updates {
@@ -73,7 +73,7 @@ func (p pending) written(file pending, in, known map[string]bool) (now pending, 
 		facts = append(facts, used{"", otherProgram, p})
 		now.Omitted, now.Since = 0, time.Time{}
 	}
-	switch { // the sentinel of a view that has what is claimed, or gone, counts that as well
+	switch { // the sentinel of a view with claimed or gone updates counts those as well
 	case former, file.Omitted > 0 && known[file.sentinel().ID()]:
 	case last.IsZero() || file.Omitted > p.Omitted:
 		now.Omitted, now.Since = file.Omitted, file.Since
@@ -84,7 +84,7 @@ func (p pending) written(file pending, in, known map[string]bool) (now pending, 
 // otherProgram stands for the run that has used what another program took out of the file.
 const otherProgram = "another program"
 
-// adopt takes over what another program has written into the file.
+// adopt adds what another program has written into the file to the queue.
 func (o *opened) adopt() error {
 	_, facts := o.queue.with(o.file)
 	if len(facts) == 0 {
@@ -93,9 +93,9 @@ func (o *opened) adopt() error {
 	return o.add(facts...)
 }
 
-// show makes the file hold the queue. An empty file is replaced, durably, before the facts are written, others after that. So a file that
-// holds nothing where there are updates was emptied by another program, and a process that dies in between leaves a file that is
-// taken for a former view, or whose new updates are taken over.
+// show makes the file hold the queue. An empty file is replaced, durably, before the facts are written, other files after that. So an empty
+// file while there are updates was emptied by another program. A process that dies in between leaves a file that counts as a former view,
+// or whose new updates are added to the queue.
 func (o *opened) show() error {
 	now, path := o.queue.Pending, o.Home.PendingUpdates()
 	switch {
@@ -106,7 +106,7 @@ func (o *opened) show() error {
 		}
 		o.tx.After(func(err error) {
 			if err != nil {
-				_ = os.Remove(path) // if it stays, what it holds is taken over
+				_ = os.Remove(path) // if it stays, its updates are added to the queue
 			}
 		})
 	default:

@@ -47,7 +47,7 @@ type formerClaim struct {
 	Updates []entry `json:"updates"`
 }
 
-// importer takes the files of an earlier version over.
+// importer takes over the files of an earlier version.
 type importer struct {
 	Box
 	tx        *ledger.Tx
@@ -56,7 +56,7 @@ type importer struct {
 	any       bool              // there are facts
 }
 
-// Import adds the facts of the files of an earlier version. A claim in use stays one; that of a person is returned by the next change.
+// Import adds the facts of the files of an earlier version. A claim in use stays a claim; the next change returns the claim of a person.
 func (b Box) Import(tx *ledger.Tx) error {
 	i := importer{b, tx, map[string]string{}, map[string]bool{}, false}
 	claims, err := i.claims()
@@ -93,7 +93,7 @@ func (b Box) Import(tx *ledger.Tx) error {
 	return i.pending(claims)
 }
 
-// claims reads the files of claims by their state, the oldest first. One that cannot be parsed is passed over.
+// claims reads the files of claims by their state, the oldest first. It skips a file that cannot be parsed.
 func (i *importer) claims() (map[string][]formerClaim, error) {
 	folder := i.Home.State(formerClaims)
 	list, err := os.ReadDir(folder)
@@ -152,7 +152,7 @@ func (i *importer) known(p pending) pending {
 	return p
 }
 
-// fateOf is what became of a claim that was delivered.
+// fateOf returns what became of a claim that was delivered.
 func fateOf(c formerClaim, p pending) ledger.Fact {
 	if c.Cleared {
 		return cleared{c.Run, p}
@@ -160,12 +160,12 @@ func fateOf(c formerClaim, p pending) ledger.Fact {
 	return used{"", c.Run, p}
 }
 
-// pending adds the claims in use and the queue. What the queue is to be restored to becomes a claim that is returned.
+// pending adds the claims in use and the queue. The updates to which the queue is to be restored become a claim that is returned.
 func (i *importer) pending(claims map[string][]formerClaim) error {
 	inUse := claims[wasInUse]
 	file, invalid, err := store.PeekJSON[[]entry](i.Home.PendingUpdates())
 	if err != nil || invalid != nil {
-		file = nil // the next change says so
+		file = nil // the next change reports it
 	}
 	for _, c := range claims[wasRestored] {
 		inUse, file = append(inUse, formerClaim{Updates: c.Updates}), nil

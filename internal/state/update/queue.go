@@ -108,7 +108,7 @@ type claimed struct {
 	Pending pending `json:"pending"`
 }
 
-// Queue is what the facts fold to.
+// Queue is the state that results from the facts.
 type Queue struct {
 	Pending pending   `json:"pending"`
 	Claims  []claimed `json:"claims,omitempty"` // oldest first
@@ -162,7 +162,7 @@ type found struct{ pending }
 
 func (found) Fact() string { return "update.found" }
 
-// Facts is the book of the queue.
+// Facts returns the book of the queue.
 func Facts() *ledger.Book[Queue] {
 	return ledger.NewBook("update",
 		ledger.On("update.added", func(q *Queue, _ time.Time, f added) { q.Pending.Updates = append(q.Pending.Updates, f.Update) }),

@@ -1,8 +1,7 @@
-// Package update is the queue of messages for the main session. Add appends a message, Peek reads the queue, and Pop takes all
-// messages in two phases: they are claimed until Deliver marks them as used or Return puts them back. The claim of a dead process is
-// returned to the queue, or counts as delivered if its run had begun to answer. Each update is therefore used exactly once and none is
-// lost, wherever a process is killed, except that an owner without a run may use one before it can call Deliver: the updates of a claim
-// that it leaves are given out again.
+// Package update is the queue of messages for the main session. Add appends a message, Peek reads the queue, and Pop takes all messages in
+// two phases: they are claimed until Deliver marks them as used or Return puts them back. The claim of a dead process is returned to the
+// queue, or counts as delivered if its run had begun to answer. Each update is therefore used exactly once and none is lost if a process is
+// killed. The exception is an owner without a run that is killed after using updates and before calling Deliver: they are given out again.
 //
 // The queue holds at most ten entries; beyond that the oldest are dropped, and a sentinel in front counts them. An update is identified
 // by its ts and message, which no two ever share.
@@ -49,8 +48,8 @@ type Update struct {
 // idDigits is the length of an ID.
 const idDigits = 12
 
-// ID identifies the update wherever it is shown. One that was taken and returned to the queue keeps it, so whoever is given an update
-// twice can tell.
+// ID identifies the update wherever it is shown. An update that was taken and returned to the queue keeps its id, so that a reader can
+// detect a repetition.
 func (u Update) ID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%s", u.TS.UnixMicro(), u.Message))
 	return hex.EncodeToString(sum[:])[:idDigits]
@@ -127,7 +126,7 @@ func (b Box) Clear(ctx context.Context, by string) (n int, err error) {
 	return n, err
 }
 
-// opened is the queue in a change, after recovery.
+// opened is the queue during a change, after recovery.
 type opened struct {
 	Box
 	tx    *ledger.Tx
@@ -135,13 +134,13 @@ type opened struct {
 	file  pending // what the file held at first
 }
 
-// change is a change of the ledger by one act on the queue.
+// change changes the ledger by one act on the queue.
 func (b Box) change(ctx context.Context, d store.Durability, owner Owner, mine string, act func(o *opened) error) error {
 	return b.Ledger.Change(ctx, d, func(tx *ledger.Tx) error { return b.open(tx, owner, mine, act) })
 }
 
-// open takes over what another program has written, settles the claims of dead owners, acts, and makes the file show the result. owner is
-// the caller; mine names its own claim, if any, which is left alone.
+// open adds what another program has written, settles the claims of dead owners, calls act, and writes the result to the file. owner is the
+// caller; mine names its own claim, if any, which is left alone.
 func (b Box) open(tx *ledger.Tx, owner Owner, mine string, act func(o *opened) error) error {
 	file, invalid, err := store.PeekJSON[[]entry](b.Home.PendingUpdates())
 	if invalid != nil {
