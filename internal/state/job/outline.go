@@ -17,18 +17,19 @@ import (
 // few is the number of files in a directory up to which reading all of them takes no longer than looking for the changed ones.
 const few = 64
 
-// settled is how much older than the index a file must be for the index to know it: a file that is changed twice in a moment may have the
-// same time and size after both.
+// settled is how much older than the index a file must be for its line to be used: a file that is changed twice within one tick of the file
+// system's clock may have the same time and size after both changes.
 const settled = 3 * time.Second
 
 // Outline is Load without what only the run of a job needs. Its jobs have an id, a description, a schedule, the first words of their body, and
-// the fields Background, Plain, Enabled, AllowPing, MaxChain and ChainDepth; Open returns one whole. It reads the files that changed
-// since another process did, and remembers them in a cache.
+// the fields Background, Plain, Enabled, AllowPing, MaxChain and ChainDepth. Open and Whole read the file of one job. Outline reads only
+// files that changed since an earlier process read them; a cache holds the outlines of the others.
 func (l Library) Outline() (Set, error) {
 	return l.load(&index{from: l})
 }
 
-// Open is Find in the set of an outline, and reads the file of the job that is found. With byID an id goes before all other names.
+// Open is Find in the set of an outline, and reads the file of the job that is found. With byID an id goes before all other names. The
+// error is also a *plaintext.Unknown if the file was moved, or got another id, since the outline.
 func (s Set) Open(name string, byID bool) (Job, error) {
 	j, known := s.ByID(name)
 	if !known || !byID {
@@ -37,21 +38,30 @@ func (s Set) Open(name string, byID bool) (Job, error) {
 			return j, err
 		}
 	}
-	return s.Whole(j)
+	whole, err := s.Whole(j)
+	if err == nil && whole.ID != j.ID || err != nil && gone(j.Path) {
+		return Job{}, &plaintext.Unknown{What: "job", Name: name}
+	}
+	return whole, err
 }
 
-// Whole reads the file of a job of an outline; the error is always a yamldoc.Faults.
-func (s Set) Whole(j Job) (Job, error) { return s.from.read(j.Kind, j.Path, fields(j.Kind)) }
+// Whole returns a job with all its fields. It reads the file if the set has only the outline. The error is always a yamldoc.Faults.
+func (s Set) Whole(j Job) (Job, error) {
+	if j.page != nil {
+		return j, nil
+	}
+	return s.from.read(j.Kind, j.Path, fields(j.Kind))
+}
 
-// index is what the outlines of earlier processes learnt. Its file has a line for each job file, with the columns below; the first line
-// names the form and the configured zone, in which times without an offset were read. A file that an older program took for valid is
-// read again before it runs.
+// index is the cache of outlines. Its file has a line for each job file, with the columns below; the first line names the format and the
+// configured zone, in which times without an offset were read. The rules of an older program may have accepted a file of the index: a job
+// is read again before it runs.
 type index struct {
 	from  Library
 	lines map[string]string // by the path of the job file, below the data directory; nil: not read yet
-	limit time.Time         // a file that was changed later is not known
-	now   []string          // the lines as they should be
-	news  int               // of them that the file lacks
+	limit time.Time         // the line of a file that was changed later is not used
+	found []string          // the lines of the files that are there
+	added int               // the number of them that the index lacked
 }
 
 func (x *index) head() string {
@@ -62,13 +72,13 @@ func (x *index) head() string {
 	return "ollim jobs 1\t" + zone
 }
 
-// load reads the file once. One that is missing or of another form knows nothing.
+// load reads the index once. A missing index, or one of another format, counts as empty.
 func (x *index) load() {
 	if x == nil || x.lines != nil {
 		return
 	}
 	x.lines = map[string]string{}
-	info, err := os.Lstat(x.from.Home.JobIndex()) // before it is read: one that replaces it meanwhile is younger
+	info, err := os.Lstat(x.from.Home.JobIndex()) // before it is read, because an index that replaces it meanwhile has a later time
 	if err != nil {
 		return
 	}
@@ -85,24 +95,24 @@ func (x *index) load() {
 	}
 }
 
-// note takes what was read of a valid file for the next process.
+// note adds the line of a valid file.
 func (x *index) note(r reading) {
 	if x == nil || r.line == "" {
 		return
 	}
-	x.now = append(x.now, r.line)
-	if r.news {
-		x.news++
+	x.found = append(x.found, r.line)
+	if r.added {
+		x.added++
 	}
 }
 
-// save writes the file again if enough has changed. It is a cache: that it cannot be written is no error.
+// save writes the index again if many lines were added or are no longer needed. It ignores errors, because the index is a cache.
 func (x *index) save() {
-	gone := len(x.lines) - (len(x.now) - x.news)
-	if x.news+gone <= few/4+len(x.now)/100 {
+	gone := len(x.lines) - (len(x.found) - x.added)
+	if x.added+gone <= few/4+len(x.found)/100 {
 		return
 	}
-	_ = store.Write(x.from.Home.JobIndex(), []byte(x.head()+"\n"+strings.Join(x.now, "\n")+"\n"), store.Buffered)
+	_ = store.Write(x.from.Home.JobIndex(), []byte(x.head()+"\n"+strings.Join(x.found, "\n")+"\n"), store.Buffered)
 }
 
 // Columns of a line.
@@ -137,7 +147,7 @@ func (j *Job) switches() map[string]*bool {
 	return map[string]*bool{"b": &j.Background, "p": &j.Plain, "e": &j.Enabled, "a": &j.AllowPing}
 }
 
-// line is a job's in the index. path and mark are those of its file.
+// line returns the line of a job in the index, from the path and the mark of its file.
 func line(path, mark string, j Job) string {
 	flags := ""
 	for letter, on := range j.switches() {
@@ -174,10 +184,10 @@ type reader struct {
 
 // reading is what was read of a file.
 type reading struct {
-	job  Job
-	err  error
-	line string // in the index; "" without one
-	news bool   // the index lacks the line
+	job   Job
+	err   error
+	line  string // in the index; "" without one
+	added bool   // the index lacked the line
 }
 
 func (r *reader) file(e fs.DirEntry) (got reading) {
@@ -197,12 +207,12 @@ func (r *reader) file(e fs.DirEntry) (got reading) {
 		return got
 	}
 	if got.job, got.err = r.read(r.kind, path, r.table); got.err == nil {
-		got.line, got.news = line(name, mark, got.job), true
+		got.line, got.added = line(name, mark, got.job), true
 	}
 	return got
 }
 
-// outline makes a job of its line, and reports whether the line is that of a file with this mark.
+// outline sets a job from its line. It reports false if the line is invalid, or the file had another mark.
 func (r *reader) outline(j *Job, path, mark, line string) bool {
 	column := strings.Split(line, "\t")
 	if len(column) != columnCount || column[columnMark] != mark {

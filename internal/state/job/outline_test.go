@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -196,6 +197,21 @@ func TestOutlineReadsNoFileThatItKnows(t *testing.T) {
 	if _, err := s.Open("r5", true); err == nil || !strings.Contains(err.Error(), "cron: is missing") {
 		t.Errorf("the file is invalid: %v", err)
 	}
+	change("cron", "id: x\ncron")
+	if j, err := s.Open("r5", true); !errors.As(err, new(*plaintext.Unknown)) {
+		t.Errorf("the file of r5 has another id: %+v, %v", j, err)
+	}
+	moved, path := filepath.Join(string(dir), "r5.md"), filepath.Join(dir.Routines(), "r5.md")
+	if err := os.Rename(path, moved); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := s.Open("r5", true); !errors.As(err, new(*plaintext.Unknown)) {
+		t.Errorf("the file of r5 was moved: %+v, %v", j, err)
+	}
+	if err := os.Rename(moved, path); err != nil {
+		t.Fatal(err)
+	}
+	change("cron", "corn")
 	now := time.Now()
 	if err := os.Chtimes(filepath.Join(dir.Routines(), "r5.md"), now, now); err != nil {
 		t.Fatal(err)
