@@ -154,6 +154,10 @@ func (h Home) Models() (model.Table, error) {
 
 // past returns the runs from which the accounts of spending are made if their file is gone.
 func (h Home) past(since time.Time) (past []spend.Past, err error) {
+	all, err := h.Runs.Tally(since)
+	if err != nil || !slices.ContainsFunc(all.Tallies, func(t *runlog.Tally) bool { return t.Accounts > 0 }) {
+		return nil, err
+	}
 	for r, err := range h.Runs.Since(since) {
 		if err != nil {
 			return past, err

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,15 +28,15 @@ func newCost(d *deps) *cobra.Command {
 	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, tokens out, share, growth, context",
 		func(*cobra.Command, []string) error { return runCost(d, by, since) })
 	cmd.Flags().StringVar(&by, "by", "job", "group by job, day or model")
-	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back")
+	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back; more than two days begin with a whole day")
 	return withJSON(d, cmd, jsonLines)
 }
 
 func runCost(d *deps, by, since string) error {
-	keys := map[string]func(runlog.Record) string{
-		"job":   func(r runlog.Record) string { return r.Name },
-		"day":   func(r runlog.Record) string { return r.Started.Format(time.DateOnly) },
-		"model": func(r runlog.Record) string { return cmp.Or(r.Model, "default") },
+	keys := map[string]func(t *runlog.Tally, model string) string{
+		"job":   func(t *runlog.Tally, _ string) string { return t.Newest.Name },
+		"day":   func(t *runlog.Tally, _ string) string { return t.Date },
+		"model": func(_ *runlog.Tally, model string) string { return cmp.Or(model, "default") },
 	}
 	key, ok := keys[by]
 	if !ok {
@@ -67,37 +66,38 @@ func runCost(d *deps, by, since string) error {
 }
 
 // costRows sums the runs since an instant by key, the costliest first. It omits keys without a run that reached an engine. With trends the
-// keys are ids of jobs.
-func costRows(h app.Home, from time.Time, key func(runlog.Record) string, trends bool) ([]costRow, error) {
-	bill, since := overview.NewBill(h.Disk.Now(), h.Config.Zone), from
-	if trends && bill.Since().Before(since) {
-		since = bill.Since()
-	}
-	sums, ids, reached, all := map[string]costRow{}, map[string]string{}, map[string]bool{}, 0.0
-	for r, err := range h.Runs.Since(since) {
-		if err != nil {
+// keys are names of jobs.
+func costRows(h app.Home, from time.Time, key func(t *runlog.Tally, model string) string, trends bool) ([]costRow, error) {
+	bill := overview.NewBill(h.Disk.Now(), h.Config.Zone)
+	if trends {
+		if _, err := bill.Read(h.Runs); err != nil {
 			return nil, err
 		}
-		r = h.Runs.CutOff(r)
-		bill.Add(r)
-		if !r.TookPlace() || r.Started.Before(from) {
-			continue // the run did not take place, or counts only for the trend
-		}
-		k := key(r)
-		row := sums[k]
-		row.Key, row.Runs, row.Cost, row.Tokens = k, row.Runs+1, row.Cost+r.Cost, row.Tokens.Add(r.Usage)
-		sums[k], ids[k], all = row, r.Job, all+r.Cost
-		reached[k] = reached[k] || r.Turns > 0 || r.Cost > 0
 	}
-	maps.DeleteFunc(sums, func(k string, _ costRow) bool { return !reached[k] })
-	rows := slices.Collect(maps.Values(sums))
-	for i := range rows {
+	since, err := h.Runs.Tally(from)
+	if err != nil {
+		return nil, err
+	}
+	uses, ids, all := map[string]runlog.Use{}, map[string]string{}, 0.0
+	for _, t := range since.Tallies {
+		for model, use := range t.Models {
+			k := key(t, model)
+			uses[k], ids[k], all = uses[k].Add(use), t.Job, all+use.Cost
+		}
+	}
+	rows := []costRow{}
+	for k, use := range uses {
+		if !use.Reached {
+			continue
+		}
+		row := costRow{Key: k, Runs: use.Runs, Cost: use.Cost, Tokens: use.Usage}
 		if trends {
-			rows[i].Trend = bill.Trend(ids[rows[i].Key], from)
+			row.Trend = bill.Trend(ids[k], from)
 		}
-		if rows[i].Share = 0; all > 0 {
-			rows[i].Share = rows[i].Cost / all
+		if row.Share = 0; all > 0 {
+			row.Share = row.Cost / all
 		}
+		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b costRow) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key)) })
 	return rows, nil

@@ -28,7 +28,7 @@ func newStatus(d *deps) *cobra.Command {
 			return runStatus(cmd.Context(), d, short)
 		})
 	cmd.Flags().BoolVar(&short, "short", false, "print one line")
-	cmd.Flags().BoolVar(&week, "week", false, "print the summary of the last seven days instead")
+	cmd.Flags().BoolVar(&week, "week", false, "print the summary of the seven days before today instead")
 	return withJSON(d, cmd, "print one JSON object")
 }
 

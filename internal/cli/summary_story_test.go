@@ -57,7 +57,7 @@ func TestWeeklySummary(t *testing.T) {
 	if len(got) != 1 || got[0] != want {
 		t.Fatalf("%q, want %q", got, want)
 	}
-	w.wants(got[0], "The week from Mon 2 Mar 08:00 to Mon 9 Mar 08:00\n", "ran: 1 fire (1 ok), 0 turns of conversations\n", "missed: daily 5 (Wed 09:00 to Sun 09:00)\n", "cost: $0.00, $0.00 of $100.00 this month\n")
+	w.wants(got[0], "The week from Mon 2 Mar 00:00 to Mon 9 Mar 00:00\n", "ran: 1 fire (1 ok), 0 turns of conversations\n", "missed: daily 5 (Wed 09:00 to Sun 09:00)\n", "cost: $0.00, $0.00 of $100.00 this month\n")
 	for range 7 {
 		w.pass(24*time.Hour - 2*time.Minute)
 		if got := sent(); len(got) != 0 && !w.clock().After(march(16, 8, 0)) {

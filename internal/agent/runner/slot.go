@@ -210,25 +210,30 @@ func (f *Runner) Due(j job.Job, history []slot.Schedule, now time.Time) (at time
 	return at, due && f.Unanswered(j.ID, at)
 }
 
-// settleAge is how long after the end of a run EndOrphans checks that its slot has the outcome.
+// settleAge is how long after the beginning of a run EndOrphans checks that its slot has the outcome.
 const settleAge = time.Hour
+
+// settleLately calls settleKilled for the runs of the last hour. A later look at the slot of a longer run finds the outcome in its record.
+func (f *Runner) settleLately(ctx context.Context) {
+	for r, err := range f.Runs.Since(f.Disk.Now().Add(-settleAge)) {
+		if f.warn(err); err != nil || ctx.Err() != nil {
+			return
+		}
+		if r.Done() {
+			f.settleKilled(r)
+		}
+	}
+}
 
 // EndOrphans ends the records of runs that began since an instant and whose process died. An engine that outlived the process is
 // ended at the run's time limit. The failure is reported as the next fire would. When ctx ends, the rest is left to the next call.
 func (f *Runner) EndOrphans(ctx context.Context, since time.Time) {
-	for r, err := range f.Runs.Since(since) {
+	f.settleLately(ctx)
+	open, err := f.Runs.Unfinished(since)
+	f.warn(err)
+	for _, r := range open {
 		if ctx.Err() != nil {
 			return
-		}
-		if err != nil {
-			f.warn(err)
-			return
-		}
-		if r.Done() {
-			if since.IsZero() || r.Finished.After(f.Disk.Now().Add(-settleAge)) {
-				f.settleKilled(r)
-			}
-			continue
 		}
 		if f.Runs.Attended(r) || r.Kind == string(job.Webhook) && f.Inbox.Waits(r.ID) { // its run has not begun, and will be started again
 			continue

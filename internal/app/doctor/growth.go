@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,6 +56,9 @@ func (e *examination) parts(ctx context.Context) ([]part, error) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			if path == dir.Runs() {
+				return fs.SkipDir
+			}
 			if err != nil || entry.IsDir() {
 				return nil //nolint:nilerr // other checks report what cannot be read; the rest has just gone
 			}
@@ -79,10 +81,15 @@ func (e *examination) parts(ctx context.Context) ([]part, error) {
 			return nil, err
 		}
 	}
-	var parts []part
-	for _, p := range slices.SortedFunc(maps.Values(sums), func(a, b *part) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.name, b.name)) }) {
+	all, recent, err := e.home.Runs.Sizes(week)
+	if err != nil {
+		return nil, err
+	}
+	parts := []part{{name: partOf(dir.Path(), dir.Runs()), files: all.Files, bytes: all.Bytes, grown: recent.Bytes}}
+	for _, p := range sums {
 		parts = append(parts, *p)
 	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.name, b.name)) })
 	return parts, nil
 }
 

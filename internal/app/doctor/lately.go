@@ -30,11 +30,12 @@ type outage struct {
 // later.
 func (e *examination) outages() map[string]outage {
 	found, over := map[string]outage{}, map[string]bool{}
+	faulty := e.faulted()
 	for r, err := range e.home.Runs.List() {
-		if err == nil && e.App.Now().Sub(r.Started) > lastUses {
+		if len(over) == len(faulty) || err == nil && e.App.Now().Sub(r.Started) > lastUses {
 			break
 		}
-		if err != nil || r.Engine == "" || over[r.Engine] {
+		if err != nil || !faulty[r.Engine] || over[r.Engine] {
 			continue
 		}
 		switch notify.Kind(r.Fault) {
@@ -46,10 +47,24 @@ func (e *examination) outages() map[string]outage {
 			o.since, o.runs = r.Started, o.runs+1
 			found[r.Engine] = o
 		default:
-			over[r.Engine] = over[r.Engine] || r.Turns > 0
+			if r.Turns > 0 {
+				over[r.Engine] = true
+			}
 		}
 	}
 	return found
+}
+
+// faulted returns the engines of runs since lastUses that a cause of notify ended.
+func (e *examination) faulted() map[string]bool {
+	names := map[string]bool{}
+	all, _ := e.home.Runs.Tally(e.App.Now().Add(-lastUses)) // runs reports the error
+	for _, t := range all.Tallies {
+		for _, name := range t.Faulted {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // uses looks at how the last uses of engines and MCP servers went.

@@ -29,13 +29,11 @@ type written map[string]time.Time
 // write there began. The time of the last change of an inode counts, which no program can set.
 func (e *examination) planted(context.Context) string {
 	dirs := written{}
-	for r, err := range e.home.Runs.Since(e.App.Now().AddDate(0, 0, -plantedDays)) {
-		if err != nil || r.Sealed == nil {
-			continue
-		}
-		for _, dir := range r.Sealed.Write {
-			if first, known := dirs[dir]; !known || r.Started.Before(first) {
-				dirs[dir] = r.Started
+	past, _ := e.home.Runs.Tally(e.App.Now().AddDate(0, 0, -plantedDays)) // runs reports the error
+	for _, t := range past.Tallies {
+		for dir, at := range t.Writes {
+			if first, known := dirs[dir]; !known || at.Before(first) {
+				dirs[dir] = at
 			}
 		}
 	}

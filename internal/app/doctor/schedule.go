@@ -26,42 +26,57 @@ import (
 
 // runs looks for runs whose process died. ollim tick ends them within minutes; this check reports those that remain.
 func (e *examination) runs(context.Context) string {
-	const settle = 2 * time.Minute // for ticks
-	now, number, last := e.App.Now(), 0, map[string]runlog.Record{}
-	for r, err := range e.home.Runs.Since(now.Add(-lately)) {
-		if err != nil {
-			e.fault(err, "")
-			return ""
+	since := e.App.Now().Add(-lately)
+	unfinished, openErr := e.home.Runs.Unfinished(since)
+	for _, r := range unfinished {
+		e.cutOff(r)
+	}
+	all, err := e.home.Runs.Tally(e.midnight(since))
+	if err = errors.Join(openErr, err); err != nil {
+		e.fault(err, "")
+		return ""
+	}
+	number, last := 0, map[string]runlog.Brief{}
+	for _, t := range all.Tallies {
+		for _, id := range t.Interrupted {
+			e.left(id, t.Newest.Name)
 		}
-		number++
-		if last[r.Name].Started.Before(r.Started) {
-			last[r.Name] = r
+		number += t.Runs
+		if last[t.Newest.Name].Started.Before(t.Newest.Started) {
+			last[t.Newest.Name] = t.Newest
 		}
-		if r.Outcome == runlog.Interrupted {
-			e.left(r)
-		}
-		if r.Done() || e.home.Runs.Attended(r) || now.Sub(r.Started) < settle || r.Kind == string(job.Webhook) && e.home.Inbox.Waits(r.ID) {
-			continue
-		}
-		if e.home.Runs.Alive(r) {
-			e.warn("ollim stop "+r.ID, "the ollim process of run %s of %s died, but its engine is still running", r.ID, r.Name)
-			continue
-		}
-		e.warn("ollim tick", "the process of run %s of %s died, and its record is incomplete", r.ID, r.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(last)) {
-		if r := last[name]; r.Sealed != nil && len(r.Sealed.Refused) > 0 {
-			e.warn("if it needs that, add it to its file; see ollim-seal(7)", "%s: in run %s a command failed: %s", name, r.ID, strings.Join(r.Sealed.Refused, "; "))
+		if r := last[name]; len(r.Refused) > 0 {
+			e.warn("if it needs that, add it to its file; see ollim-seal(7)", "%s: in run %s a command failed: %s", name, r.ID, strings.Join(r.Refused, "; "))
 		}
 	}
-	return plaintext.Count(number, "run") + " in the last day"
+	return plaintext.Count(number, "run") + " since yesterday"
+}
+
+// midnight returns the beginning of the day of an instant in the configured zone.
+func (e *examination) midnight(at time.Time) time.Time {
+	year, month, day := at.In(e.home.Config.Zone).Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, e.home.Config.Zone)
+}
+
+// cutOff warns of a run whose process died, if ticks have had time to end it.
+func (e *examination) cutOff(r runlog.Record) {
+	const settle = 2 * time.Minute
+	switch {
+	case e.home.Runs.Attended(r), e.App.Now().Sub(r.Started) < settle, r.Kind == string(job.Webhook) && e.home.Inbox.Waits(r.ID):
+	case e.home.Runs.Alive(r):
+		e.warn("ollim stop "+r.ID, "the ollim process of run %s of %s died, but its engine is still running", r.ID, r.Name)
+	default:
+		e.warn("ollim tick", "the process of run %s of %s died, and its record is incomplete", r.ID, r.Name)
+	}
 }
 
 // left looks for processes of a run whose ollim was killed. It reports only processes with the variable that the run gave them, because
 // nothing else proves whose they are.
-func (e *examination) left(r runlog.Record) {
-	for _, p := range e.home.Runs.Left(r.ID) {
-		e.warn("kill "+strconv.Itoa(p.PID), "process %d (%s) is left of run %s of %s", p.PID, p.Name(), r.ID, r.Name)
+func (e *examination) left(run, name string) {
+	for _, p := range e.home.Runs.Left(run) {
+		e.warn("kill "+strconv.Itoa(p.PID), "process %d (%s) is left of run %s of %s", p.PID, p.Name(), run, name)
 	}
 }
 

@@ -14,8 +14,7 @@ import (
 // TrendDays is how many days, besides today, a trend is computed from.
 const TrendDays = 28
 
-// Bill is what the runs of some weeks cost, by job. Add takes the records, newest first. A turn of a conversation counts for the
-// conversation, as if that were a job.
+// Bill is what the runs of some weeks cost, by job. A turn of a conversation counts for the conversation, as if that were a job.
 type Bill struct {
 	now  time.Time // in the owner's zone, which says what a day is
 	jobs map[string]*account
@@ -33,6 +32,7 @@ type account struct {
 	days    map[string]float64 // USD by date
 	context int                // tokens, of the newest run that has them
 	window  int
+	sized   time.Time // when that run began
 }
 
 // Trend is the development of what one job costs.
@@ -48,8 +48,14 @@ func NewBill(now time.Time, zone *time.Location) *Bill {
 	return &Bill{now: now.In(zone), jobs: map[string]*account{}}
 }
 
-// Since returns the instant from which records are needed for trends: the beginning of the day TrendDays ago.
-func (b *Bill) Since() time.Time { return b.midnight(-TrendDays) }
+// Read adds the runs of the last TrendDays days and returns them.
+func (b *Bill) Read(runs runlog.Book) (runlog.Tallied, error) {
+	all, err := runs.Tally(b.midnight(-TrendDays))
+	for _, t := range all.Tallies {
+		b.add(t)
+	}
+	return all, err
+}
 
 // midnight returns the beginning of a day so many days from today.
 func (b *Bill) midnight(days int) time.Time {
@@ -63,20 +69,22 @@ func (b *Bill) date(days int) string {
 	return time.Date(year, month, day+days, 12, 0, 0, 0, b.now.Location()).Format(time.DateOnly)
 }
 
-// Add counts a run.
-func (b *Bill) Add(r runlog.Record) {
-	b.first = r.Started
-	a := b.jobs[r.Job]
+// add counts runs. The tallies come in the order of their newest runs, the latest first.
+func (b *Bill) add(t *runlog.Tally) {
+	if b.first.IsZero() || t.First.Before(b.first) {
+		b.first = t.First
+	}
+	a := b.jobs[t.Job]
 	if a == nil {
-		a = &account{id: r.Job, kind: r.Kind, name: r.Name, days: map[string]float64{}}
-		b.jobs[r.Job] = a
+		a = &account{id: t.Job, kind: t.Kind, name: t.Newest.Name, days: map[string]float64{}}
+		b.jobs[t.Job] = a
 	}
-	if r.OfJob() && !a.seen { // not a compaction of its session
-		a.kind, a.name, a.persistent, a.seen = r.Kind, r.Name, r.Persistent, true
+	if t.OfJob() && !a.seen { // not compactions of its session
+		a.kind, a.name, a.persistent, a.seen = t.Kind, t.Newest.Name, t.Newest.Persistent, true
 	}
-	a.days[r.Started.In(b.now.Location()).Format(time.DateOnly)] += r.Cost
-	if a.context == 0 {
-		a.context, a.window = r.Context, r.Window
+	a.days[t.Date] += t.Cost
+	if t.Sized.After(a.sized) {
+		a.context, a.window, a.sized = t.Context, t.Window, t.Sized
 	}
 }
 

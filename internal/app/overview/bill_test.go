@@ -17,12 +17,20 @@ var noon = time.Date(2026, 3, 16, 12, 0, 0, 0, time.UTC)
 
 // billOf is the bill of runs at 09:00 of the days before noon's: cost(job, 1) is of the day before.
 func billOf(jobs []runlog.Record, days int, cost func(job string, daysAgo int) float64) *Bill {
-	b := NewBill(noon, time.UTC)
+	var runs []runlog.Record
 	for ago := 0; ago <= days; ago++ {
 		for _, r := range jobs {
 			r.Kind, r.Started, r.Cost = "routine", noon.AddDate(0, 0, -ago).Add(-3*time.Hour), cost(r.Job, ago)
-			b.Add(r)
+			runs = append(runs, r)
 		}
+	}
+	return summed(runs...)
+}
+
+func summed(runs ...runlog.Record) *Bill {
+	b := NewBill(noon, time.UTC)
+	for _, t := range runlog.Sum(runs, time.UTC) {
+		b.add(t)
 	}
 	return b
 }
@@ -55,16 +63,13 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestShareAndContext(t *testing.T) {
-	b := NewBill(noon, time.UTC)
 	at := func(days int) time.Time { return noon.AddDate(0, 0, -days) }
-	for _, r := range []runlog.Record{
-		{Subject: runlog.Subject{Job: "a", Kind: "routine"}, Started: at(1), Cost: 0, Outcome: runlog.Gated},
-		{Subject: runlog.Subject{Job: "a", Kind: "routine"}, Started: at(2), Cost: 0.3, Context: 1200, Window: 200_000},
-		{Subject: runlog.Subject{Job: "b", Kind: "routine"}, Started: at(3), Cost: 0.1, Context: 7},
-		{Subject: runlog.Subject{Job: "b", Kind: "routine"}, Started: at(20), Cost: 100, Context: 9},
-	} {
-		b.Add(r)
-	}
+	b := summed(
+		runlog.Record{Subject: runlog.Subject{Job: "a", Kind: "routine"}, Started: at(1), Cost: 0, Outcome: runlog.Gated},
+		runlog.Record{Subject: runlog.Subject{Job: "a", Kind: "routine"}, Started: at(2), Cost: 0.3, Context: 1200, Window: 200_000},
+		runlog.Record{Subject: runlog.Subject{Job: "b", Kind: "routine"}, Started: at(3), Cost: 0.1, Context: 7},
+		runlog.Record{Subject: runlog.Subject{Job: "b", Kind: "routine"}, Started: at(20), Cost: 100, Context: 9},
+	)
 	if got := b.Trend("a", at(7)); math.Abs(got.Share-0.75) > 1e-9 || got.Context != 1200 || got.Window != 200_000 {
 		t.Errorf("a: %+v", got)
 	}
@@ -138,9 +143,8 @@ func TestRemedies(t *testing.T) {
 		`ollim session compact main "keep what matters"`:      {Subject: runlog.Subject{Kind: "chat", Job: "main"}},
 		"ollim cost --by day --since 14d":                     {Subject: runlog.Subject{Kind: "ask", Job: "ask"}},
 	} {
-		b := NewBill(noon, time.UTC)
 		r.Started, r.Cost = noon, 1
-		b.Add(r)
+		b := summed(r)
 		if got := b.jobs[r.Job].remedy(); got != want {
 			t.Errorf("%s: %s, want %s", r.Kind, got, want)
 		}
@@ -154,10 +158,13 @@ func TestTextOfAWeek(t *testing.T) {
 		t.Errorf("nothing: %q", got)
 	}
 	w.Fires, w.Turns, w.Outcomes = 30, 1, map[runlog.Outcome]int{runlog.OK: 20, runlog.Gated: 4, runlog.Failed: 6}
-	for i := range 7 {
-		w.Failed = count(w.Failed, fmt.Sprint("j", i), fmt.Sprint("a job with a long name, number ", i), noon.Add(-time.Hour))
+	at := func(hours time.Duration) runlog.Span {
+		return runlog.Span{Count: 1, First: noon.Add(hours * time.Hour), Last: noon.Add(hours * time.Hour)}
 	}
-	w.Missed = count(count(nil, "m", "m", noon.Add(-30*time.Hour)), "m", "m", noon.Add(-26*time.Hour))
+	for i := range 7 {
+		w.Failed = count(w.Failed, fmt.Sprint("j", i), fmt.Sprint("a job with a long name, number ", i), at(-1))
+	}
+	w.Missed = count(count(nil, "m", "m", at(-30)), "m", "m", at(-26))
 	limit := 100.0
 	w.Cost, w.Before, w.Month, w.PerMonth = 12, 8, 40, &limit
 	w.Jobs = []share{{Job: "m", Name: "m", Cost: 9, Trend: Trend{Share: 0.75}}}

@@ -46,58 +46,79 @@ const weekDays = 7
 // runs finds the runs in progress, those that failed, the sums by routine and, unless it is to be brief, the trends and what follows
 // from them.
 func (s *Status) runs(h app.Home, brief bool) error {
-	now, looked, bill := h.Disk.Now(), looked(h), NewBill(h.Disk.Now(), h.Config.Zone)
-	from, since := now.AddDate(0, 0, -weekDays), bill.Since()
+	bill := NewBill(h.Disk.Now(), h.Config.Zone)
+	from := bill.midnight(1 - weekDays)
+	read := bill.Read
 	if brief {
-		from, since = now.AddDate(0, 0, -1), now.AddDate(0, 0, -1)
+		from = bill.midnight(-1)
+		read = func(runs runlog.Book) (runlog.Tallied, error) { return runs.Tally(from) }
 	}
-	seen, listed, weeks := map[string]bool{}, map[string]bool{}, map[string]*week{}
-	for r, err := range h.Runs.Since(since) {
-		if err != nil {
-			return err
-		}
-		r = h.Runs.CutOff(r)
-		bill.Add(r)
-		if !r.TookPlace() || r.Started.Before(from) {
-			continue
-		}
-		s.countRun(r, bill.midnight(0))
-		item := run{ID: r.ID, Job: r.Job, Label: r.Label(), Started: r.Started.In(h.Config.Zone), Outcome: r.Outcome, Error: r.Error, Recovered: seen[r.Job]}
-		item.New = !looked.IsZero() && r.Done() && r.Finished.After(looked)
-		switch {
-		case r.Outcome == "":
-			s.Running = append(s.Running, item)
-		case r.Problem() && !listed[r.Job] && (item.New || !seen[r.Job] && now.Sub(r.Started) <= recent):
-			s.Failed, listed[r.Job] = append(s.Failed, item), true
-		}
-		seen[r.Job] = true
-		if r.Kind == string(job.Routine) && r.Outcome != "" {
-			sum(weeks, r)
+	all, err := read(h.Runs)
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Backward(all.Running) {
+		s.Running = append(s.Running, run{ID: r.ID, Job: r.Job, Label: r.Label(), Started: r.Started.In(h.Config.Zone)})
+	}
+	s.failed(h, all.Tallies, from)
+	for _, t := range all.Tallies {
+		if t.Date == bill.date(0) {
+			s.Runs.Typed += t.Owner
+			s.Runs.Automatic += t.Runs - t.Owner
 		}
 	}
-	slices.Reverse(s.Running)
-	for id, w := range weeks {
-		w.Trend = bill.Trend(id, from)
-		s.Week = append(s.Week, *w)
-	}
-	slices.SortStableFunc(s.Week, func(a, b week) int { return strings.Compare(a.Label+a.Job, b.Label+b.Job) })
+	s.Week = weeks(all.Tallies, bill.label(from))
 	if brief {
 		return nil
+	}
+	for i := range s.Week {
+		s.Week[i].Trend = bill.Trend(s.Week[i].Job, from)
 	}
 	totals, err := h.Spend.Totals()
 	s.Findings = append(s.Findings, bill.Findings(Month{totals.Month.Spent, h.Spend.Limits.PerMonth})...)
 	return err
 }
 
-// countRun counts a run of today, which began at midnight.
-func (s *Status) countRun(r runlog.Record, midnight time.Time) {
-	switch {
-	case r.Started.Before(midnight):
-	case r.Owner:
-		s.Runs.Typed++
-	default:
-		s.Runs.Automatic++
+// failed lists the newest failure of each job since an instant, if the owner has not seen it, or no later run of the job went better.
+func (s *Status) failed(h app.Home, all []*runlog.Tally, from time.Time) {
+	looked, last, listed := looked(h), map[string]time.Time{}, map[string]bool{} // when the last run of each job began
+	for _, t := range all {
+		if t.Runs > 0 && t.Newest.Started.After(last[t.Job]) {
+			last[t.Job] = t.Newest.Started
+		}
 	}
+	all = slices.DeleteFunc(slices.Clone(all), func(t *runlog.Tally) bool { return t.Problem == nil || t.Problem.Started.Before(from) })
+	slices.SortStableFunc(all, func(a, b *runlog.Tally) int { return b.Problem.Started.Compare(a.Problem.Started) })
+	for _, t := range all {
+		p := t.Problem
+		item := run{ID: p.ID, Job: t.Job, Label: p.Label, Started: p.Started.In(h.Config.Zone), Outcome: p.Outcome, Error: p.Error}
+		item.New = !looked.IsZero() && p.Finished.After(looked)
+		item.Recovered = last[t.Job].After(p.Started)
+		if !listed[t.Job] && (item.New || !item.Recovered && h.Disk.Now().Sub(p.Started) <= recent) {
+			s.Failed, listed[t.Job] = append(s.Failed, item), true
+		}
+	}
+}
+
+// weeks sums up the runs of routines from a date on that have ended. The tallies come in the order of their newest runs, the latest first.
+func weeks(all []*runlog.Tally, from string) (list []week) {
+	list = []week{}
+	for _, t := range all {
+		ended := t.Runs - t.Outcomes[""]
+		if t.Kind != string(job.Routine) || t.Date < from || ended == 0 {
+			continue
+		}
+		i := slices.IndexFunc(list, func(w week) bool { return w.Job == t.Job })
+		if i < 0 {
+			i, list = len(list), append(list, week{Job: t.Job, Label: t.Newest.Label})
+		}
+		w := &list[i]
+		w.Runs += ended
+		w.Failed += t.Failed.Count + t.Refused.Count
+		w.Cost += t.Cost
+	}
+	slices.SortStableFunc(list, func(a, b week) int { return strings.Compare(a.Label+a.Job, b.Label+b.Job) })
+	return list
 }
 
 // missed finds the slots that were missed since the owner looked last, and in the last day.
@@ -113,7 +134,7 @@ func (s *Status) missed(h app.Home, brief bool) error {
 	answers, err := h.Audit(from)
 	for _, a := range answers {
 		if isMissed(a) {
-			s.Missed = count(s.Missed, a.Job, a.Name, a.Slot)
+			s.Missed = count(s.Missed, a.Job, a.Name, runlog.Span{Count: 1, First: a.Slot, Last: a.Slot})
 		}
 	}
 	return err
@@ -122,19 +143,6 @@ func (s *Status) missed(h app.Home, brief bool) error {
 // isMissed reports whether nothing ran at a slot, because the machine or the scheduler was off, or limits held it.
 func isMissed(a forecast.Answer) bool {
 	return a.Outcome == slot.Missed || a.Outcome == forecast.Unaccounted
-}
-
-func sum(weeks map[string]*week, r runlog.Record) {
-	w := weeks[r.Job]
-	if w == nil {
-		w = &week{Job: r.Job, Label: r.Label()} // of the newest run
-		weeks[r.Job] = w
-	}
-	w.Runs++
-	w.Cost += r.Cost
-	if r.Problem() {
-		w.Failed++
-	}
 }
 
 // page is state/status.json. Two processes that write it at once do no harm: one of their times stays.

@@ -12,11 +12,8 @@ import (
 // TellBill tells the owner what is wrong with the bill, and when it no longer is. It is called once a day.
 func TellBill(ctx context.Context, h app.Home) error {
 	bill := NewBill(h.Disk.Now(), h.Config.Zone)
-	for r, err := range h.Runs.Since(bill.Since()) {
-		if err != nil {
-			return err
-		}
-		bill.Add(h.Runs.CutOff(r))
+	if _, err := bill.Read(h.Runs); err != nil {
+		return err
 	}
 	totals, err := h.Spend.Totals()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Week is what ran, was missed, was refused, cost and grew in seven days. Times are in the configured zone.
+// Week is what ran, was missed, was refused, cost and grew in the seven days before today. Times are in the configured zone.
 type Week struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -38,11 +38,9 @@ type Week struct {
 
 // tally is a number of fires or slots of one job.
 type tally struct {
-	Job   string    `json:"job"`
-	Name  string    `json:"name"`
-	Count int       `json:"count"`
-	First time.Time `json:"first"`
-	Last  time.Time `json:"last"`
+	Job  string `json:"job"`
+	Name string `json:"name"`
+	runlog.Span
 }
 
 // share is what one job cost.
@@ -65,19 +63,19 @@ type growing struct {
 // larger is the factor by which a session must have grown to be mentioned: a tenth.
 const larger = 1.1
 
-// LastWeek returns the seven days until now. The error is of the parts that could not be read.
+// LastWeek returns the last seven days before today. The error is of the parts that could not be read.
 func LastWeek(h app.Home) (Week, error) {
-	now := h.Disk.Now().In(h.Config.Zone)
+	bill := NewBill(h.Disk.Now(), h.Config.Zone)
 	w := Week{
-		From: now.AddDate(0, 0, -weekDays), To: now, Outcomes: map[runlog.Outcome]int{},
+		From: bill.midnight(-weekDays), To: bill.midnight(0), Outcomes: map[runlog.Outcome]int{},
 		Failed: []tally{}, Refused: []tally{}, Missed: []tally{}, Jobs: []share{}, Grew: []growing{}, Findings: []Finding{},
 	}
-	bill := NewBill(now, h.Config.Zone)
-	err := w.runs(h, bill)
+	all, err := bill.Read(h.Runs)
+	w.runs(bill, all.Tallies)
 	answers, auditErr := h.Audit(w.From)
 	for _, a := range answers {
-		if isMissed(a) {
-			w.Missed = count(w.Missed, a.Job, a.Name, a.Slot)
+		if isMissed(a) && a.Slot.Before(w.To) {
+			w.Missed = count(w.Missed, a.Job, a.Name, runlog.Span{Count: 1, First: a.Slot, Last: a.Slot})
 		}
 	}
 	totals, totalsErr := h.Spend.Totals()
@@ -86,20 +84,16 @@ func LastWeek(h app.Home) (Week, error) {
 	return w, errors.Join(err, auditErr, totalsErr)
 }
 
-// runs reads the records of the weeks.
-func (w *Week) runs(h app.Home, bill *Bill) error {
+// runs adds what ran.
+func (w *Week) runs(bill *Bill, all []*runlog.Tally) {
 	costs, grown := map[string]*share{}, map[string]*growing{}
-	for r, err := range h.Runs.Since(bill.Since()) {
-		if err != nil {
-			return err
-		}
-		r = h.Runs.CutOff(r)
-		bill.Add(r)
+	for _, t := range all {
 		switch {
-		case r.Started.After(w.From):
-			w.add(r, costs, grown)
-		case r.Started.After(w.From.AddDate(0, 0, -weekDays)):
-			w.Before += r.Cost
+		case t.Date >= bill.date(0):
+		case t.Date >= bill.date(-weekDays):
+			w.add(t, costs, grown)
+		case t.Date >= bill.date(-2*weekDays):
+			w.Before += t.Cost
 		}
 	}
 	for id, s := range costs {
@@ -125,54 +119,49 @@ func (w *Week) runs(h app.Home, bill *Bill) error {
 	}
 	slices.Reverse(w.Failed)
 	slices.Reverse(w.Refused)
-	return nil
 }
 
-// add counts a run of the week; they come newest first.
-func (w *Week) add(r runlog.Record, costs map[string]*share, grown map[string]*growing) {
-	if w.Cost += r.Cost; r.Cost > 0 {
-		if costs[r.Job] == nil {
-			costs[r.Job] = &share{Job: r.Job}
+// add adds runs of the week; the tallies come in the order of their newest runs, the latest first.
+func (w *Week) add(t *runlog.Tally, costs map[string]*share, grown map[string]*growing) {
+	if w.Cost += t.Cost; t.Cost > 0 {
+		if costs[t.Job] == nil {
+			costs[t.Job] = &share{Job: t.Job}
 		}
-		costs[r.Job].Cost += r.Cost
+		costs[t.Job].Cost += t.Cost
 	}
-	g := grown[r.Job]
+	g := grown[t.Job]
 	if g == nil {
-		g = &growing{Job: r.Job}
-		grown[r.Job] = g
+		g = &growing{Job: t.Job}
+		grown[t.Job] = g
 	}
-	if size := cmp.Or(r.ContextBefore, r.Context); r.Context > 0 {
-		g.Before, g.After = size, cmp.Or(g.After, r.Context)
+	if !t.Sized.IsZero() {
+		g.Before, g.After = t.Before, cmp.Or(g.After, t.Context)
 	}
-	switch {
-	case !r.OfJob():
-		w.Turns++
-	case r.Outcome != "":
-		w.Fires++
-		w.Outcomes[r.Outcome]++
+	for outcome, n := range t.Outcomes {
 		switch {
-		case r.Outcome == runlog.Refused:
-			w.Refused = count(w.Refused, r.Job, r.Name, r.Started)
-		case r.Problem():
-			w.Failed = count(w.Failed, r.Job, r.Name, r.Started)
+		case !t.OfJob():
+			w.Turns += n
+		case outcome != "":
+			w.Fires += n
+			w.Outcomes[outcome] += n
 		}
+	}
+	if t.OfJob() {
+		w.Refused = count(w.Refused, t.Job, t.Newest.Name, t.Refused)
+		w.Failed = count(w.Failed, t.Job, t.Newest.Name, t.Failed)
 	}
 }
 
-// count counts one more of a job.
-func count(list []tally, id, name string, at time.Time) []tally {
+// count counts more of a job.
+func count(list []tally, id, name string, more runlog.Span) []tally {
+	if more.Count == 0 {
+		return list
+	}
 	i := slices.IndexFunc(list, func(t tally) bool { return t.Job == id })
 	if i < 0 {
-		i, list = len(list), append(list, tally{Job: id, Name: name, First: at, Last: at})
+		return append(list, tally{id, name, more})
 	}
-	t := &list[i]
-	t.Count++
-	if at.Before(t.First) {
-		t.First = at
-	}
-	if at.After(t.Last) {
-		t.Last = at
-	}
+	list[i].Span = list[i].Extend(more)
 	return list
 }
 

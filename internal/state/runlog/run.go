@@ -257,8 +257,10 @@ func (r Record) Label() string {
 }
 
 // OfJob reports whether the run is one of a job file's. Others are turns of conversations and questions at a shell.
-func (r Record) OfJob() bool {
-	return slices.Contains([]string{"routine", "reminder", "webhook"}, r.Kind)
+func (r Record) OfJob() bool { return ofJob(r.Kind) }
+
+func ofJob(kind string) bool {
+	return slices.Contains([]string{"routine", "reminder", "webhook"}, kind)
 }
 
 // Problem reports whether the run ended as its owner would not have it. A fire that was skipped or paused had no run.

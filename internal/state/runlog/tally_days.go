@@ -1,0 +1,264 @@
+package runlog
+
+import (
+	"errors"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Tallied is what runs did in a window.
+type Tallied struct {
+	Tallies []*Tally // by their newest run, the latest first
+	Running []Record // newest first
+}
+
+// Tally sums up the runs that began since an instant. A window of more than two days counts from the beginning of its first day: then only
+// the records are read that the caches of the days do not have. Unreadable records are omitted, and Only does not matter.
+func (b Book) Tally(from time.Time) (Tallied, error) {
+	var w Tallied
+	var seen []Record
+	see := func(r Record) {
+		r = b.CutOff(r)
+		if seen = append(seen, r); r.Outcome == "" {
+			w.Running = append(w.Running, r)
+		}
+	}
+	midnight := b.midnight(from)
+	var err error
+	if from.Equal(midnight) || b.Disk.Now().Sub(from) > exactly {
+		w.Tallies, err = b.tallyDays(midnight, see)
+	} else {
+		err = b.tallyRecords(from, see)
+	}
+	w.Tallies = newestFirst(append(w.Tallies, Sum(seen, b.Zone)...))
+	return w, err
+}
+
+func (b Book) tallyRecords(from time.Time, see func(Record)) error {
+	b.Only = nil
+	for r, err := range b.Since(from) {
+		if err != nil {
+			return err
+		}
+		see(r)
+	}
+	return nil
+}
+
+// exactly is the longest window that begins at its instant.
+const exactly = 48 * time.Hour
+
+// midnight returns the beginning of the day of an instant in the Book's zone.
+func (b Book) midnight(at time.Time) time.Time {
+	year, month, day := at.In(b.Zone).Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, b.Zone)
+}
+
+// tallyDays returns the tallies of the days since a midnight, and passes the records of runs that have not ended to see.
+func (b Book) tallyDays(from time.Time, see func(Record)) (list []*Tally, err error) {
+	date := from.In(b.Zone).Format(time.DateOnly)
+	err = b.eachDay(from, func(d day, open []Record) {
+		for _, t := range d.Tallies {
+			if t.Date >= date {
+				list = append(list, t)
+			}
+		}
+		for _, r := range open {
+			if !r.Started.Before(from) {
+				see(r)
+			}
+		}
+	})
+	return list, err
+}
+
+// eachDay passes the days since an instant, newest first, with the records of the runs that have not ended.
+func (b Book) eachDay(since time.Time, see func(d day, open []Record)) error {
+	for path, err := range b.days() {
+		if err != nil {
+			return err
+		}
+		if b.dayOf(path) < since.UTC().Format(time.DateOnly) {
+			break
+		}
+		d, open, err := b.day(path)
+		if err != nil {
+			return err
+		}
+		see(d, open)
+	}
+	return nil
+}
+
+// Unfinished returns the records without an end of runs that began at or after an instant, newest first. Unreadable ones are omitted.
+func (b Book) Unfinished(since time.Time) (list []Record, err error) {
+	err = b.eachDay(since, func(_ day, open []Record) {
+		for _, r := range open {
+			if !r.Done() && !r.Started.Before(since) {
+				list = append(list, r)
+			}
+		}
+	})
+	return list, err
+}
+
+// Size is how much records take on the disk.
+type Size struct {
+	Files int64 `json:"files"`
+	Bytes int64 `json:"bytes"`
+}
+
+// add adds the files of a directory.
+func (s *Size) add(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			s.Files, s.Bytes = s.Files+1, s.Bytes+info.Size()
+		}
+	}
+}
+
+// Sizes returns how much the records of all runs take, and those of the runs that began since the beginning of a day of UTC.
+func (b Book) Sizes(since time.Time) (all, recent Size, err error) {
+	first := since.UTC().Format("20060102")
+	err = b.eachDay(time.Time{}, func(d day, _ []Record) {
+		size := d.Size
+		for _, id := range d.Open {
+			size.add(b.Home.Run(id))
+		}
+		all.Files, all.Bytes = all.Files+size.Files, all.Bytes+size.Bytes
+		if d.Until >= first {
+			recent.Files, recent.Bytes = recent.Files+size.Files, recent.Bytes+size.Bytes
+		}
+	})
+	return all, recent, err
+}
+
+// day is a day of UTC in the cache: state/cache/runs/2026-11-23.json.
+type day struct {
+	Form    string    `json:"form"`           // of the file
+	Zone    string    `json:"zone"`           // of the dates of tallies
+	Changed time.Time `json:"changed"`        // of the directory, when it was listed
+	Until   string    `json:"until"`          // the newest run in it
+	Sum     uint64    `json:"sum"`            // of the ids of the runs in it
+	Open    []string  `json:"open,omitempty"` // those that had not ended, or were waiting for an answer; Tallies do not have them
+	Tallies []*Tally  `json:"tallies"`
+	Size    Size      `json:"size"` // of the runs in Tallies
+}
+
+// dayForm changes with the fields of day and Tally, and with what they mean.
+const dayForm = "1"
+
+func (b Book) dayPath(date string) string { return b.Home.State("cache", "runs", date+".json") }
+
+// dayOf returns the date of a directory of runs.
+func (b Book) dayOf(path string) string {
+	rel, _ := filepath.Rel(b.Home.Runs(), path)
+	return strings.ReplaceAll(rel, string(filepath.Separator), "-")
+}
+
+// day returns the tallies of the runs in a directory that have ended, and the records of the others, newest first. It reads the records that
+// the cache does not have.
+func (b Book) day(path string) (d day, open []Record, err error) {
+	date := b.dayOf(path)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil, nil
+	}
+	if err != nil {
+		return d, nil, err
+	}
+	d = b.cached(date)
+	pending, current := d.Open, d.Changed.Equal(info.ModTime())
+	if !current {
+		if pending, err = d.list(path); err != nil {
+			return d, nil, err
+		}
+		d.Changed = info.ModTime()
+	}
+	open, ended := b.read(&d, pending)
+	if ended >= worthwhile || date < b.Disk.Now().UTC().Format(time.DateOnly) && (ended > 0 || !current) {
+		_ = store.WriteJSON(b.dayPath(date), d, store.Buffered) // it is a cache
+	}
+	return d, open, nil
+}
+
+// worthwhile is how many records of the present day are read anew before the cache is written again.
+const worthwhile = 8
+
+// cached returns what the cache has of a day. A directory that changed just before the cache was written may have changed again within the
+// same tick of the file system's clock.
+func (b Book) cached(date string) day {
+	none := day{Form: dayForm, Zone: b.Zone.String()}
+	d, invalid, err := store.PeekJSON[day](b.dayPath(date))
+	if err != nil || invalid != nil || d.Form != none.Form || d.Zone != none.Zone {
+		return none
+	}
+	if info, err := os.Stat(b.dayPath(date)); err != nil || info.ModTime().Sub(d.Changed) < time.Second {
+		d.Changed = time.Time{}
+	}
+	return d
+}
+
+// list returns the ids of the runs in the directory that are not in the tallies. If others than the newest ones have come or gone, those are all.
+func (d *day) list(path string) (pending []string, err error) {
+	ids, err := names(path)
+	if err != nil {
+		return nil, err
+	}
+	ids = slices.DeleteFunc(ids, func(name string) bool { return !isID(name) })
+	known, _ := slices.BinarySearch(ids, d.Until+"\x00")
+	if sumOf(ids[:known]) != d.Sum {
+		known, d.Open, d.Tallies, d.Size = 0, nil, nil, Size{}
+	}
+	pending = slices.Concat(d.Open, ids[known:])
+	if d.Sum = sumOf(ids); len(ids) > 0 {
+		d.Until = ids[len(ids)-1]
+	}
+	return pending, nil
+}
+
+func sumOf(ids []string) uint64 {
+	h := fnv.New64a()
+	for _, id := range ids {
+		_, _ = io.WriteString(h, id)
+	}
+	return h.Sum64()
+}
+
+// read adds the runs that have ended to the tallies, and returns the records of the others, newest first, and how many had ended.
+func (b Book) read(d *day, pending []string) (open []Record, ended int) {
+	if len(pending) == 0 {
+		return nil, 0
+	}
+	all := tallies{}
+	for _, t := range d.Tallies {
+		all[t.key()] = t
+	}
+	var left []string
+	for _, id := range slices.Backward(pending) {
+		r, err := b.Load(id)
+		switch {
+		case err != nil: // it has no record yet, or cannot be read
+			left = append(left, id)
+		case !r.Done() || r.Outcome == Waiting:
+			left, open = append(left, id), append(open, r)
+		default:
+			all.add(r, b.Zone)
+			d.Size.add(b.Home.Run(id))
+			ended++
+		}
+	}
+	slices.Sort(left)
+	d.Open, d.Tallies = left, slices.Collect(maps.Values(all))
+	return open, ended
+}
