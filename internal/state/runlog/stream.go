@@ -1,7 +1,7 @@
 package runlog
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -102,19 +102,9 @@ func (s *stream) update() (open []*trail, err error) {
 	}
 	if !s.stable || day != s.listed {
 		s.stable, s.listed = day == s.listed, day // a change in the same tick of the file system's clock shows at the next call
-		ids, err := s.book.After(time.Time{})
-		if err != nil {
+		if err := s.list(); err != nil {
 			return nil, err
 		}
-		present := make(map[string]*trail, len(ids))
-		for _, id := range ids {
-			t, known := s.trails[id]
-			if !known && !s.past(id) {
-				t = &trail{id: id}
-			}
-			present[id] = t
-		}
-		s.trails = present
 	}
 	for _, t := range s.trails {
 		if t != nil {
@@ -123,6 +113,45 @@ func (s *stream) update() (open []*trail, err error) {
 	}
 	slices.SortFunc(open, func(a, b *trail) int { return strings.Compare(a.id, b.id) })
 	return open, nil
+}
+
+// list adds trails for the runs that are not known.
+func (s *stream) list() error {
+	for path, err := range s.book.days() {
+		if err == nil && s.quiet(path) {
+			continue
+		}
+		var ids []string
+		if err == nil {
+			ids, err = names(path)
+		}
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if _, known := s.trails[id]; known || !isID(id) {
+				continue
+			}
+			if s.trails[id] = nil; !s.past(id) {
+				s.trails[id] = &trail{id: id}
+			}
+		}
+	}
+	return nil
+}
+
+// quiet reports whether it is known that nothing has happened since the stream's instant in the runs that began on a day: all had ended, and
+// the directory did not change.
+func (s *stream) quiet(path string) bool {
+	if s.since.IsZero() || s.book.dayOf(path) >= s.since.UTC().Format(time.DateOnly) {
+		return false
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.ModTime().Before(s.since) {
+		return false
+	}
+	d := s.book.cached(s.book.dayOf(path))
+	return d.Changed.Equal(info.ModTime()) && len(d.Open) == 0
 }
 
 // newestDay is the directory of the last day with runs, and when its list of runs changed.
@@ -203,7 +232,10 @@ func (s *stream) lines(t *trail) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		r, err := s.book.Load(t.id)
 		if errors.Is(err, fs.ErrNotExist) {
-			return // it has just been created, or removed
+			if _, err := os.Lstat(s.book.Home.Run(t.id)); err != nil {
+				s.trails[t.id] = nil // it was removed
+			}
+			return // or it has just been created
 		}
 		if !s.book.shows(r, err) {
 			s.trails[t.id] = nil
@@ -245,36 +277,54 @@ func (s *stream) lines(t *trail) iter.Seq2[line, error] {
 // call.
 func (s *stream) events(t *trail) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		f, err := store.Open(s.book.Home.Run(t.id, "events.jsonl"), os.O_RDONLY)
-		if errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		if err == nil {
-			defer func() { _ = f.Close() }()
-			_, err = f.Seek(t.offset, io.SeekStart)
-		}
-		if err != nil {
-			yield(Event{At: s.book.Disk.Now()}, err)
-			return
-		}
-		in := bufio.NewReaderSize(f, 64<<10)
 		for {
-			raw, err := in.ReadBytes('\n')
+			text, err := s.read(t)
 			if err != nil {
+				yield(Event{At: s.book.Disk.Now()}, err)
+			}
+			if len(text) == 0 {
 				return
 			}
-			var e Event
-			t.offset += int64(len(raw))
-			if json.Unmarshal(raw, &e) != nil {
-				if len(strings.TrimSpace(string(raw))) > 0 {
-					s.Bad++
+			for raw := range bytes.Lines(text) {
+				var e Event
+				t.offset += int64(len(raw))
+				if json.Unmarshal(raw, &e) != nil {
+					if len(bytes.TrimSpace(raw)) > 0 {
+						s.Bad++
+					}
+					continue
 				}
-				continue
+				e, _ = s.book.unfold(t.id, e) // without the file, whose run may just be removed, it counts without its text
+				if !yield(e, nil) {
+					return
+				}
 			}
-			e, _ = s.book.unfold(t.id, e) // without the file, whose run may just be removed, it counts without its text
-			if !yield(e, nil) {
-				return
-			}
+		}
+	}
+}
+
+// chunk is how many bytes of events are read at once, unless a line is longer.
+const chunk = 8 << 10
+
+// read returns the next whole lines of a run's events; none at their end. It leaves no file open, because thousands of runs may have events of
+// the same time.
+func (s *stream) read(t *trail) ([]byte, error) {
+	f, err := store.Open(s.book.Home.Run(t.id, "events.jsonl"), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	for size := chunk; ; size *= 2 {
+		text := make([]byte, size)
+		n, err := f.ReadAt(text, t.offset)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if end := bytes.LastIndexByte(text[:n], '\n'); end >= 0 || n < size {
+			return text[:end+1], nil
 		}
 	}
 }

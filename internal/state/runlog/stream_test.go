@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -230,5 +232,67 @@ func TestStreamThatIsLeft(t *testing.T) {
 	}
 	if got := strings.Fields(d.next(s)); !slices.Contains(got, "c:run_started") || slices.Contains(got, "a:run_started") {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestStreamOfManyAtOnce: more runs than a process can open files have events of the same time.
+func TestStreamOfManyAtOnce(t *testing.T) {
+	d := newDesk(t)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	const files, runs = 200, 400
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) }()
+	for n := range runs {
+		at := d.now.Add(time.Duration(n) * time.Millisecond)
+		id := newID(t, at, byte(n))
+		end := at.Add(time.Hour)
+		d.put(Record{ID: id, Started: at, Finished: &end, Outcome: OK})
+		d.write(id, "events.jsonl", fmt.Sprintf(`{"at":%q,"type":"text","text":"%d"}`+"\n", d.now.Add(time.Minute).Format(time.RFC3339), n))
+	}
+	got := map[eventType]int{}
+	for line, err := range d.Stream(time.Time{}).Next() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[line.Type]++
+	}
+	if got[runStarted] != runs || got[Text] != runs || got[runEnded] != runs {
+		t.Errorf("%v, want each %d times", got, runs)
+	}
+}
+
+// TestStreamOfLateEvents: what is added to a run of an earlier day, after its end, is found although the other runs of that day are not
+// looked at.
+func TestStreamOfLateEvents(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	run := d.open(Record{})
+	d.finish(run, OK)
+	day := filepath.Dir(d.Home.Run(run.ID))
+	if err := os.Chtimes(day, d.now, d.now); err != nil {
+		t.Fatal(err)
+	}
+	d.later(72 * time.Hour)
+	if _, err := d.Tally(d.midnight(start)); err != nil { // fills the cache
+		t.Fatal(err)
+	}
+	since := d.now
+	d.wants(d.Stream(since), "")
+	d.later(time.Minute)
+	late, err := d.At(run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.event(late, Event{Type: Delivered, Text: "sent"})
+	if err := os.Chtimes(d.Home.Run(run.ID, "events.jsonl"), d.now, d.now); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.next(d.Stream(since)); !strings.Contains(got, "delivered") {
+		t.Errorf("%q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -103,7 +104,12 @@ func (r *Run) append(e Event) error {
 	if e.Type == Ping || e.Type == Message { // a power cut must not make the number of a message free again
 		durability = store.Synced
 	}
-	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), durability, e)
+	err := store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), durability, e)
+	if err == nil && r.Done() { // so that a stream looks at the runs of that day
+		now := r.book.Disk.Now()
+		_ = os.Chtimes(filepath.Dir(r.book.Home.Run(r.ID)), now, now)
+	}
+	return err
 }
 
 // fold moves a large text or input into a file of its own; the caller holds the run's lock.
