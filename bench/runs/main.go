@@ -36,10 +36,10 @@ const (
 	prompt = "[routine-bg:bench] [2026-11-23 Mon 04:54 PM UTC]\n\nLook after everything, and say what has changed.\n"
 	events = `{"at":"2026-11-23T16:54:44Z","type":"session","session":"s-7f9f0ec7"}
 {"at":"2026-11-23T16:54:44Z","type":"tool_use","tool":"Bash","tool_id":"1","input":{"command":"git log -3"}}
-{"at":"2026-11-23T16:54:45Z","type":"tool_result","tool":"Bash","tool_id":"1","text":"three commits since yesterday, all of them small"}
-{"at":"2026-11-23T16:54:45Z","type":"text","text":"Nothing has changed that needs anybody's attention today."}
-{"at":"2026-11-23T16:54:45Z","type":"usage","usage":{"in":2990,"out":30,"cache_read":0,"cache_write":0},"cost":0.01}
-{"at":"2026-11-23T16:54:45Z","type":"result","text":"Nothing has changed that needs anybody's attention today."}
+{"at":"2026-11-23T16:54:44Z","type":"tool_result","tool":"Bash","tool_id":"1","text":"three commits since yesterday, all of them small"}
+{"at":"2026-11-23T16:54:44Z","type":"text","text":"Nothing has changed that needs anybody's attention today."}
+{"at":"2026-11-23T16:54:44Z","type":"usage","usage":{"in":2990,"out":30,"cache_read":0,"cache_write":0},"cost":0.01}
+{"at":"2026-11-23T16:54:44Z","type":"result","text":"Nothing has changed that needs anybody's attention today."}
 `
 )
 
@@ -163,7 +163,7 @@ func (b bench) files() error {
 
 // records writes so many records of runs that have ended, two a minute back from now. One in a hundred failed.
 func (b bench) records(n int) error {
-	now := time.Now().Add(-time.Hour)
+	now, days := time.Now().Add(-time.Hour), map[string]time.Time{} // when the directory of a day changed last
 	for i := range n {
 		at := now.Add(-time.Duration(i) * time.Minute / 2)
 		end := at.Add(time.Second)
@@ -183,11 +183,20 @@ func (b bench) records(n int) error {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
-		for name, text := range map[string]string{"run.json": string(text), "prompt.txt": prompt, "events.jsonl": events} {
+		did := strings.ReplaceAll(events, "2026-11-23T16:54:44Z", at.Format(time.RFC3339))
+		for name, text := range map[string]string{"run.json": string(text), "prompt.txt": prompt, "events.jsonl": did} {
 			path := filepath.Join(folder, name)
 			if err := cmp.Or(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, end, end)); err != nil {
 				return err
 			}
+		}
+		if day := filepath.Dir(folder); days[day].IsZero() { // the newest run comes first
+			days[day] = end
+		}
+	}
+	for day, end := range days {
+		if err := os.Chtimes(day, end, end); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -243,7 +243,7 @@ func (m Minute) isLeftOver(path string) bool {
 // week are removed with the records of their time.
 func (m Minute) sweepRuns(ctx context.Context) error {
 	runs := m.Runner.Runs
-	ids, err := runs.Between(m.now().AddDate(0, 0, -7), m.now())
+	ids, err := runs.WithoutEnd(m.now().AddDate(0, 0, -7))
 	for _, id := range ids {
 		_, statErr := os.Lstat(m.Runner.Home.Run(id, "run.json"))
 		if errors.Is(statErr, fs.ErrNotExist) && m.isLeftOver(m.Runner.Home.Run(id)) && lock.Free(m.Runner.Home.RunLock(id)) {

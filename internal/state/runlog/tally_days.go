@@ -143,6 +143,12 @@ func (b Book) Sizes(since time.Time) (all, recent Size, err error) {
 	return all, recent, err
 }
 
+// WithoutEnd returns the ids of the runs that began on the day of an instant or later and have no end, or no readable record.
+func (b Book) WithoutEnd(since time.Time) (ids []string, err error) {
+	err = b.eachDay(since, func(d day, _ []Record) { ids = append(ids, d.Open...) })
+	return ids, err
+}
+
 // day is a day of UTC in the cache: state/cache/runs/2026-11-23.json.
 type day struct {
 	Form    string    `json:"form"`           // of the file
