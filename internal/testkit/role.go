@@ -1,3 +1,5 @@
+// Package testkit is for tests only. It runs the tests of a package and copies of their program in other roles, as an
+// unprivileged user too, and finds or replaces parts of the machine: programs, terminals, memory.
 package testkit
 
 import (
