@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // complains runs a command that must fail as every command does: with that status and on standard error one line that the
@@ -150,12 +151,12 @@ func failures() []failure {
 		{name: "429 for ever", status: 69, ci: true, said: "the model service did not answer within 15s, the last try: .*429", brief: true, set: answer(anthropicapi.Reply{Status: 429})},
 		{name: "529 for ever", status: 69, ci: true, said: "the model service did not answer within 15s, the last try: .*529", brief: true, set: answer(anthropicapi.Reply{Status: 529})},
 		{name: "network refused", status: 69, said: "(?i)unable to connect|connection refused", ci: true, set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
-		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Text: "never", Fault: testkit.Silent, After: 1})},
-		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Mute})},
-		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Endless, StreamDelay: 20 * time.Millisecond})},
-		{name: "portal", status: 1, said: `malformed response \(HTTP 200\)`, ci: true, set: answer(anthropicapi.Reply{Fault: testkit.WrongContentType})},
-		{name: "always cut", status: 69, said: "engine unavailable: .*Connection to the API was lost", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Cut, After: 4})},
-		{name: "always malformed", status: 1, said: "API Error: .*JSON", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Malformed, After: 4})},
+		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Text: "never", Fault: apiserver.Silent, After: 1})},
+		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: apiserver.Mute})},
+		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: apiserver.Endless, StreamDelay: 20 * time.Millisecond})},
+		{name: "portal", status: 1, said: `malformed response \(HTTP 200\)`, ci: true, set: answer(anthropicapi.Reply{Fault: apiserver.WrongContentType})},
+		{name: "always cut", status: 69, said: "engine unavailable: .*Connection to the API was lost", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: apiserver.Cut, After: 4})},
+		{name: "always malformed", status: 1, said: "API Error: .*JSON", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: apiserver.Malformed, After: 4})},
 		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
 			c.wrap(swap("servers", `sed 's/"serve"/"swerve"/'`))
 		}},
@@ -222,9 +223,9 @@ func TestFaultsThatPass(t *testing.T) {
 		"429 twice": {{Status: 429}, {Status: 429}},
 		"529 twice": {{Status: 529}, {Status: 529}},
 		"529 often": {{Status: 529}, {Status: 529}, {Status: 529}, {Status: 529}}, // more than the command itself tries
-		"cut":       {{Text: "half a word", Fault: testkit.Cut, After: 4}},
-		"malformed": {{Text: "half a word", Fault: testkit.Malformed, After: 4}},
-		"hang up":   {{Fault: testkit.HangUp}},
+		"cut":       {{Text: "half a word", Fault: apiserver.Cut, After: 4}},
+		"malformed": {{Text: "half a word", Fault: apiserver.Malformed, After: 4}},
+		"hang up":   {{Fault: apiserver.HangUp}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 	"github.com/ollim/ollim/internal/testkit/openaiapi"
 )
 
@@ -209,7 +209,7 @@ func TestKilledQuestionIsNotKept(t *testing.T) {
 	killed := func(words string, more ...string) {
 		t.Helper()
 		cmd := c.cmd(append([]string{"-p", "-n", words}, more...)...)
-		api.Reply(anthropicapi.Reply{Fault: testkit.Endless})
+		api.Reply(anthropicapi.Reply{Fault: apiserver.Endless})
 		asked := len(api.Requests())
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // TestPipeReceivesFinalText: narration between tools, and what came of an answer that broke off, stay out of a pipe or a file.
@@ -22,7 +22,7 @@ func TestPipeReceivesFinalText(t *testing.T) {
 		if out := w.must(verb...); out != "x: int = 1\n" {
 			t.Errorf("%q with narration: %q", verb, out)
 		}
-		api.Reply(anthropicapi.Reply{Text: strings.Repeat("a broken answer ", 20), Fault: testkit.Cut, After: 6}, anthropicapi.Reply{Text: "x: int = 2"})
+		api.Reply(anthropicapi.Reply{Text: strings.Repeat("a broken answer ", 20), Fault: apiserver.Cut, After: 6}, anthropicapi.Reply{Text: "x: int = 2"})
 		if out := w.must(verb...); out != "x: int = 2\n" {
 			t.Errorf("%q after a broken stream: %q", verb, out)
 		}

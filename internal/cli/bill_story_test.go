@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -32,12 +33,18 @@ func TestLongSessionGoesOn(t *testing.T) {
 	t.Parallel()
 	w, _ := newMeteredWorld(t, func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "Noted."} })
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "Read the input.")
-	for n := range 40 {
+	compacted := 0.0
+	for n := range testkit.Full(40, 15) {
 		r := w.pipe(strings.Repeat(fmt.Sprintf("fire %d: a line of the input.\n", n), 130_000/30), "fire", "watch", "-")
 		if r.status != 0 {
 			t.Fatalf("fire %d: exit status %d: %s%s", n+1, r.status, r.errOut, w.last()["error"])
 		}
+		compactions, _ := w.last()["compactions"].(float64)
+		compacted += compactions
 		w.pass(24 * time.Hour)
+	}
+	if compacted < 2 {
+		t.Errorf("%.0f compactions", compacted)
 	}
 }
 

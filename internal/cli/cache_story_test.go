@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -75,7 +76,7 @@ func TestCacheOfTheFirstTurn(t *testing.T) {
 // not count. What that costs is compared with what the next slot, or five minutes for chat, cost before.
 func TestCacheFollowsTheGaps(t *testing.T) {
 	t.Parallel()
-	const turns = 16
+	turns := testkit.Full(16, 8)
 	for name, c := range map[string]struct {
 		cron  string // "": turns of chat
 		gap   time.Duration

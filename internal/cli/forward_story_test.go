@@ -18,6 +18,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/forward"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // socket serves the newest run, as if it were in progress and sealed, and returns the run's socket. Its processes offer the
@@ -267,7 +268,7 @@ func TestForwardedFileSwapped(t *testing.T) {
 			}
 		}
 	}()
-	for range 200 {
+	for range testkit.Full(200, 60) {
 		if r := w.forwarded(at, "", "check", filepath.Join(dir, "stolen.yaml")); strings.Contains(r.out, "hunter2") {
 			t.Fatalf("%+v", r)
 		}

@@ -1,3 +1,5 @@
+// Package testkit is for tests only. It runs the tests of a package and copies of their program in other roles, as an
+// unprivileged user too, and finds or replaces parts of the machine: programs, terminals, memory.
 package testkit
 
 import (
@@ -16,15 +18,15 @@ const roleVar = "OLLIM_TEST_ROLE"
 // Main is for TestMain: it runs the tests of a package or, in a process made by Child, a role. A role gets the arguments of Child;
 // its error ends the process with status 1. Main does not return.
 //
-// The tests run in memory where InMemory can do that. Tests with package rapid make 25 checks of each property instead of 100, unless
-// the command line says otherwise.
+// The tests run in memory where InMemory can do that. Tests with package rapid make 25 checks of each property unless CI=true or the
+// command line says otherwise.
 func Main(m *testing.M, roles map[string]func(args []string) error) {
 	role, playing := os.LookupEnv(roleVar)
 	if !playing {
 		InMemory()
 		Overlap()
 		if flag.Lookup("rapid.checks") != nil {
-			_ = flag.Set("rapid.checks", "25")
+			_ = flag.Set("rapid.checks", strconv.Itoa(Full(100, 25)))
 		}
 		os.Exit(m.Run())
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // TestOverload: before anything was done the caller begins anew, and the prompt is not said twice; afterwards it is waited for.
@@ -30,7 +30,7 @@ func TestOverload(t *testing.T) {
 	r := s.says(engine.Request{Input: engine.Input{Prompt: "hi"}, Session: engine.Session{ID: s.events[0].Session}}, "hello")
 	same(t, s.conversation(r.Session), []string{"user text hi", "assistant text hello"})
 
-	s.api.Reply(anthropicapi.Use("ping_user", nil), anthropicapi.Reply{Status: 529, RetryAfter: "3"}, anthropicapi.Reply{Fault: testkit.Cut, After: 4, Text: "broken text"}, anthropicapi.Reply{Text: "done"})
+	s.api.Reply(anthropicapi.Use("ping_user", nil), anthropicapi.Reply{Status: 529, RetryAfter: "3"}, anthropicapi.Reply{Fault: apiserver.Cut, After: 4, Text: "broken text"}, anthropicapi.Reply{Text: "done"})
 	s.says(engine.Request{Input: engine.Input{Prompt: "go"}}, "done")
 	if len(s.slept) != 2 || s.slept[0] != 3*time.Second {
 		t.Errorf("slept %v", s.slept)
@@ -87,7 +87,7 @@ func TestUnreached(t *testing.T) {
 
 // TestFreeOfCharge: a turn that was refused says that it cost nothing, once; of an answer that broke off nobody knows.
 func TestFreeOfCharge(t *testing.T) {
-	cut := anthropicapi.Reply{Fault: testkit.Cut}
+	cut := anthropicapi.Reply{Fault: apiserver.Cut}
 	for name, row := range map[string]struct {
 		replies []anthropicapi.Reply
 		want    int // usage events without a usage
@@ -118,7 +118,7 @@ func TestFreeOfCharge(t *testing.T) {
 func TestCutForGood(t *testing.T) {
 	s := newStage(t)
 	for range 6 {
-		s.api.Reply(anthropicapi.Reply{Fault: testkit.Cut, After: 4, Text: "broken text"})
+		s.api.Reply(anthropicapi.Reply{Fault: apiserver.Cut, After: 4, Text: "broken text"})
 	}
 	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi"}}); !errors.Is(err, provider.ErrCut) || len(s.slept) != 3 {
 		t.Errorf("slept %v, %v", s.slept, err)
@@ -166,7 +166,7 @@ func TestStopped(t *testing.T) {
 // TestCutText: what somebody has seen of an answer that broke off is not said again; it stands in the transcript.
 func TestCutText(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(anthropicapi.Reply{Fault: testkit.Cut, After: 5, Text: strings.Repeat("some words ", 20)})
+	s.api.Reply(anthropicapi.Reply{Fault: apiserver.Cut, After: 5, Text: strings.Repeat("some words ", 20)})
 	var seen strings.Builder
 	r, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }}})
 	if !errors.Is(err, provider.ErrCut) || seen.Len() == 0 || r.Text != seen.String() {
@@ -175,7 +175,7 @@ func TestCutText(t *testing.T) {
 	s.api.Reply(anthropicapi.Reply{Text: "whole"})
 	s.says(engine.Request{Input: engine.Input{Prompt: "go on"}, Session: engine.Session{ID: r.Session}}, "whole")
 	// the same behind nobody's eyes: the caller begins the turn anew, and nothing of it stands there twice
-	s.api.Reply(anthropicapi.Reply{Fault: testkit.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
+	s.api.Reply(anthropicapi.Reply{Fault: apiserver.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
 	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "again"}}); err == nil {
 		t.Error("no overload")
 	}
@@ -192,7 +192,7 @@ func TestCutText(t *testing.T) {
 // TestOverloadBehindText: nobody begins a turn anew whose text somebody has read.
 func TestOverloadBehindText(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(anthropicapi.Reply{Fault: testkit.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
+	s.api.Reply(anthropicapi.Reply{Fault: apiserver.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
 	var seen strings.Builder
 	r, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }}})
 	var overloaded *engine.Overloaded

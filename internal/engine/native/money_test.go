@@ -9,8 +9,8 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // limits is how many tokens each answer could have.
@@ -107,7 +107,7 @@ func TestImpossibleCount(t *testing.T) {
 // TestCutAnswerIsAssumed: an answer that broke off before the service told what it used is counted at the price of its question.
 func TestCutAnswerIsAssumed(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(anthropicapi.Reply{Fault: testkit.Cut}, anthropicapi.Reply{Text: "done"})
+	s.api.Reply(anthropicapi.Reply{Fault: apiserver.Cut}, anthropicapi.Reply{Text: "done"})
 	s.says(engine.Request{Input: engine.Input{Prompt: strings.Repeat("x", 4000)}, Model: engine.Model{Name: "sonnet"}}, "done")
 	assumed := 0.0
 	for _, e := range s.events {

@@ -19,8 +19,8 @@ import (
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
-	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // stage is an engine before a server of the model's API, and what it reported of its latest turn.
@@ -315,7 +315,7 @@ func TestEndings(t *testing.T) {
 		"refusal":    {anthropicapi.Reply{StopReason: "refusal"}, engine.Request{}, "refused"},
 		"key":        {anthropicapi.Reply{Status: 401}, engine.Request{}, "key"},
 		"bad":        {anthropicapi.Reply{Status: 400, Message: "no such field"}, engine.Request{}, "no such field"},
-		"garbled":    {anthropicapi.Reply{Fault: testkit.WrongContentType}, engine.Request{}, "html"},
+		"garbled":    {anthropicapi.Reply{Fault: apiserver.WrongContentType}, engine.Request{}, "html"},
 		"turns":      {anthropicapi.Use("ping_user", nil), engine.Request{Limits: engine.Limits{MaxTurns: 1}}, engine.ErrMaxTurns.Error()},
 		"cost":       {anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "ping_user"}}, Usage: anthropicapi.Usage{In: 1000, Out: 1}}, engine.Request{Limits: engine.Limits{MaxCost: 0.0005}}, engine.ErrMaxCost.Error()},
 	} {

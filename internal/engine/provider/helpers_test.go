@@ -10,8 +10,8 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/transcript"
-	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 	"github.com/ollim/ollim/internal/testkit/openaiapi"
 )
 
@@ -77,7 +77,7 @@ var faults = map[string]int{"hangUp": 1, "mute": 2, "cut": 3, "short": 4, "silen
 func (r reply) anthropic() anthropicapi.Reply {
 	a := anthropicapi.Reply{Thinking: r.thinking, Text: r.text, StopReason: r.stop, Delay: r.delay, StreamDelay: r.eventDelay,
 		Usage:  anthropicapi.Usage{In: r.in, Out: r.out, CacheRead: r.cached},
-		Status: r.status, Message: r.message, RetryAfter: r.after, Fault: testkit.Fault(faults[r.fault]), After: r.events}
+		Status: r.status, Message: r.message, RetryAfter: r.after, Fault: apiserver.Fault(faults[r.fault]), After: r.events}
 	for _, u := range r.uses {
 		a.ToolUses = append(a.ToolUses, anthropicapi.ToolUse{Name: u.name, Input: json.RawMessage(u.input)})
 	}
@@ -87,7 +87,7 @@ func (r reply) anthropic() anthropicapi.Reply {
 func (r reply) openai() openaiapi.Reply {
 	o := openaiapi.Reply{Reasoning: r.thinking, Text: r.text, Finish: r.stop, Delay: r.delay, StreamDelay: r.eventDelay,
 		Usage:  openaiapi.Usage{In: r.in + r.cached, Out: r.out, Cached: r.cached},
-		Status: r.status, Message: r.message, RetryAfter: r.after, Fault: testkit.Fault(faults[r.fault]), After: r.events}
+		Status: r.status, Message: r.message, RetryAfter: r.after, Fault: apiserver.Fault(faults[r.fault]), After: r.events}
 	for _, u := range r.uses {
 		o.ToolCalls = append(o.ToolCalls, openaiapi.ToolCall{Name: u.name, Arguments: u.input})
 	}

@@ -98,7 +98,7 @@ func TestBruteForce(t *testing.T) {
 	for _, w := range windows {
 		zone := load(t, w.zone)
 		from := instant(t, w.from, zone)
-		bruteForce(t, r, zone, from, from.AddDate(0, 0, w.days), testkit.Full(60, 40))
+		bruteForce(t, r, zone, from, from.AddDate(0, 0, w.days), testkit.Full(60, 20))
 	}
 }
 

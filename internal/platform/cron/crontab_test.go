@@ -140,7 +140,7 @@ func TestCrontabZones(t *testing.T) {
 	for _, w := range windows {
 		zone := load(t, w.zone)
 		from := instant(t, w.from, zone)
-		for i := range testkit.Full(80, 40) {
+		for i := range testkit.Full(80, 20) {
 			s := parse(t, randomSpecText(r, mix{plainDays: i%4 != 0, nights: i%3 != 0}))
 			line, ok := s.Crontab()
 			if !ok {

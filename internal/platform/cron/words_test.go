@@ -91,7 +91,7 @@ func TestWordsAreComplete(t *testing.T) {
 		}
 		said[words] = *s
 	}
-	for range testkit.Full(12_000, 5000) {
+	for range testkit.Full(12_000, 3000) {
 		s := randomSpec(r, mix{})
 		// One part varies and the rest is plain, so that words meet again.
 		switch r.Intn(3) {

@@ -79,7 +79,7 @@ func TestCompactZones(t *testing.T) {
 		{compactZone(t, "New York", eastern, -5, change{utc(2007, 3, 11, 7), -4, true}), utc(2028, 12, 29, 3), 5},
 		{compactZone(t, "Sydney", sydney, 10, change{utc(2007, 10, 27, 16), 11, true}), utc(2028, 12, 29, 3), 5},
 	}
-	count := testkit.Full(40, 20)
+	count := testkit.Full(40, 10)
 	r := rand.New(rand.NewSource(31))
 	for _, test := range tests {
 		bruteForce(t, r, test.zone, test.from, test.from.AddDate(0, 0, test.days), count)

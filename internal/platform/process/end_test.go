@@ -32,6 +32,7 @@ func ended(t *testing.T, c Call) (Result, time.Duration) {
 
 // A program with an hour of grace that is not ended by the end of ctx alone hangs until the deadline of the test.
 func TestEndOfContext(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		body   string // followed by: wait until ended
 		grace  time.Duration
@@ -81,6 +82,7 @@ func child(body string) string {
 // A program may leave a process running that keeps its output open. It is not waited for for long, nor ended, nor a
 // failure, and it does not become one when ctx ends in the meantime.
 func TestWhatIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	for name, ends := range map[string]bool{"ctx goes on": false, "ctx ends": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -55,10 +55,14 @@ os.waitpid(os.posix_spawn("/bin/echo", ["echo", "child"], {}), 0)'`, "thread\nch
 }
 
 // TestPrograms: programs reach what they have started themselves.
-func TestPrograms(t *testing.T) { testPrograms(t) }
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	testPrograms(t)
+}
 
 // TestProgramsOfUser is the same as a user without privileges.
 func TestProgramsOfUser(t *testing.T) {
+	t.Parallel()
 	if testkit.Unprivileged(t) {
 		testPrograms(t)
 	}
@@ -69,6 +73,7 @@ func testPrograms(t *testing.T) {
 	for name, program := range programs() {
 		for kind, network := range map[string]bool{"none": false, "any": true} {
 			t.Run(name+" "+kind, func(t *testing.T) {
+				t.Parallel()
 				requireProgram(t, program[0], path)
 				p := newPlace(t)
 				p.Rules.Network = network

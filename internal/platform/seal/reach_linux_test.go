@@ -45,10 +45,14 @@ const (
 )
 
 // TestReach makes every attempt as a sealed program.
-func TestReach(t *testing.T) { testReach(t) }
+func TestReach(t *testing.T) {
+	t.Parallel()
+	testReach(t)
+}
 
 // TestReachOfUser is the same as a user without privileges.
 func TestReachOfUser(t *testing.T) {
+	t.Parallel()
 	if testkit.Unprivileged(t) {
 		testReach(t)
 	}

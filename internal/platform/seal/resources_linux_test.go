@@ -77,6 +77,7 @@ func descriptors(t *testing.T) int {
 
 // TestApart: what listens in one of many runs of this process is closed to the others.
 func TestApart(t *testing.T) {
+	t.Parallel()
 	requireProgram(t, "python3", "/usr/bin:/bin")
 	var all sync.WaitGroup
 	for range 8 {

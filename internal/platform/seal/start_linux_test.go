@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -180,6 +181,29 @@ func TestDescendants(t *testing.T) {
 			}
 			waitForEnd(t, r)
 		})
+	}
+}
+
+// TestDescendantsOfLowNumbers is TestDescendants where the numbers of processes begin again at the lowest a hundred times in a second,
+// as they do on any machine after the highest: a process that a program leaves behind then has a lower number than the program.
+func TestDescendantsOfLowNumbers(t *testing.T) {
+	t.Parallel()
+	unshare := testkit.Program(t, "unshare", "util-linux")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 || exec.Command(unshare, "--pid", "--fork", "--mount-proc", "true").Run() != nil {
+		testkit.Missing(t, "no PID namespace can be made: run the test as root")
+	}
+	const again = `for i in $(seq 400); do sleep 1000 & done
+last=$(($(cat /proc/sys/kernel/pid_max) - 11))
+while :; do echo $last >/proc/sys/kernel/ns_last_pid; sleep 0.01; done &
+"$0" -test.run='^TestDescendants$' -test.count="$1"`
+	rounds := strconv.Itoa(testkit.Full(60, 10))
+	out, err := exec.CommandContext(t.Context(), unshare, "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", again, self, rounds).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

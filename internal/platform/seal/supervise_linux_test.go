@@ -114,6 +114,7 @@ func TestTooManyConnects(t *testing.T) {
 
 // TestInterruptedConnect: a signal ends a connect that waits, as its handler wants.
 func TestInterruptedConnect(t *testing.T) {
+	t.Parallel()
 	requireProgram(t, "perl", "/usr/bin:/bin")
 	p := newPlace(t)
 	const script = `use Socket; use POSIX; use Time::HiRes qw(ualarm);

@@ -227,6 +227,10 @@ func complete(cmd *exec.Cmd, null *os.File) {
 func (r *run) attend(t *thread) (offered bool) {
 	offered = r.offer(t)
 	left, err := descendants(t.processes)
+	if err == nil && len(left) == 0 {
+		// Numbers begin again at the lowest: a process that has exited may have left a child below those that were read already.
+		left, err = descendants(t.processes)
+	}
 	closeAll(left) // a program may leave thousands behind
 	if err == nil && len(left) == 0 {
 		_ = unix.Kill(-1, unix.SIGKILL)

@@ -149,10 +149,14 @@ func (b *bill) close() {
 }
 
 // CutOff returns the record of a run whose process died unreported, as Close will write it, and any other record
-// unchanged.
+// unchanged. A record without an end is read again once its process is known to have ended, because the process may have finished it
+// since.
 func (b Book) CutOff(r Record) Record {
 	if r.Done() || b.Alive(r) {
 		return r
+	}
+	if now, err := b.Load(r.ID); err == nil && (now.Done() || now.Process.ID != r.Process.ID) {
+		return now
 	}
 	dead := Run{Record: r, book: b}
 	_ = dead.Conclude(b.cutOff(r)) // sets what is known of it

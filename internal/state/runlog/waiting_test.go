@@ -63,6 +63,19 @@ func TestStandingOfQuestions(t *testing.T) {
 	}
 }
 
+// A run that finishes its record after a reader has loaded it, and before the reader looks for its process, was not cut off.
+func TestFinishedSinceItWasRead(t *testing.T) {
+	d := newDesk(t)
+	r := d.open(Record{Process: Process{ID: process.ID{PID: 1 << 30}}})
+	read := d.load(r.ID)
+	if err := r.Finish(OK, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.CutOff(read); got.Outcome != OK || got.Error != "" || !got.Done() {
+		t.Errorf("%s, %q, finished %v", got.Outcome, got.Error, got.Finished)
+	}
+}
+
 // A run that was requested to end does not wait.
 func TestStoppedDoesNotWait(t *testing.T) {
 	d := newDesk(t)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // refusals are the latest request of claude that a reply of the test has refused with 400, and that reply. The command (2.1.330) repeats such
@@ -39,5 +39,5 @@ func conversation(q Request) string {
 			messages = append(messages, m)
 		}
 	}
-	return string(testkit.Encode(messages))
+	return string(apiserver.Encode(messages))
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // answer is the response to one request, on its way.
@@ -43,13 +43,13 @@ func (a answer) fail(r Reply) {
 // stream sends the events of a reply, with its fault.
 func (a answer) stream(q Request, r Reply) {
 	said := r
-	if r.Fault == testkit.Endless {
+	if r.Fault == apiserver.Endless {
 		said = Reply{Text: cmp.Or(r.Text, "and so on ")}
 	}
 	failed := r
 	failed.Status = 0
 	failed = failed.completed()
-	s := testkit.Stream{
+	s := apiserver.Stream{
 		Endless:   3, // the first piece of the text
 		Malformed: "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"ty\n\n",
 		Error:     event{Type: "error", Error: &errorDetail{failed.ErrorType, failed.Message}, Request: a.id}.frame(),

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // These tests run the real claude command against the server: they say that the wire format is the true one.
@@ -177,8 +177,8 @@ func TestClaudeSurvives(t *testing.T) {
 	use := ToolUse{Name: "Bash", Input: map[string]string{"command": "true"}}
 	d.Reply(
 		Reply{Status: 429, RetryAfter: "1"}, Reply{ToolUses: []ToolUse{use}},
-		Reply{Text: "x", Fault: testkit.ErrorEvent, After: 1}, Reply{ToolUses: []ToolUse{use}},
-		Reply{Text: "half of it", Fault: testkit.Cut, After: 4}, Reply{ToolUses: []ToolUse{use}},
+		Reply{Text: "x", Fault: apiserver.ErrorEvent, After: 1}, Reply{ToolUses: []ToolUse{use}},
+		Reply{Text: "half of it", Fault: apiserver.Cut, After: 4}, Reply{ToolUses: []ToolUse{use}},
 		Reply{Status: 401},
 	)
 	o := d.run(t, "go", "--tools", "Bash", "--allowedTools", "Bash")
@@ -206,8 +206,8 @@ func TestClaudeFailures(t *testing.T) {
 		"429":             {[]Reply{{Status: 429}, {Status: 429}}, 2, false, 429, "Request rejected (429)"},
 		"429 then fine":   {[]Reply{{Status: 429, RetryAfter: "1"}, {Text: "fine"}}, 2, true, 0, "fine"},
 		"529":             {[]Reply{{Status: 529}, {Status: 529}}, 2, false, 529, "529 Overloaded"},
-		"cut":             {[]Reply{{Text: "half of it", Fault: testkit.Cut, After: 4}, {Text: "whole"}}, 2, true, 0, "whole"},
-		"error in stream": {[]Reply{{Text: "x", Fault: testkit.ErrorEvent, After: 1}, {Text: "fine"}}, 2, true, 0, "fine"},
+		"cut":             {[]Reply{{Text: "half of it", Fault: apiserver.Cut, After: 4}, {Text: "whole"}}, 2, true, 0, "whole"},
+		"error in stream": {[]Reply{{Text: "x", Fault: apiserver.ErrorEvent, After: 1}, {Text: "fine"}}, 2, true, 0, "fine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,26 +7,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 func TestFaultsOfAStream(t *testing.T) {
 	r := Reply{Text: "one two three"}
 	for name, tc := range map[string]struct {
-		fault testkit.Fault
+		fault apiserver.Fault
 		after int
 		names string // of the events that arrive
 		err   error
 	}{
-		"cut at once":     {testkit.Cut, 0, "", io.ErrUnexpectedEOF},
-		"cut":             {testkit.Cut, 1, "message_start", io.ErrUnexpectedEOF},
-		"cut in content":  {testkit.Cut, 4, "message_start content_block_start ping content_block_delta", io.ErrUnexpectedEOF},
-		"cut at the end":  {testkit.Cut, 99, "message_stop", io.ErrUnexpectedEOF},
-		"short":           {testkit.Short, 2, "message_start content_block_start", nil},
-		"error at once":   {testkit.ErrorEvent, 0, "error", nil},
-		"error":           {testkit.ErrorEvent, 1, "message_start error", nil},
-		"error after all": {testkit.ErrorEvent, 99, "message_stop error", nil},
-		"malformed":       {testkit.Malformed, 1, "message_start content_block_delta content_block_start", nil},
+		"cut at once":     {apiserver.Cut, 0, "", io.ErrUnexpectedEOF},
+		"cut":             {apiserver.Cut, 1, "message_start", io.ErrUnexpectedEOF},
+		"cut in content":  {apiserver.Cut, 4, "message_start content_block_start ping content_block_delta", io.ErrUnexpectedEOF},
+		"cut at the end":  {apiserver.Cut, 99, "message_stop", io.ErrUnexpectedEOF},
+		"short":           {apiserver.Short, 2, "message_start content_block_start", nil},
+		"error at once":   {apiserver.ErrorEvent, 0, "error", nil},
+		"error":           {apiserver.ErrorEvent, 1, "message_start error", nil},
+		"error after all": {apiserver.ErrorEvent, 99, "message_stop error", nil},
+		"malformed":       {apiserver.Malformed, 1, "message_start content_block_delta content_block_start", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(t)
@@ -35,7 +35,7 @@ func TestFaultsOfAStream(t *testing.T) {
 			s.Reply(r)
 			list, err := reader(post(t, s, "/v1/messages", streamed(ask("hi"))).Body).all()
 			got := names(list)
-			if tc.fault == testkit.Malformed || tc.after == 99 {
+			if tc.fault == apiserver.Malformed || tc.after == 99 {
 				if !strings.Contains(got, tc.names) {
 					t.Errorf("got %s", got)
 				}
@@ -51,7 +51,7 @@ func TestFaultsOfAStream(t *testing.T) {
 
 func TestErrorEvent(t *testing.T) {
 	s := New(t)
-	s.Reply(Reply{Fault: testkit.ErrorEvent, After: 1, ErrorType: "api_error", Message: "m"})
+	s.Reply(Reply{Fault: apiserver.ErrorEvent, After: 1, ErrorType: "api_error", Message: "m"})
 	resp := post(t, s, "/v1/messages", streamed(ask("hi")))
 	list, err := reader(resp.Body).all()
 	want := `{"type":"error","error":{"type":"api_error","message":"m"},"request_id":"` + resp.Header.Get("Request-Id") + `"}`
@@ -62,11 +62,11 @@ func TestErrorEvent(t *testing.T) {
 
 func TestFaultsWithoutAResponse(t *testing.T) {
 	s := New(t)
-	s.Reply(Reply{Fault: testkit.HangUp})
+	s.Reply(Reply{Fault: apiserver.HangUp})
 	if resp, err := try(t, s, "/v1/messages", streamed(ask("hi"))); !errors.Is(err, io.EOF) {
 		t.Errorf("hang up: %v %v", resp, err)
 	}
-	s.Reply(Reply{Fault: testkit.WrongContentType})
+	s.Reply(Reply{Fault: apiserver.WrongContentType})
 	if resp := post(t, s, "/v1/messages", streamed(ask("hi"))); resp.StatusCode != 200 || !strings.Contains(resp.text(t), "<h1>") {
 		t.Errorf("page: %v", resp)
 	}
@@ -74,9 +74,9 @@ func TestFaultsWithoutAResponse(t *testing.T) {
 
 func TestFaultsOfAWholeAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fault testkit.Fault
+		fault apiserver.Fault
 		err   error
-	}{"cut": {testkit.Cut, io.ErrUnexpectedEOF}, "short": {testkit.Short, nil}, "malformed": {testkit.Malformed, nil}} {
+	}{"cut": {apiserver.Cut, io.ErrUnexpectedEOF}, "short": {apiserver.Short, nil}, "malformed": {apiserver.Malformed, nil}} {
 		t.Run(name, func(t *testing.T) {
 			s := New(t)
 			s.Reply(Reply{Text: "hello", Fault: tc.fault})
@@ -96,13 +96,13 @@ func TestResponsesThatNeverEnd(t *testing.T) {
 		streamed bool
 		events   int // that arrive all the same
 	}{
-		"mute":         {Reply{Fault: testkit.Mute}, true, -1},
+		"mute":         {Reply{Fault: apiserver.Mute}, true, -1},
 		"held":         {Reply{Hold: forever}, true, -1},
 		"slow":         {Reply{Delay: time.Hour}, false, -1},
-		"silent":       {Reply{Text: "hello", Fault: testkit.Silent, After: 4}, true, 4},
-		"silent whole": {Reply{Text: "hello", Fault: testkit.Silent}, false, 0},
+		"silent":       {Reply{Text: "hello", Fault: apiserver.Silent, After: 4}, true, 4},
+		"silent whole": {Reply{Text: "hello", Fault: apiserver.Silent}, false, 0},
 		"slow events":  {Reply{Text: "hello", StreamDelay: time.Hour}, true, 0},
-		"endless":      {Reply{Text: "la ", Fault: testkit.Endless}, true, 50},
+		"endless":      {Reply{Text: "la ", Fault: apiserver.Endless}, true, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gone := make(chan error, 1)

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // message is a whole answer.
@@ -85,13 +85,13 @@ func (r Reply) message(q Request) message {
 	for _, u := range r.ToolUses {
 		input := json.RawMessage("{}")
 		if u.Input != nil {
-			input = testkit.Encode(u.Input)
+			input = apiserver.Encode(u.Input)
 		}
 		content = append(content, toolUseBlock{"tool_use", u.ID, u.Name, input})
 	}
 	u := r.Usage
 	if u == (Usage{}) {
-		u = Usage{In: q.tokens(), Out: max(1, len(testkit.Encode(content))/bytesPerToken)}
+		u = Usage{In: q.tokens(), Out: max(1, len(apiserver.Encode(content))/bytesPerToken)}
 	}
 	stop := r.stopReason()
 	return message{

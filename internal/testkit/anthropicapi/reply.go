@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // Reply is one response of the API. A zero Reply is a model that ends its turn without text.
@@ -34,7 +34,7 @@ type Reply struct {
 	// The fault of the response. The events of a plain text are message_start, content_block_start, ping, some
 	// content_block_delta, content_block_stop, message_delta, message_stop: After 1 is before any content, 4 in the middle
 	// of it. An event of ErrorEvent has ErrorType and Message, else overloaded_error.
-	Fault testkit.Fault
+	Fault apiserver.Fault
 	After int // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
 }
 
@@ -58,8 +58,8 @@ type Usage struct {
 	In, Out, CacheRead, CacheWrite int
 }
 
-func (r Reply) way() testkit.Way {
-	return testkit.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
+func (r Reply) way() apiserver.Way {
+	return apiserver.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
 }
 
 // kinds returns the errors of the API. The first of a status is its default.
@@ -81,7 +81,7 @@ func kinds() []Reply {
 
 // isError reports whether r is an HTTP error. An error event is one too if the response is not streamed.
 func (r Reply) isError(streamed bool) bool {
-	if r.Fault == testkit.ErrorEvent {
+	if r.Fault == apiserver.ErrorEvent {
 		return !streamed
 	}
 	return r.Status >= 400 || r.ErrorType != ""

@@ -20,15 +20,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // Server is one such API, with the methods of [wiretest.Server]. Its URL is as in ANTHROPIC_BASE_URL.
 type Server struct{ *core }
 
 type (
-	core     = testkit.Server[Request, Reply]
-	exchange = testkit.Exchange[Request, Reply]
+	core     = apiserver.Server[Request, Reply]
+	exchange = apiserver.Exchange[Request, Reply]
 )
 
 // New starts a server on 127.0.0.1 that ends with the test.
@@ -36,7 +36,7 @@ func New(t testing.TB) *Server {
 	t.Helper()
 	again := &refusals{}
 	answer := func(x exchange, r *http.Request) { serve(x, r, again) }
-	s := &Server{testkit.New(t, "apitest", answer, func(Request) Reply { return Reply{Text: "ok"} })}
+	s := &Server{apiserver.New(t, "apitest", answer, func(Request) Reply { return Reply{Text: "ok"} })}
 	s.On(Request.IsCompaction, summary)
 	return s
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // event is one server-sent event; its JSON has the API's order of keys.
@@ -80,18 +80,18 @@ func blockEvents(i int, block any) []event {
 	start, deltas := block, []any{}
 	switch b := block.(type) {
 	case textBlock:
-		for _, p := range testkit.Pieces(b.Text) {
+		for _, p := range apiserver.Pieces(b.Text) {
 			deltas = append(deltas, textDelta{"text_delta", p})
 		}
 		start = textBlock{Type: b.Type}
 	case thinkingBlock:
-		for _, p := range testkit.Pieces(b.Thinking) {
+		for _, p := range apiserver.Pieces(b.Thinking) {
 			deltas = append(deltas, thinkingDelta{"thinking_delta", p})
 		}
 		deltas = append(deltas, signatureDelta{"signature_delta", b.Signature})
 		start = thinkingBlock{Type: b.Type}
 	case toolUseBlock:
-		for _, p := range append([]string{""}, testkit.Pieces(string(b.Input))...) { // the API begins with an empty one
+		for _, p := range append([]string{""}, apiserver.Pieces(string(b.Input))...) { // the API begins with an empty one
 			deltas = append(deltas, inputDelta{"input_json_delta", p})
 		}
 		b.Input = json.RawMessage("{}")
@@ -106,5 +106,5 @@ func blockEvents(i int, block any) []event {
 
 // frame returns the event in its wire format.
 func (e event) frame() string {
-	return fmt.Sprintf("event: %s\ndata: %s\n\n", e.Type, testkit.Encode(e))
+	return fmt.Sprintf("event: %s\ndata: %s\n\n", e.Type, apiserver.Encode(e))
 }

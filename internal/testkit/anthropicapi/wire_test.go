@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/quick"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 func TestStreamOfText(t *testing.T) {
@@ -23,7 +23,7 @@ func TestStreamOfText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "message_start content_block_start ping " + strings.Repeat("content_block_delta ", testkit.MaxPieces) + "content_block_stop message_delta message_stop"
+	want := "message_start content_block_start ping " + strings.Repeat("content_block_delta ", apiserver.MaxPieces) + "content_block_stop message_delta message_stop"
 	if names(list) != want {
 		t.Errorf("got  %s\nwant %s", names(list), want)
 	}
@@ -66,7 +66,7 @@ func TestStreamOfThoughtAndTools(t *testing.T) {
 			partial = append(partial, e.data)
 		}
 	}
-	if len(partial) != 1+testkit.MaxPieces || !strings.Contains(partial[0], `"partial_json":""`) {
+	if len(partial) != 1+apiserver.MaxPieces || !strings.Contains(partial[0], `"partial_json":""`) {
 		t.Errorf("the input comes as %q", partial)
 	}
 	if n := strings.Count(names(list), "ping"); n != 1 {
@@ -128,7 +128,7 @@ func TestErrors(t *testing.T) {
 		"both":       {Reply{Status: 500, ErrorType: "overloaded_error"}, 500, "overloaded_error", "true", "Internal Server Error"},
 		"no such":    {Reply{Status: 418}, 418, "api_error", "false", "I'm a teapot"},
 		"new type":   {Reply{ErrorType: "new_error"}, 500, "new_error", "true", "Internal"},
-		"event":      {Reply{Fault: testkit.ErrorEvent}, 529, "overloaded_error", "true", "Overloaded"},
+		"event":      {Reply{Fault: apiserver.ErrorEvent}, 529, "overloaded_error", "true", "Overloaded"},
 		"own header": {Reply{Status: 401, Header: http.Header{"x-should-retry": {"true"}}}, 401, "authentication_error", "true", "invalid"},
 		"no header":  {Reply{Status: 401, Header: http.Header{"x-should-retry": nil}}, 401, "authentication_error", "", "invalid"},
 	} {

@@ -3,7 +3,7 @@ package openaiapi
 import (
 	"cmp"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // answer is the response to one request.
@@ -14,7 +14,7 @@ type obj = map[string]any
 func (a answer) give(q request, r Reply) {
 	switch {
 	case a.Begin(r.way()):
-	case r.Status >= 400 && r.Fault != testkit.ErrorEvent:
+	case r.Status >= 400 && r.Fault != apiserver.ErrorEvent:
 		a.fail(r)
 	case q.Stream:
 		a.stream(q, r)
@@ -47,10 +47,10 @@ func (r Reply) problem() obj {
 
 // stream sends the events of a reply, with its fault.
 func (a answer) stream(q request, r Reply) {
-	if r.Fault == testkit.Endless {
+	if r.Fault == apiserver.Endless {
 		r.Text = cmp.Or(r.Text, "and so on ")
 	}
-	s := testkit.Stream{Endless: 1, Malformed: frame(`{"id":"chatcmpl-1","choices":[{"ind`), Error: frame(encode(r.problem()))}
+	s := apiserver.Stream{Endless: 1, Malformed: frame(`{"id":"chatcmpl-1","choices":[{"ind`), Error: frame(encode(r.problem()))}
 	for _, data := range r.events(q) {
 		s.Events = append(s.Events, frame(data))
 	}
@@ -60,7 +60,7 @@ func (a answer) stream(q request, r Reply) {
 // frame returns an event in its wire format.
 func frame(data string) string { return "data: " + data + "\n\n" }
 
-func encode(v any) string { return string(testkit.Encode(v)) }
+func encode(v any) string { return string(apiserver.Encode(v)) }
 
 // events returns the data of the stream that delivers r.
 func (r Reply) events(q request) (list []string) {
@@ -72,15 +72,15 @@ func (r Reply) events(q request) (list []string) {
 		list = append(list, encode(q.chunk(choices, nil)))
 	}
 	chunk(obj{"role": "assistant", "content": ""}, nil)
-	for _, p := range testkit.Pieces(r.Reasoning) {
+	for _, p := range apiserver.Pieces(r.Reasoning) {
 		chunk(obj{"content": nil, cmp.Or(r.Field, "reasoning_content"): p}, nil)
 	}
-	for _, p := range testkit.Pieces(r.Text) {
+	for _, p := range apiserver.Pieces(r.Text) {
 		chunk(obj{"content": p}, nil)
 	}
 	for i, c := range r.ToolCalls {
 		chunk(obj{"tool_calls": []obj{r.call(i, "")}}, nil)
-		for _, p := range testkit.Pieces(c.Arguments) {
+		for _, p := range apiserver.Pieces(c.Arguments) {
 			chunk(obj{"tool_calls": []obj{{"index": i, "function": obj{"arguments": p}}}}, nil)
 		}
 	}

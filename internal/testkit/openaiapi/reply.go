@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // Reply is one response. A zero Reply is a model that stops without text.
@@ -34,8 +34,8 @@ type Reply struct {
 
 	Header http.Header // more response headers; they win over the server's own, and one without values removes it
 
-	Fault testkit.Fault // the first event of a stream is the role, the next are pieces of content
-	After int           // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
+	Fault apiserver.Fault // the first event of a stream is the role, the next are pieces of content
+	After int             // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
 }
 
 // ToolCall is a call of a tool by the model.
@@ -50,8 +50,8 @@ type Usage struct {
 	In, Out, Cached int
 }
 
-func (r Reply) way() testkit.Way {
-	return testkit.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
+func (r Reply) way() apiserver.Way {
+	return apiserver.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
 }
 
 // completed fills in the unset fields of an error.

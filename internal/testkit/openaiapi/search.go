@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // search is the body of a request to POST /v1/responses.
@@ -43,7 +43,7 @@ func (a answer) search(header http.Header, raw []byte) {
 	case r.Status >= 400:
 		a.fail(r)
 	default:
-		a.Stream(testkit.Stream{Events: r.responseEvents(q)}, r.way())
+		a.Stream(apiserver.Stream{Events: r.responseEvents(q)}, r.way())
 	}
 }
 

@@ -16,21 +16,21 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // Server is one such service, with the methods of [wiretest.Server].
 type Server struct{ *core }
 
 type (
-	core     = testkit.Server[request, Reply]
-	exchange = testkit.Exchange[request, Reply]
+	core     = apiserver.Server[request, Reply]
+	exchange = apiserver.Exchange[request, Reply]
 )
 
 // New starts a server on 127.0.0.1 that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	return &Server{testkit.New(t, "openaitest", serve, func(request) Reply { return Reply{Text: "ok"} })}
+	return &Server{apiserver.New(t, "openaitest", serve, func(request) Reply { return Reply{Text: "ok"} })}
 }
 
 // URL returns the base URL, with /v1 at its end as in OPENAI_BASE_URL.

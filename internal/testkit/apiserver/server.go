@@ -1,7 +1,8 @@
-// Package testkit is for tests only. It holds the common part of the HTTP servers of packages anthropicapi and
-// openaiapi, and Unprivileged, which runs a test as an unprivileged user. The servers end with their test, record
-// requests, select the next reply, and send it with the faults of a bad network. The packages define the requests and
-// replies.
+// Package apiserver is for tests only. It holds the common part of the HTTP servers of packages anthropicapi and
+// openaiapi. The servers end with their test, record requests, select the next reply, and send it with the faults of a
+// bad network. The packages define the requests and replies.
+//
+// It is apart from package testkit, which nearly every test program links, so that these need not link net/http.
 //
 // A request that breaks no rule is answered, in this order, by: the routes of [Server.On], the newest first, which
 // leave the queue alone; the queue of [Server.Reply], one reply each, in the order of arrival (a client's retry is a
@@ -10,7 +11,7 @@
 // Requests run concurrently; the queue and the records are safe for that, and functions given to On and Handle must be.
 // Responses that are still held, silent or endless at the end of the test are cut. A function that waits for the test
 // itself would keep the server from ending: wait with [Way.Hold].
-package testkit
+package apiserver
 
 import (
 	"context"
