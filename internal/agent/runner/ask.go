@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
@@ -87,7 +88,7 @@ func fit(schema *payload.Answer) duty {
 			return err
 		}
 		if _, wrong = schema.Value(t.Answer()); wrong != nil {
-			return fmt.Errorf("%w: %s", ErrUnfit, oneLine(wrong))
+			return fmt.Errorf("%w: %s", ErrUnfit, plaintext.OneLine(wrong))
 		}
 		return nil
 	}

@@ -247,7 +247,7 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *p
 	set := f.toolsOf(run, s.Sender)
 	request, err := f.requestOf(s, run, set)
 	if err != nil {
-		p.Refused = oneLine(err)
+		p.Refused = plaintext.OneLine(err)
 	}
 	for _, name := range f.job.Skills {
 		if _, err := f.Skills.Find(name); errors.As(err, new(*plaintext.Unknown)) {
@@ -267,7 +267,7 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *p
 	case errors.Is(err, engine.ErrSessionUnknown):
 		request.Session.ID, request.Session.Fork, in.Session = "", false, prompt.Lost
 	case err != nil:
-		p.Refused = oneLine(err)
+		p.Refused = plaintext.OneLine(err)
 	}
 	if p.Prompt, err = f.conversations().Preview(ctx, s.Conversation, run.Engine, in); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (f *fire) verify(ctx context.Context, w *work, t *conversation.Turn) error 
 func (f *fire) noteVerdict(ctx context.Context, t *conversation.Turn, verdict error, retry int) error {
 	e := runlog.Event{Type: runlog.Verified, Tool: f.job.Verify, IsError: verdict != nil, Count: retry}
 	if verdict != nil {
-		e.Text = oneLine(verdict)
+		e.Text = plaintext.OneLine(verdict)
 	}
 	if e.IsError && ctx.Err() != nil {
 		return nil //nolint:nilerr // the stop is the reason for the end of the run

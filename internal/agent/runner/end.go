@@ -10,6 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -25,7 +26,7 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 	}
 	switch {
 	case overload != nil && errors.Is(cause, errTimeout):
-		reason = fmt.Sprintf("the model service did not answer within %s, the last try: %s", job.FormatDuration(w.spec.Limits.Time), oneLine(overload))
+		reason = fmt.Sprintf("the model service did not answer within %s, the last try: %s", job.FormatDuration(w.spec.Limits.Time), plaintext.OneLine(overload))
 		cause = fmt.Errorf("%w: %w", engine.ErrUnavailable, overload)
 	case outcome == runlog.Gated, outcome == runlog.Waiting:
 		cause = nil
@@ -36,7 +37,7 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 	case outcome == runlog.Interrupted:
 		reason = cmp.Or(w.Runs.StopReason(w.run.ID), "stopped by a signal")
 	case cause != nil:
-		reason = oneLine(cause)
+		reason = plaintext.OneLine(cause)
 	}
 	if cause != nil {
 		w.warn(w.run.Event(ctx, runlog.Event{Type: runlog.ErrorEvent, Text: reason}))
@@ -80,7 +81,7 @@ func (w *work) deliver(ctx context.Context) {
 	if standing, err := w.run.Standing(); err == nil && standing.Popped > 0 {
 		text += "\n\n" + prompt.CatchingUp // at the end, because a notification shows the beginning of the text
 	}
-	_, err := w.post(ctx, w.spec.Sender, w.run, outbox.Text, text, time.Time{})
+	_, err := w.Mail().Post(ctx, w.spec.Sender, w.run, outbox.Text, text, time.Time{})
 	w.warn(err)
 }
 

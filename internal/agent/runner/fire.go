@@ -244,7 +244,7 @@ func (r *Runner) badFile(fault *yamldoc.Fault) notify.Cause {
 	if rel, err := filepath.Rel(string(r.Home), fault.File); err == nil && filepath.IsLocal(rel) {
 		name = rel
 	}
-	return notify.Cause{Kind: notify.File, Subject: name, Name: name, Text: badFile(fault.Error())}
+	return notify.BadFile(name, fault.Error())
 }
 
 // MissedByFile adds the slots that were missed while a job's file was invalid to the cause of that file.

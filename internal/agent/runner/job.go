@@ -375,7 +375,7 @@ func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 func (r *Runner) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
 	err := r.heldBack(j)
 	if err != nil && tell {
-		r.reportRefusal(ctx, runlog.Record{Subject: subject(j), Error: oneLine(err)}, err, 0)
+		r.reportRefusal(ctx, runlog.Record{Subject: subject(j), Error: plaintext.OneLine(err)}, err, 0)
 	}
 	return err != nil
 }

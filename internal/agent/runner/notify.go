@@ -2,52 +2,15 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/notify"
-	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/notice"
-	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/update"
 )
-
-// post numbers a message of a run and sends it, not before until. The number is on disk before the first attempt, so that no later message
-// of the run gets the same id, even if this process is killed. The fate is "" if the message did not reach the outbox.
-func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run, kind outbox.Kind, text string, until time.Time) (outbox.Fate, error) {
-	said := text
-	if kind == outbox.Text { // the record has the text
-		said = ""
-	}
-	id, err := r.number(ctx, run, kind, said)
-	if err != nil {
-		return "", err
-	}
-	m := outbox.Message{
-		ID: id, Run: run.ID, Job: run.Job, Label: run.Label(),
-		Kind: kind, Text: text, Created: r.Disk.Now(), NotBefore: until,
-	}
-	if kind == outbox.Text {
-		r.warn(tools.Remember(ctx, r.Sessions, run, m.ID))
-	}
-	receipt, err := sender.Send(ctx, m)
-	err = errors.Join(err, r.Sessions.Received(ctx, m.ID, receipt.Outside...))
-	return receipt.Fate, errors.Join(err, run.Event(ctx, runlog.Event{Type: runlog.Delivered, Text: string(receipt.Fate), Tool: string(kind)}))
-}
-
-// number records a message of a run and returns its id.
-func (r *Runner) number(ctx context.Context, run *runlog.Run, kind outbox.Kind, said string) (id string, err error) {
-	err = run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
-		id = session.MessageID(run.ID, s.Messages+1)
-		return runlog.Event{Type: runlog.Message, Tool: string(kind), Text: said}, nil
-	})
-	return id, err
-}
 
 // sendBody sends the text of the task itself.
 func (w *work) sendBody(ctx context.Context) error {
@@ -62,32 +25,7 @@ func (w *work) sendBody(ctx context.Context) error {
 	if now := w.Disk.Now().In(w.Zone); w.run.Scheduled != nil && now.Sub(*w.run.Scheduled) > hourLate && w.Quiet.Contains(now) {
 		until = w.Quiet.End(now) // it is more than an hour late
 	}
-	return w.tell(ctx, w.spec.Sender, w.run, text, until)
-}
-
-// tell sends a text to the owner, not before until. If that is not possible, it adds a pending update. An error means that both failed.
-func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run, text string, until time.Time) error {
-	text = update.Clean(text)
-	if !sender.Configured() {
-		return r.Updates.Add(ctx, text, run.ID)
-	}
-	fate, err := r.post(ctx, sender, run, outbox.Ping, text, until)
-	r.warn(err)
-	if fate == "" || fate == outbox.Refused {
-		return r.Updates.Add(ctx, text, run.ID)
-	}
-	return nil
-}
-
-// sendFailure sends the owner the error of a run that could not answer a message. Without a delivery it adds a pending update.
-func (r *Runner) sendFailure(ctx context.Context, record runlog.Record, text string) {
-	run, err := r.Runs.At(record.ID)
-	if err == nil && r.Outbox.Configured() {
-		_, err = r.post(ctx, r.Outbox, run, outbox.Failure, text, time.Time{})
-	} else {
-		err = r.Updates.Add(ctx, text, record.ID)
-	}
-	r.warn(err)
+	return w.Mail().Tell(ctx, w.spec.Sender, w.run, text, until)
 }
 
 // reportLeftover reports a process that keeps the lock of a run that has ended.
@@ -135,25 +73,6 @@ func (r *Runner) flush(ctx context.Context) {
 	if _, err := r.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
 		r.warn(err)
 	}
-}
-
-// failure returns the text that a job did not do its work.
-func failure(label, what, reason string) string {
-	s := fmt.Sprintf("%s %s", label, what)
-	if reason != "" {
-		s += ": " + reason
-	}
-	return s
-}
-
-// badFile returns the text that a job file cannot be used.
-func badFile(fault string) string {
-	return fmt.Sprintf("A job file is invalid and cannot run until it is corrected (see `ollim check`): %s", fault)
-}
-
-// refusedJob returns the text that a job was not allowed to run.
-func refusedJob(label, reason string) string {
-	return fmt.Sprintf("%s was not run: %s", label, reason)
 }
 
 // unavailable returns the text of a reminder that is delivered because no agent could act on it.

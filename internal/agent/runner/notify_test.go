@@ -10,21 +10,13 @@ import (
 	"github.com/ollim/ollim/internal/state/spend"
 )
 
-func TestFailure(t *testing.T) {
-	for reason, want := range map[string]string{"no network": "Market check failed: no network", "": "Market check failed"} {
-		if got := failure("Market check", "failed", reason); got != want {
-			t.Errorf("%q: %q", reason, got)
-		}
-	}
-}
-
 // What the owner reads names the job as they know it, and says what is the matter.
 func TestMessages(t *testing.T) {
 	for got, want := range map[string]string{
-		unreported("Market check"):                      "Market check ran but did not report what it did.",
-		refusedJob("Market check", "gate is not there"): "Market check was not run: gate is not there",
-		badFile("routines/a.md:3: corn: unknown key"):   "A job file is invalid and cannot run until it is corrected (see `ollim check`): routines/a.md:3: corn: unknown key",
-		unavailable("Take the pizza out."):              "(agent unavailable) Take the pizza out.",
+		unreported("Market check"):                                                 "Market check ran but did not report what it did.",
+		notify.NotRun("Market check", "gate is not there"):                         "Market check was not run: gate is not there",
+		notify.BadFile("routines/a.md", "routines/a.md:3: corn: unknown key").Text: "A job file is invalid and cannot run until it is corrected (see `ollim check`): routines/a.md:3: corn: unknown key",
+		unavailable("Take the pizza out."):                                         "(agent unavailable) Take the pizza out.",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -39,8 +31,8 @@ func TestLimitOfRun(t *testing.T) {
 		{Key: "per-day", Used: 4.5, Reserved: 2, Allowed: 5, Until: until, Passing: true}, {Key: "per-month", Used: 99.9, Allowed: 100, Until: until},
 		{Key: "runs-per-day", Used: 500, Allowed: 500, Until: until},
 	} {
-		want := limitCause(limit)
-		got := (&Runner{}).CauseOf(runlog.Record{Fault: string(notify.Limit), Subject: runlog.Subject{Name: "market"}, Error: (&overLimit{limit}).Error()}, "failed")
+		want := notify.AtLimit(limit)
+		got := notify.Failure(runlog.Record{Fault: string(notify.Limit), Subject: runlog.Subject{Name: "market"}, Error: (&overLimit{limit}).Error()}, "failed", "")
 		if got.Key() != want.Key() || got.Name != want.Name || got.Remedy != want.Remedy || !got.Until.Equal(until) {
 			t.Errorf("%s\n got %+v\nwant %+v", limit.Key, got, want)
 		}
@@ -48,7 +40,7 @@ func TestLimitOfRun(t *testing.T) {
 			t.Errorf("%s: %q", limit.Key, got.Text)
 		}
 	}
-	if c := (&Runner{}).CauseOf(runlog.Record{Fault: string(notify.Limit), Subject: runlog.Subject{Name: "market"}, Error: errors.ErrUnsupported.Error()}, "failed"); c.Key() != "limit spend" || !c.Until.IsZero() {
+	if c := notify.Failure(runlog.Record{Fault: string(notify.Limit), Subject: runlog.Subject{Name: "market"}, Error: errors.ErrUnsupported.Error()}, "failed", ""); c.Key() != "limit spend" || !c.Until.IsZero() {
 		t.Errorf("of an unknown limit: %+v", c)
 	}
 }

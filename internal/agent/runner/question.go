@@ -210,7 +210,7 @@ func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
 	fate := outbox.Refused
 	if r.Outbox.Configured() {
 		var receipt outbox.Receipt
-		r.warn(tools.Remember(ctx, r.Sessions, run, q.Message))
+		r.warn(notify.Remember(ctx, r.Sessions, run, q.Message))
 		m.ID, m.Run, m.Job, m.Label, m.Kind, m.Created = q.Message, run.ID, run.Job, run.Label(), outbox.Ping, r.Disk.Now()
 		receipt, err = r.Outbox.Send(ctx, m)
 		fate = receipt.Fate
@@ -240,7 +240,7 @@ type continuation struct {
 func (f *fire) goOn(ctx context.Context, record runlog.Record, q question.Question) (runlog.Record, error) {
 	if err := f.Permit(); err != nil {
 		if outcomeOf(err) == runlog.Refused {
-			record.Error = oneLine(err)
+			record.Error = plaintext.OneLine(err)
 			f.reportRefusal(ctx, record, err, 0)
 		}
 		return record, err

@@ -134,7 +134,7 @@ func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) error
 	case record.ID == "", record.Outcome == runlog.Interrupted, errors.Is(err, lock.ErrBusy):
 		return errors.Join(err, turn.Release(ctx))
 	}
-	r.sendFailure(ctx, record, fmt.Sprintf("Your message could not be answered (%s); the next turn of the conversation reports it to the agent: %s",
+	r.Mail().SendFailure(ctx, record, fmt.Sprintf("Your message could not be answered (%s); the next turn of the conversation reports it to the agent: %s",
 		record.Error, turn.Tickets[0].Text))
 	return turn.End(ctx, cmp.Or(record.Error, string(record.Outcome)))
 }

@@ -173,7 +173,3 @@ func stopped(ctx context.Context, err error) error {
 	}
 	return errors.Join(cause, err)
 }
-
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
-}

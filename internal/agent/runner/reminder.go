@@ -91,7 +91,7 @@ func (f *fire) putAway(ctx context.Context, r *runlog.Run, cause error) {
 // file was claimed, because there was no engine, counts too.
 func (f *fire) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over bool, err error) {
 	if j.Plain {
-		return true, f.tell(ctx, f.Outbox, r, j.Body, time.Time{})
+		return true, f.Mail().Tell(ctx, f.Outbox, r, j.Body, time.Time{})
 	}
 	if j.Path == r.Path && j.Attempt() != job.Second && r.Outcome == runlog.Failed {
 		if *j, err = f.Jobs.Claim(*j); err != nil {
@@ -101,7 +101,7 @@ func (f *fire) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over bool
 	if j.Attempt() != job.Second {
 		return false, nil
 	}
-	return true, f.tell(ctx, f.Outbox, r, unavailable(j.Body), time.Time{})
+	return true, f.Mail().Tell(ctx, f.Outbox, r, unavailable(j.Body), time.Time{})
 }
 
 // followUp writes the next reminder of a chain, with all that this one was approved to do.

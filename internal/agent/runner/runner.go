@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/policy"
@@ -96,6 +97,6 @@ func (r *Runner) Hides(file string) bool {
 
 func (r *Runner) warn(err error) {
 	if err != nil {
-		r.Disk.Warn(oneLine(err))
+		r.Disk.Warn(plaintext.OneLine(err))
 	}
 }

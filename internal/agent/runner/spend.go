@@ -7,7 +7,9 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/spend"
@@ -63,7 +65,7 @@ func finite(usd float64) float64 {
 
 // atLimit returns the refusal of a run that may not spend anything.
 func atLimit(limit *spend.Limit) error {
-	return &refusal{kind: ErrRefused, reason: limit.Error(), notice: limitCause(limit), cause: limit}
+	return &refusal{kind: ErrRefused, reason: limit.Error(), notice: notify.AtLimit(limit), cause: limit}
 }
 
 // raise returns the function by which the engine reserves more than at the start of the run; nil for an engine that costs nothing.
@@ -118,7 +120,7 @@ func (w *work) postpone(ctx context.Context, later error) error {
 		w.warn(w.Spend.Release(ctx, w.run.Account(), limited.limit.Needs))
 		err := w.spec.Origin.Postpone(ctx, w.run, limited)
 		if err != nil && w.spec.Identity.Queued { // only the record is left of the run
-			return errors.Join(later, err, w.run.Finish(runlog.Failed, oneLine(err)))
+			return errors.Join(later, err, w.run.Finish(runlog.Failed, plaintext.OneLine(err)))
 		}
 		w.warn(err)
 	} else {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -168,15 +169,17 @@ func (m Minute) Pass(ctx context.Context) error {
 
 // notices notifies the owner of what is due: what has ended, what is full or broken, reminders, and what quiet hours held.
 func (m Minute) notices(ctx context.Context, files job.Set) error {
-	err := errors.Join(m.Runner.CheckDelivery(ctx), m.Runner.Recheck(ctx, files))
+	r := m.Runner
+	health := notify.Health{Book: r.Notify(), Outbox: r.Outbox, Home: r.Home, Disk: r.Disk}
+	err := errors.Join(health.Delivery(ctx), r.Recheck(ctx, files))
 	if m.Space != nil {
-		free, spaceErr := m.Space(m.Runner.Home.State())
+		free, spaceErr := m.Space(r.Home.State())
 		if spaceErr == nil {
-			spaceErr = m.Runner.CheckDisk(ctx, free)
+			spaceErr = health.Full(ctx, free)
 		}
 		err = errors.Join(err, spaceErr)
 	}
-	return errors.Join(err, m.Runner.Notify().Sweep(ctx))
+	return errors.Join(err, health.Book.Sweep(ctx))
 }
 
 // heartbeats calls the monitors: those of jobs, and the owner's own if the minute's work, whose error is given, went well.

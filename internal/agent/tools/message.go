@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/engine/native/builtin"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -123,7 +124,7 @@ func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 		}
 		m.File = kept
 	}
-	if err := Remember(ctx, b.Sessions, b.Run, m.ID); err != nil {
+	if err := notify.Remember(ctx, b.Sessions, b.Run, m.ID); err != nil {
 		b.Disk.Warn(err.Error())
 	}
 	receipt, err := b.Sender.Send(ctx, m)
@@ -207,18 +208,6 @@ func Buttons(ctx context.Context, prompts question.Book, e *outbox.Embed) (list 
 	}
 	e.Actions = nil
 	return list, nil
-}
-
-// Remember notes which session a reply to a message of a run branches. A message of a foreground run needs no note.
-func Remember(ctx context.Context, sessions session.Book, run *runlog.Run, message string) error {
-	if run.Foreground {
-		return nil
-	}
-	standing, err := run.Standing()
-	if err != nil || standing.Session == "" {
-		return err
-	}
-	return sessions.Sent(ctx, session.Message{MessageID: message, ForkSessionID: standing.Session, ParentSessionID: run.Parent})
 }
 
 func callSendFile(ctx context.Context, b *Set, in struct {

@@ -57,7 +57,7 @@ func (e *examination) uses(context.Context) string {
 	outages := e.outages()
 	for _, name := range slices.Sorted(maps.Keys(e.engineNames())) {
 		if o, failed := outages[name]; failed {
-			e.fail(plain(e.home.Runner(false).CauseOf(o.last, "failed").Remedy), "the engine %s has failed since %s (%s): %s",
+			e.fail(plain(notify.Failure(o.last, "failed", e.home.Dir).Remedy), "the engine %s has failed since %s (%s): %s",
 				name, e.clockText(o.since), plaintext.Count(o.runs, "run"), cmp.Or(o.last.Error, string(o.last.Outcome)))
 		}
 	}
@@ -115,7 +115,7 @@ func (d Doctor) Ask(ctx context.Context) []Finding {
 		case record.ID == "":
 			e.fault(fmt.Errorf("%s: %w", name, err), "")
 		default:
-			e.fail(plain(r.CauseOf(record, "failed").Remedy), "%s: %s", name, cmp.Or(record.Error, string(record.Outcome)))
+			e.fail(plain(notify.Failure(record, "failed", r.Home).Remedy), "%s: %s", name, cmp.Or(record.Error, string(record.Outcome)))
 		}
 	}
 	return e.list

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -36,7 +36,7 @@ type freeSpace struct {
 
 // Bounds of what is left of a file system. A run's record takes some 100 KiB, a week of a busy installation some 100 MiB.
 const (
-	fewBytes  = runner.FewBytes
+	fewBytes  = notify.FewBytes
 	someBytes = 500 << 20
 	fewFiles  = 10_000
 )
