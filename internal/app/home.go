@@ -205,20 +205,20 @@ func (h Home) became(c slot.Claim) string {
 // also come from its environment.
 func (h Home) Runner(atShell bool) *runner.Runner {
 	return &runner.Runner{
-		World: runner.World{
-			Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random, Sleep: h.app.Sleep,
+		Stores: h.Stores, Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random,
+		Host: runner.Host{
 			Process:  sync.OnceValue(func() runlog.Process { return runlog.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
-			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(),
+			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(), Sleep: h.app.Sleep,
 			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
-		Stores: h.Stores,
-		Outbox: h.Post(), Quiet: h.Config.Quiet,
-		Names: h.Config.Names, SetNames: h.SetNames,
-		Main:    h.Config.Chat,
-		Channel: h.Config.Channels,
-		Engine:  h.Config.Engine, CompactAt: h.Config.CompactAt,
-		Engines: h.engines(atShell),
-		Archive: archive{h},
+		Settings: runner.Settings{
+			Engine: h.Config.Engine, CompactAt: h.Config.CompactAt, Quiet: h.Config.Quiet,
+			Names: h.Config.Names, Main: h.Config.Chat, Channel: h.Config.Channels,
+		},
+		SetNames: h.SetNames,
+		Outbox:   h.Post(),
+		Engines:  h.engines(atShell),
+		Archive:  archive{h},
 	}
 }
 

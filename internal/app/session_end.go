@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/session"
@@ -65,7 +66,7 @@ func (h Home) DeleteTranscript(ctx context.Context, c Conversation) error {
 func (h Home) Forget(ctx context.Context, n SessionName) error {
 	guard, err := lock.TryGuard(h.Dir.SessionLock(n.Routine))
 	if errors.Is(err, lock.ErrBusy) && n.Routine == "" {
-		return h.Runner(true).Clear(ctx)
+		return runner.NewTurns(h.Runner(true)).Clear(ctx)
 	}
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func runAnswer(ctx context.Context, d *deps, h app.Home, name string, words []st
 	if err != nil {
 		return err
 	}
-	if _, err := h.Runner(false).Answer(ctx, run, text); err != nil {
+	if _, err := runner.NewFirer(h.Runner(false)).Answers.Give(ctx, run, text); err != nil {
 		return err
 	}
 	if wait {
@@ -63,7 +63,7 @@ func (d *deps) startToGoOn(h app.Home, run string) error {
 
 func (d *deps) goOn(ctx context.Context, h app.Home, run string) error {
 	outlivePipe()
-	r, err := h.Runner(false).Continue(ctx, run, runner.Observer{})
+	r, err := runner.NewFirer(h.Runner(false)).Answers.Continue(ctx, run, runner.Observer{})
 	switch {
 	case as[*question.Closed](err), r.ID == "":
 		return err

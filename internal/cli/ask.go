@@ -102,7 +102,7 @@ func runAsk(ctx context.Context, d *deps, o askOptions) error {
 	}
 	options.Observe = runner.Observer{Event: v.hear, Text: v.delta()}
 	stop := d.watch("ask")
-	r, err := h.Runner(d.atShell()).Ask(ctx, q, options)
+	r, err := runner.NewTurns(h.Runner(d.atShell())).Ask(ctx, q, options)
 	stop()
 	if r.ID == "" {
 		return explain(err)
@@ -168,7 +168,7 @@ func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (runner.
 		err = continues(h, t, o.fork, &q, &options)
 	}
 	if err == nil && piped {
-		options.Input, err = d.readPiped(h, h.Runner(d.atShell()).PlanOf(options.Engine, options.Model))
+		options.Input, err = d.readPiped(h, runner.NewTurns(h.Runner(d.atShell())).PlanOf(options.Engine, options.Model))
 	}
 	switch {
 	case err == nil && q.Text == "" && choosing:

@@ -72,7 +72,7 @@ func runChat(ctx context.Context, d *deps, o chatOptions) error {
 		return err
 	}
 	if o.abandoned {
-		return h.Runner(false).AnswerAbandoned(ctx, runner.Options{})
+		return runner.NewTurns(h.Runner(false)).Queue.AnswerAbandoned(ctx, runner.Options{})
 	}
 	if isTerminal(d.In) {
 		if o.text == "" {
@@ -81,7 +81,7 @@ func runChat(ctx context.Context, d *deps, o chatOptions) error {
 		o.permits = d.permitsOnTerminal()
 	}
 	var input string
-	if o.text, input, err = d.said(h, o.text, func(r *runner.Runner) engine.Plan { return r.ChatPlan(ctx, o.model) }); err != nil {
+	if o.text, input, err = d.said(h, o.text, func(r *runner.Runner) engine.Plan { return runner.NewTurns(r).ChatPlan(ctx, o.model) }); err != nil {
 		return err
 	}
 	m, err := o.message(h)
@@ -91,7 +91,7 @@ func runChat(ctx context.Context, d *deps, o chatOptions) error {
 	return d.turn(h, o.model, func(r *runner.Runner, options runner.Options) (runlog.Record, error) {
 		o.apply(&options)
 		options.Input, options.Queued = input, func(p queue.Place) { d.sayQueued(h, p) }
-		return r.Chat(ctx, m, options)
+		return runner.NewTurns(r).Queue.Chat(ctx, m, options)
 	})
 }
 
@@ -168,7 +168,7 @@ func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions
 	if err != nil {
 		return err
 	}
-	text, input, err := d.said(h, text, func(r *runner.Runner) engine.Plan { return r.PlanOf("", given.model) })
+	text, input, err := d.said(h, text, func(r *runner.Runner) engine.Plan { return runner.NewTurns(r).PlanOf("", given.model) })
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions
 		return err
 	}
 	message := runner.Message{Text: strings.ToValidUTF8(text, "\ufffd"), Attachments: files}
-	r, err := h.Runner(false).ChatChannel(ctx, name, message, runner.Options{
+	r, err := runner.NewTurns(h.Runner(false)).ChatChannel(ctx, name, message, runner.Options{
 		Model: given.model, Input: input, Observe: runner.Observer{Event: v.hear, Text: v.delta()},
 	})
 	if r.ID == "" {

@@ -235,7 +235,7 @@ func (l *chatLoop) send(ctx context.Context, text string) error {
 	}
 	l.o.files = nil // the first message has them
 	m.Group = l.group
-	ticket, place, err := l.h.Runner(true).Enqueue(ctx, m, runner.Options{Model: o.model, Owner: true})
+	ticket, place, err := runner.NewTurns(l.h.Runner(true)).Queue.Enqueue(ctx, m, runner.Options{Model: o.model, Owner: true})
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (l *chatLoop) next(ctx context.Context) {
 	l.begin(ctx, func(ctx context.Context) (left []*queue.Ticket, err error) {
 		err = l.d.turn(l.h, o.model, func(r *runner.Runner, options runner.Options) (record runlog.Record, err error) {
 			o.apply(&options)
-			record, left, err = r.Converse(ctx, own, options)
+			record, left, err = runner.NewTurns(r).Queue.Converse(ctx, own, options)
 			return record, err
 		})
 		return left, errors.Join(err, l.d.flush())

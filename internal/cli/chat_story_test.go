@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -316,7 +317,7 @@ func TestClearDuringATurn(t *testing.T) {
 	<-asked
 	h, err := w.deps(nil, io.Discard, io.Discard).Home()
 	if err == nil {
-		err = h.Runner(true).Clear(t.Context())
+		err = runner.NewTurns(h.Runner(true)).Clear(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -212,7 +212,7 @@ func (c *checker) good(path string, j job.Job) {
 	if c.approvals == nil {
 		return
 	}
-	for _, check := range []func(job.Job) error{c.runner.CheckDirs, c.runner.CheckTools, c.runner.CheckPrograms} {
+	for _, check := range []func(job.Job) error{runner.NewFirer(c.runner).Rules.CheckDirs, runner.NewFirer(c.runner).Rules.CheckTools, runner.NewFirer(c.runner).Rules.CheckPrograms} {
 		if err := check(j); err != nil {
 			c.fault(wrong(path, "", err.Error()))
 		}
@@ -220,10 +220,10 @@ func (c *checker) good(path string, j job.Job) {
 	if j.Seal != "" {
 		c.seal(j, path)
 	}
-	if _, why, err := c.runner.Seals(j); err == nil && why != "" && j.Network == job.NetworkNone {
+	if _, why, err := runner.NewFirer(c.runner).Rules.Seals(j); err == nil && why != "" && j.Network == job.NetworkNone {
 		c.say(finding{File: path, Key: "network", What: "note", Text: "network: none is not enforced: " + why})
 	}
-	for _, dir := range c.runner.OnPath(j) {
+	for _, dir := range runner.NewFirer(c.runner).Rules.OnPath(j) {
 		c.say(finding{File: path, Key: "dirs", What: "note", Text: "the agent may write in " + dir + ", which is on PATH: programs that it puts there run as yours, not sealed"})
 	}
 	for _, e := range j.Unstartable(c.approvals.Home) {
@@ -236,7 +236,7 @@ func (c *checker) good(path string, j job.Job) {
 
 // seal reports what the kernel enforces for a job. path is the file that the finding names.
 func (c *checker) seal(j job.Job, path string) {
-	switch abi, why, err := c.runner.Seals(j); {
+	switch abi, why, err := runner.NewFirer(c.runner).Rules.Seals(j); {
 	case err != nil:
 		c.fault(wrong(path, "", err.Error()))
 	case why != "":

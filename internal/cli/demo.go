@@ -169,7 +169,7 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 		return err
 	}
 	s.say("\n%s  $ ollim fire %s\n  (%s)\n", clock(at.In(h.Config.Zone)), job, title)
-	r, err := h.Runner(false).Fire(ctx, job, runner.Options{})
+	r, err := runner.NewFirer(h.Runner(false)).Fire(ctx, job, runner.Options{})
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %s", job, r.Outcome), err)
 	}

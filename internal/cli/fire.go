@@ -145,7 +145,7 @@ func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name s
 		}
 		d.follow(e)
 	}
-	r, err := f.Fire(ctx, name, options)
+	r, err := runner.NewFirer(f).Fire(ctx, name, options)
 	stop()
 	if o.needless(err) {
 		return nil
@@ -244,7 +244,7 @@ func explainFor(kind job.Kind, err error) error {
 }
 
 func (o *fireOptions) preview(ctx context.Context, d *deps, f *runner.Runner, name string, options runner.Options) error {
-	p, err := f.Preview(ctx, name, options)
+	p, err := runner.NewFirer(f).Preview(ctx, name, options)
 	if err != nil {
 		return explain(err)
 	}

@@ -33,7 +33,7 @@ func newFork(d *deps) *cobra.Command {
 		// Tick starts it.
 		hidden(command(agentNever(nested), "nudge", "Let the agent of an idle fork ask whether to end it",
 			inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-				r, err := h.Runner(false).NudgeFork(ctx, runner.Options{})
+				r, err := runner.NewTurns(h.Runner(false)).Forks.Nudge(ctx, runner.Options{})
 				if r.ID == "" {
 					return err
 				}
@@ -56,7 +56,7 @@ func runForkStart(ctx context.Context, d *deps, h app.Home, topic, model string)
 		return d.answer(d.useTool(ctx, h, runlog.EnterFork, map[string]string{"topic": topic}))
 	}
 	return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
-		record, err := r.StartFork(ctx, topic, o)
+		record, err := runner.NewTurns(r).Forks.Start(ctx, topic, o)
 		if record.ID == "" && errors.Is(err, session.ErrForkOpen) {
 			return record, hint(err, "ollim fork status")
 		}
@@ -127,7 +127,7 @@ func runForkSave(ctx context.Context, d *deps, h app.Home) error {
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.SaveContext, struct{}{}))
 	}
-	f, err := h.Runner(d.atShell()).SaveFork(ctx)
+	f, err := runner.NewTurns(h.Runner(d.atShell())).Forks.Save(ctx)
 	if errors.Is(err, session.ErrMainMoved) || errors.Is(err, session.ErrResumed) {
 		return hint(err, "ollim fork report")
 	}
@@ -139,7 +139,7 @@ func runForkSave(ctx context.Context, d *deps, h app.Home) error {
 
 func runForkReport(ctx context.Context, d *deps, h app.Home) error {
 	return d.turn(h, "", func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
-		record, err := r.ReportFork(ctx, o)
+		record, err := runner.NewTurns(r).Forks.Report(ctx, o)
 		if errors.Is(err, session.ErrNoTurn) {
 			err = hint(err, "ollim fork exit")
 		}
@@ -151,7 +151,7 @@ func runForkExit(ctx context.Context, d *deps, h app.Home) error {
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.ExitFork, struct{}{}))
 	}
-	_, err := h.Runner(d.atShell()).ExitFork(ctx)
+	_, err := runner.NewTurns(h.Runner(d.atShell())).Forks.Exit(ctx)
 	return err
 }
 
@@ -173,18 +173,18 @@ func newForkReply(d *deps) *cobra.Command {
 }
 
 func runForkReply(ctx context.Context, d *deps, h app.Home, id, text, model string) error {
-	asked, err := h.Runner(false).Asked(ctx, id)
+	asked, err := runner.NewTurns(h.Runner(false)).Replies.Asked(ctx, id)
 	if err != nil {
 		return err
 	}
 	if asked != "" {
-		if _, err := h.Runner(false).Answer(ctx, asked, text); err != nil {
+		if _, err := runner.NewFirer(h.Runner(false)).Answers.Give(ctx, asked, text); err != nil {
 			return err
 		}
 		return d.startToGoOn(h, asked)
 	}
 	return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
-		record, err := r.Reply(ctx, id, runner.Message{Text: text}, o)
+		record, err := runner.NewTurns(r).Replies.Reply(ctx, id, runner.Message{Text: text}, o)
 		if as[*plaintext.Unknown](err) {
 			err = hint(err, "the id is RUN.N for message N of a run: ollim run list")
 		}

@@ -129,7 +129,7 @@ func (w *initWalk) changeEngine(ctx context.Context) (bool, error) {
 func (w *initWalk) question(ctx context.Context) (runlog.Record, error) {
 	answer := ""
 	stop := w.d.watch("test question")
-	r, err := w.Home.Runner(false).Ask(ctx, doctor.TestQuestion(string(w.Dir)), runner.Options{Owner: true, Observe: runner.Observer{Event: func(e runlog.Event) {
+	r, err := runner.NewTurns(w.Home.Runner(false)).Ask(ctx, doctor.TestQuestion(string(w.Dir)), runner.Options{Owner: true, Observe: runner.Observer{Event: func(e runlog.Event) {
 		w.d.follow(e)
 		if e.Type == runlog.Result {
 			answer = e.Text

@@ -91,7 +91,7 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 			return runlog.Record{}, err
 		}
 		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell(), Observe: runner.Observer{Event: d.follow}}
-		return h.Runner(d.atShell()).CompactTranscript(ctx, known, instructions, o)
+		return runner.NewTurns(h.Runner(d.atShell())).CompactTranscript(ctx, known, instructions, o)
 	}
 	o := runner.Options{Engine: name, Owner: d.atShell(), Observe: runner.Observer{Event: d.follow}}
 	if c.Name.Routine != "" {
@@ -103,7 +103,7 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 			o.Engine, o.Model = cmp.Or(name, j.Engine), j.Model
 		}
 	}
-	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, o)
+	return runner.NewTurns(h.Runner(d.atShell())).CompactSession(ctx, c.Name.Routine, instructions, o)
 }
 
 func foreignSession() error {

@@ -165,7 +165,7 @@ func runFireEntry(ctx context.Context, d *deps, run string, alone bool) error {
 		return err
 	}
 	r := h.Runner(false)
-	record, err := r.FireEntry(ctx, run, runner.Options{})
+	record, err := runner.NewFirer(r).FireEntry(ctx, run, runner.Options{})
 	if record.ID != "" {
 		d.info("fire: run %s: %s", record.ID, record.Outcome)
 		err = (&fireOptions{}).verdict(d, record, err)
@@ -174,7 +174,7 @@ func runFireEntry(ctx context.Context, d *deps, run string, alone bool) error {
 		return err
 	}
 	s := starter{d: d, home: h}
-	_, startErr := r.StartEntries(ctx, s.entry)
+	_, startErr := runner.NewFirer(r).Entries.Start(ctx, s.entry)
 	return errors.Join(err, startErr)
 }
 
@@ -193,7 +193,7 @@ func (s *starter) endEntries(ctx context.Context, r *runner.Runner) error {
 		if err := s.end(); err != nil || !s.wait || ctx.Err() != nil {
 			return err
 		}
-		if _, err := r.StartEntries(ctx, s.entry); err != nil || len(s.started) == 0 {
+		if _, err := runner.NewFirer(r).Entries.Start(ctx, s.entry); err != nil || len(s.started) == 0 {
 			return errors.Join(err, s.end())
 		}
 	}
@@ -234,7 +234,7 @@ func (d *deps) passEntries(ctx context.Context, s *starter, home func() (app.Hom
 	if err == nil {
 		s.home = h
 		var again time.Duration
-		if again, err = h.Runner(false).StartEntries(ctx, s.entry); err == nil && again > 0 {
+		if again, err = runner.NewFirer(h.Runner(false)).Entries.Start(ctx, s.entry); err == nil && again > 0 {
 			return again
 		}
 	}

@@ -16,25 +16,25 @@ import (
 func TestApprovedFailsClosed(t *testing.T) {
 	t.Parallel()
 	dir := paths.Dir(t.TempDir())
-	f := &Runner{World: World{Home: dir}, Stores: state.Of(dir, store.Disk{Now: time.Now}, time.UTC)}
+	f := &Runner{Home: dir, Stores: state.Of(dir, store.Disk{Now: time.Now}, time.UTC)}
 	plain, widened, unfit := job.New(job.Routine), job.New(job.Routine), job.New(job.Routine)
 	plain.ID, widened.ID, unfit.ID = "plain", "widened", "unfit"
 	widened.AllowedTools, unfit.Gate = []string{"WebSearch"}, "folder"
 	if err := os.MkdirAll(dir.Gate("folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.approved(plain); err != nil {
+	if err := (Rules{f}).approved(plain); err != nil {
 		t.Errorf("plain: %v", err)
 	}
 	for _, j := range []job.Job{widened, unfit} {
-		if err := f.approved(j); !errors.Is(err, ErrRefused) {
+		if err := (Rules{f}).approved(j); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v, want refused", j.ID, err)
 		}
 	}
 	if err := os.MkdirAll(dir.Approvals(), 0o700); err != nil { // a folder cannot be read as a file
 		t.Fatal(err)
 	}
-	if err := f.approved(widened); err == nil || errors.Is(err, ErrRefused) {
+	if err := (Rules{f}).approved(widened); err == nil || errors.Is(err, ErrRefused) {
 		t.Errorf("approvals that cannot be read: %v", err)
 	}
 }

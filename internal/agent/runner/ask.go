@@ -44,32 +44,32 @@ type Question struct {
 }
 
 // Ask answers a question at a shell, in a session of its own outside the main conversation.
-func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record, error) {
+func (t Turns) Ask(ctx context.Context, q Question, o Options) (runlog.Record, error) {
 	c := conversation.Question{Session: q.Session, Branch: q.Branch, Follow: !q.Branch, Discard: q.Discard}
 	c.Branch = c.Branch || q.Fork || q.Discard && q.Session != "" // a turn that is discarded must not be added to a session that is kept
-	s := r.question("ask", q, o)
+	s := t.question("ask", q, o)
 	if q.Schema != nil {
 		s.Duties = []duty{fit(q.Schema)}
 	}
 	s.Conversation, s.Engine.Transcribe = c, !q.Discard
 	s.Input.Task.Body, s.Input.Piped.Files = q.Text, q.Files
 	var err error
-	s.Identity.Run, err = runlog.NewID(r.Disk.Now(), r.Random)
+	s.Identity.Run, err = runlog.NewID(t.r.Disk.Now(), t.r.Random)
 	s.Input.Piped.Fence = "----- " + s.Identity.Run // the piped text cannot contain an id that was made just now
-	return r.runTurn(ctx, s, err)
+	return t.runTurn(ctx, s, err)
 }
 
 // CompactTranscript compacts a session that has no name, such as that of a question at a shell, by the owner's instructions.
-func (r *Runner) CompactTranscript(ctx context.Context, t transcript.Transcript, instructions string, o Options) (runlog.Record, error) {
-	root := t.Cwd
+func (t Turns) CompactTranscript(ctx context.Context, kept transcript.Transcript, instructions string, o Options) (runlog.Record, error) {
+	root := kept.Cwd
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		root = "" // it was removed; a compaction uses nothing in it
 	}
-	s := r.question(t.ID, Question{Root: root, Tools: policy.DefaultAsk()}, o)
-	s.Identity.Path = t.ID
-	s.Conversation, s.Engine.Transcribe, s.Engine.Thinking = conversation.Question{Session: t.ID}, true, "true"
+	s := t.question(kept.ID, Question{Root: root, Tools: policy.DefaultAsk()}, o)
+	s.Identity.Path = kept.ID
+	s.Conversation, s.Engine.Transcribe, s.Engine.Thinking = conversation.Question{Session: kept.ID}, true, "true"
 	s.Compact = instructions
-	return r.runTurn(ctx, s, nil)
+	return t.runTurn(ctx, s, nil)
 }
 
 // ErrUnfit is the error of a run whose answer does not fit its JSON Schema.
@@ -95,24 +95,24 @@ func fit(schema *payload.Answer) duty {
 }
 
 // PlanOf returns the plan of an engine for a new session. An empty name means the configured engine, an empty model the engine's default.
-func (r *Runner) PlanOf(name, model string) engine.Plan {
-	made, err := r.Engines(cmp.Or(name, r.Engine))
+func (t Turns) PlanOf(name, model string) engine.Plan {
+	made, err := t.r.Engines(cmp.Or(name, t.r.Settings.Engine))
 	if err != nil {
 		return engine.Plan{Model: model}
 	}
-	plan, _ := made.Plan(engine.Request{Model: engine.Model{Name: model}}, r.toolsOf(&runlog.Run{}, r.Outbox)) // the run reports the error
+	plan, _ := made.Plan(engine.Request{Model: engine.Model{Name: model}}, t.r.toolsOf(&runlog.Run{}, t.r.Outbox)) // the run reports the error
 	return plan
 }
 
 // ChatPlan returns the plan for the owner's next message. An empty model means that of the open fork, else the configured one.
-func (r *Runner) ChatPlan(ctx context.Context, model string) engine.Plan {
-	fork, _, err := r.Sessions.Fork(ctx)
-	r.warn(err)
-	return r.PlanOf(fork.Engine, cmp.Or(model, fork.Model, r.Main.Model))
+func (t Turns) ChatPlan(ctx context.Context, model string) engine.Plan {
+	fork, _, err := t.r.Sessions.Fork(ctx)
+	t.r.warn(err)
+	return t.PlanOf(fork.Engine, cmp.Or(model, fork.Model, t.r.Settings.Main.Model))
 }
 
 // question returns the Spec of a question without its text.
-func (r *Runner) question(id string, q Question, o Options) Spec {
+func (t Turns) question(id string, q Question, o Options) Spec {
 	system := cmp.Or(q.System, prompt.SystemQuestion)
 	if system = strings.TrimSpace(system + "\n\n" + q.More); q.Schema != nil {
 		system = strings.TrimSpace(system + "\n\nYour last message is read by a program. It must be one JSON value that fits this JSON Schema, " +

@@ -18,7 +18,7 @@ import (
 // Notify returns the book that notifies the owner of causes.
 func (r *Runner) Notify() notify.Book {
 	return notify.Book{
-		Notices: r.Notices, Updates: r.Updates, Sender: r.Outbox, Zone: r.Zone, Quiet: r.Quiet, Random: r.Random, Now: r.Disk.Now,
+		Notices: r.Notices, Updates: r.Updates, Sender: r.Outbox, Zone: r.Zone, Quiet: r.Settings.Quiet, Random: r.Random, Now: r.Disk.Now,
 		Number: func(ctx context.Context, id, text string) (string, error) {
 			run, err := r.Runs.At(id)
 			if err != nil {
@@ -45,7 +45,7 @@ func (w *work) overload(cause error) error {
 		return nil
 	}
 	n, why, err := w.run.Refusals()
-	if w.warn(err); n < 2 { // a single refusal may have another reason
+	if w.r.warn(err); n < 2 { // a single refusal may have another reason
 		return nil
 	}
 	return errors.New(why)
@@ -74,9 +74,9 @@ func (w *work) faultOf(cause error) notify.Kind {
 }
 
 // reportFailure notifies the owner of the cause of a run's failure.
-func (r *Runner) reportFailure(ctx context.Context, record runlog.Record, what string) {
-	_, err := r.Notify().Open(ctx, notify.Failure(record, what, r.Home))
-	r.warn(err)
+func (t Reports) failure(ctx context.Context, record runlog.Record, what string) {
+	_, err := t.r.Notify().Open(ctx, notify.Failure(record, what, t.r.Home))
+	t.r.warn(err)
 }
 
 // reportRefusal notifies the owner why a run is refused. fires is the number of refused fires to count.
@@ -108,17 +108,17 @@ func (r *Runner) refusalOf(record runlog.Record, cause error) notify.Cause {
 // recovered closes the causes that a run which ended ok, unreported or waiting shows to be over. If the engine, its service or a limit
 // caused a failure after the run began, that cause stays open: the next run may still be refused.
 func (w *work) recovered(ctx context.Context) {
-	if w.Notices.Empty() || w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
+	if w.r.Notices.Empty() || w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
 		return
 	}
-	book := w.Notify()
+	book := w.r.Notify()
 	open, err := book.OpenCauses()
-	w.warn(err)
+	w.r.warn(err)
 	answered := w.run.Turns > 0
 	for key, e := range open {
 		over, how, since := false, "", !w.run.Started.Before(e.Since)
 		if e.Kind == string(notify.Gone) && e.Subject == w.run.Job {
-			w.warn(book.Drop(ctx, key))
+			w.r.warn(book.Drop(ctx, key))
 		}
 		switch notify.Kind(e.Kind) {
 		case notify.Service, notify.Key:
@@ -136,7 +136,7 @@ func (w *work) recovered(ctx context.Context) {
 			}
 		}
 		if over {
-			w.warn(book.Close(ctx, key, how))
+			w.r.warn(book.Close(ctx, key, how))
 		}
 	}
 }

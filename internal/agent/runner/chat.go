@@ -33,58 +33,58 @@ type Message struct {
 }
 
 // Chat answers a message, after the messages that wait. Its turn is in the interactive fork if one is open, else in main.
-func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
-	ticket, place, err := r.Enqueue(ctx, m, o)
+func (q Queue) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
+	ticket, place, err := q.Enqueue(ctx, m, o)
 	if err != nil {
 		return runlog.Record{}, err
 	}
 	if o.Queued != nil && place.Ahead > 0 {
 		o.Queued(place)
 	}
-	record, _, err := r.Converse(ctx, []*queue.Ticket{ticket}, o)
+	record, _, err := q.Converse(ctx, []*queue.Ticket{ticket}, o)
 	return record, err
 }
 
 // turnOf returns the Spec of a turn in main without its message.
-func (r *Runner) turnOf(o Options) (Spec, error) {
-	s, err := r.mainTurn(kindChat, o)
-	s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Model, r.Main.Model), cmp.Or(o.Thinking, r.Main.Thinking)
+func (t Turns) turnOf(o Options) (Spec, error) {
+	s, err := t.mainTurn(kindChat, o)
+	s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Model, t.r.Settings.Main.Model), cmp.Or(o.Thinking, t.r.Settings.Main.Thinking)
 	s.Policy.Awaited = true
-	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(r.Main.Permissions))
+	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(t.r.Settings.Main.Permissions))
 	s.Duties = []duty{enterFork}
 	return s, err
 }
 
 // Clear begins a new main conversation, even while a turn of the old one is in progress.
-func (r *Runner) Clear(ctx context.Context) error {
-	id, err := r.Sessions.ClearMainNow(ctx)
+func (t Turns) Clear(ctx context.Context) error {
+	id, err := t.r.Sessions.ClearMainNow(ctx)
 	if err != nil {
 		return err
 	}
 	if id == "" {
 		return errors.New("there is no conversation to clear")
 	}
-	return r.Sessions.Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
+	return t.r.Sessions.Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
 }
 
 // CompactSession compacts the main session (routine "") or that of a persistent routine, by the owner's instructions.
-func (r *Runner) CompactSession(ctx context.Context, routine, instructions string, o Options) (runlog.Record, error) {
-	s, err := r.mainTurn(kindSession, o)
+func (t Turns) CompactSession(ctx context.Context, routine, instructions string, o Options) (runlog.Record, error) {
+	s, err := t.mainTurn(kindSession, o)
 	if routine != "" {
 		s.Identity = identity{Subject: runlog.Subject{Kind: kindSession, Job: routine, Path: routine}}
-		s.Conversation = conversation.Routine{Sessions: r.Sessions, ID: routine}
-		s.Policy.System, s.Input.Task = "", r.taskOf(routine)
-		s.Policy.Tools, _, err = r.patterns(true)
+		s.Conversation = conversation.Routine{Sessions: t.r.Sessions, ID: routine}
+		s.Policy.System, s.Input.Task = "", t.taskOf(routine)
+		s.Policy.Tools, _, err = t.r.patterns(true)
 	}
 	if s.Compact = instructions; routine == "" {
-		s.Engine.Model = cmp.Or(o.Model, r.Main.Model)
+		s.Engine.Model = cmp.Or(o.Model, t.r.Settings.Main.Model)
 	}
-	return r.runTurn(ctx, s, err)
+	return t.runTurn(ctx, s, err)
 }
 
 // taskOf returns the task from which the system prompt of a routine is made.
-func (r *Runner) taskOf(routine string) prompt.Task {
-	files, err := r.Jobs.Outline()
+func (t Turns) taskOf(routine string) prompt.Task {
+	files, err := t.r.Jobs.Outline()
 	if err == nil {
 		if j, err := files.Open(routine, false); err == nil {
 			return prompt.TaskOf(j)
@@ -94,14 +94,14 @@ func (r *Runner) taskOf(routine string) prompt.Task {
 }
 
 // mainTurn returns the Spec of a turn of the owner in the main conversation.
-func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
-	own, _, err := r.patterns(false)
+func (t Turns) mainTurn(kind string, o Options) (Spec, error) {
+	own, _, err := t.r.patterns(false)
 	return Spec{
 		Identity:     identity{Subject: runlog.Subject{Kind: kind, Job: session.MainKey, Path: session.MainKey}},
 		Input:        prompt.Input{Piped: prompt.Piped{Text: o.Input}},
-		Conversation: &conversation.Main{Sessions: r.Sessions},
+		Conversation: &conversation.Main{Sessions: t.r.Sessions},
 		Engine:       choice{Name: o.Engine, Model: o.Model, Thinking: "true"},
-		Policy:       rights{System: prompt.SystemMain(r.profile()), Tools: own, AllowPing: true, Update: job.OnPing, Owner: o.Owner},
+		Policy:       rights{System: prompt.SystemMain(t.profile()), Tools: own, AllowPing: true, Update: job.OnPing, Owner: o.Owner},
 		Limits:       limits{Time: turnLimit},
 		Observe:      o.Observe,
 	}, err
@@ -111,22 +111,22 @@ func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
 const maxProfile = 1 << 20
 
 // profile returns the texts that say who the agent is and whom it works for. Missing files are skipped.
-func (r *Runner) profile() string {
+func (t Turns) profile() string {
 	var texts []string
 	for _, name := range []string{"IDENTITY.md", "USER.md"} {
-		text, err := store.ReadText(r.Home.Path(name), maxProfile, false)
+		text, err := store.ReadText(t.r.Home.Path(name), maxProfile, false)
 		switch {
 		case err == nil:
 			texts = append(texts, strings.TrimSpace(string(text)))
 		case !errors.Is(err, fs.ErrNotExist):
-			r.warn(fmt.Errorf("%s: %s", name, store.Cause(err)))
+			t.r.warn(fmt.Errorf("%s: %s", name, store.Cause(err)))
 		}
 	}
-	if r.Names.User != "" {
-		texts = append(texts, "Your owner is called "+r.Names.User+".")
+	if t.r.Settings.Names.User != "" {
+		texts = append(texts, "Your owner is called "+t.r.Settings.Names.User+".")
 	}
-	if r.Names.Bot != "" {
-		texts = append(texts, "You are called "+r.Names.Bot+".")
+	if t.r.Settings.Names.Bot != "" {
+		texts = append(texts, "You are called "+t.r.Settings.Names.Bot+".")
 	}
 	return strings.Join(texts, "\n\n")
 }
@@ -136,15 +136,15 @@ const channelLimit = 30 * time.Minute
 
 // ChatChannel takes one turn of a channel's session, as an automatic run. If the session cannot be saved, the answer is still in the
 // record, and the error is a *store.NotWritten.
-func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, o Options) (runlog.Record, error) {
-	system, err := r.channelPrompt()
-	c := &conversation.Channel{Book: r.Channels, Name: name, Zone: r.Zone}
-	record, err := r.runTurn(ctx, Spec{
+func (t Turns) ChatChannel(ctx context.Context, name channel.Name, m Message, o Options) (runlog.Record, error) {
+	system, err := t.channelPrompt()
+	c := &conversation.Channel{Book: t.r.Channels, Name: name, Zone: t.r.Zone}
+	record, err := t.runTurn(ctx, Spec{
 		Identity:     identity{Subject: runlog.Subject{Kind: kindChannel, Job: name.String(), Path: name.String(), Answers: slices.DeleteFunc([]string{m.Source}, func(id string) bool { return id == "" })}},
 		Input:        prompt.Input{Task: prompt.Task{Body: m.Text}, Piped: prompt.Piped{Text: o.Input, Files: m.Attachments}},
 		Conversation: c,
 		Engine:       choice{Name: o.Engine, Model: o.Model, Thinking: "off"},
-		Policy:       rights{System: system, Tools: r.Channel.AllowedTools, Update: job.Blocked, Awaited: true},
+		Policy:       rights{System: system, Tools: t.r.Settings.Channel.AllowedTools, Update: job.Blocked, Awaited: true},
 		Limits:       limits{Time: channelLimit, Patience: askPatience},
 		Observe:      o.Observe,
 	}, err)
@@ -153,8 +153,8 @@ func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, 
 
 // channelPrompt returns the system prompt of a channel turn. A CHANNEL.md that cannot be read is an error, because other people read
 // the answers.
-func (r *Runner) channelPrompt() (string, error) {
-	path := r.Home.Path("CHANNEL.md")
+func (t Turns) channelPrompt() (string, error) {
+	path := t.r.Home.Path("CHANNEL.md")
 	text, err := store.ReadText(path, maxProfile, false)
 	switch own := strings.TrimSpace(string(text)); {
 	case errors.Is(err, fs.ErrNotExist), err == nil && own == "":

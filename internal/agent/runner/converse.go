@@ -29,7 +29,7 @@ func (r *Runner) engineOf(s Spec) (engine.Engine, error) {
 
 // prepare returns the input of the turn, after the origin of the run has prepared it.
 func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
-	in, err := w.input(w.spec, w.run.Record)
+	in, err := w.r.input(w.spec, w.run.Record)
 	if err != nil {
 		return in, err
 	}
@@ -90,9 +90,9 @@ func system(s Spec, run *runlog.Run) string {
 
 // request returns the request to the engine. granted is the most that the run may cost, in USD; 0 is no limit.
 func (w *work) request(granted float64) (engine.Request, error) {
-	request, err := w.requestOf(w.spec, w.run, w.tools)
+	request, err := w.r.requestOf(w.spec, w.run, w.tools)
 	if !w.run.Private {
-		log := w.Requests.Log(w.run.ID)
+		log := w.r.Requests.Log(w.run.ID)
 		request.Run.Sent = func(body []byte) { // stored in order, while the service works on the request
 			w.keeping.Wait()
 			w.keeping.Go(func() { w.unkept = cmp.Or(log.Add(context.Background(), body), w.unkept) })
@@ -111,7 +111,7 @@ func (w *work) request(granted float64) (engine.Request, error) {
 func (w *work) kept() {
 	w.keeping.Wait()
 	if w.unkept != nil {
-		w.warn(fmt.Errorf("run %s: a request to the model is not kept: %w", w.run.ID, w.unkept))
+		w.r.warn(fmt.Errorf("run %s: a request to the model is not kept: %w", w.run.ID, w.unkept))
 	}
 }
 
@@ -210,8 +210,8 @@ type plan struct {
 }
 
 // Preview returns what Fire would do now, and changes nothing.
-func (r *Runner) Preview(ctx context.Context, name string, o Options) (plan, error) {
-	files, err := r.Jobs.Outline()
+func (b Firer) Preview(ctx context.Context, name string, o Options) (plan, error) {
+	files, err := b.r.Jobs.Outline()
 	if err != nil {
 		return plan{}, err
 	}
@@ -219,9 +219,9 @@ func (r *Runner) Preview(ctx context.Context, name string, o Options) (plan, err
 	if err != nil {
 		return plan{}, err
 	}
-	f := &fire{Runner: r, job: j, options: o, all: files.Jobs, previous: r.lastRun(j.ID), slot: o.Slot}
-	s := r.complete(f.spec())
-	record, err := r.record(ctx, s)
+	f := &fire{r: b.r, job: j, options: o, all: files.Jobs, previous: b.lastRun(j.ID), slot: o.Slot}
+	s := b.r.complete(f.spec())
+	record, err := b.r.record(ctx, s)
 	if err != nil {
 		return plan{}, err
 	}
@@ -239,18 +239,18 @@ func (r *Runner) Preview(ctx context.Context, name string, o Options) (plan, err
 
 // previewRequest fills in the request to the engine. If the request or the engine cannot be made, that is the reason in Refused.
 func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *plan) error {
-	in, err := f.input(s, run.Record)
+	in, err := f.r.input(s, run.Record)
 	if err != nil {
 		return err
 	}
 	in = f.foresee(in)
-	set := f.toolsOf(run, s.Sender)
-	request, err := f.requestOf(s, run, set)
+	set := f.r.toolsOf(run, s.Sender)
+	request, err := f.r.requestOf(s, run, set)
 	if err != nil {
 		p.Refused = plaintext.OneLine(err)
 	}
 	for _, name := range f.job.Skills {
-		if _, err := f.Skills.Find(name); errors.As(err, new(*plaintext.Unknown)) {
+		if _, err := f.r.Skills.Find(name); errors.As(err, new(*plaintext.Unknown)) {
 			p.Refused = err.Error()
 		}
 	}
@@ -259,7 +259,7 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *p
 		request.Session.ID, request.Session.Fork = run.Parent, true
 	}
 	var asked engine.Plan
-	made, err := f.engineOf(s)
+	made, err := f.r.engineOf(s)
 	if err == nil {
 		asked, err = made.Plan(request, set)
 	}
@@ -269,7 +269,7 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *p
 	case err != nil:
 		p.Refused = plaintext.OneLine(err)
 	}
-	if p.Prompt, err = f.conversations().Preview(ctx, s.Conversation, run.Engine, in); err != nil {
+	if p.Prompt, err = f.r.conversations().Preview(ctx, s.Conversation, run.Engine, in); err != nil {
 		return err
 	}
 	p.Model, p.Thinking, p.System = cmp.Or(asked.Model, p.Model), request.Model.Thinking, request.Input.System

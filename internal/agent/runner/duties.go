@@ -127,7 +127,7 @@ func report(ctx context.Context, w *work, t *conversation.Turn) error {
 		return err
 	}
 	if t.Run.Record.Update == string(job.Always) {
-		err = w.Updates.Add(ctx, unreported(t.Run.Label()), t.Run.ID)
+		err = w.r.Updates.Add(ctx, unreported(t.Run.Label()), t.Run.ID)
 	}
 	return errors.Join(errUnreported, dear, err)
 }

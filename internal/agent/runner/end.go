@@ -35,17 +35,17 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 	case outcome == runlog.Interrupted && w.run.Withdrawn:
 		reason = "stopped by you"
 	case outcome == runlog.Interrupted:
-		reason = cmp.Or(w.Runs.StopReason(w.run.ID), "stopped by a signal")
+		reason = cmp.Or(w.r.Runs.StopReason(w.run.ID), "stopped by a signal")
 	case cause != nil:
 		reason = plaintext.OneLine(cause)
 	}
 	if cause != nil {
-		w.warn(w.run.Event(ctx, runlog.Event{Type: runlog.ErrorEvent, Text: reason}))
+		w.r.warn(w.run.Event(ctx, runlog.Event{Type: runlog.ErrorEvent, Text: reason}))
 	}
 	if fault := w.faultOf(cause); fault != "" {
-		w.warn(w.run.Update(func(r *runlog.Record) { r.Fault = string(fault) }))
+		w.r.warn(w.run.Update(func(r *runlog.Record) { r.Fault = string(fault) }))
 	}
-	w.warn(w.run.Conclude(outcome, reason))
+	w.r.warn(w.run.Conclude(outcome, reason))
 	return cause
 }
 
@@ -81,16 +81,16 @@ func (w *work) deliver(ctx context.Context) {
 	if standing, err := w.run.Standing(); err == nil && standing.Popped > 0 {
 		text += "\n\n" + prompt.CatchingUp // at the end, because a notification shows the beginning of the text
 	}
-	_, err := w.Mail().Post(ctx, w.spec.Sender, w.run, outbox.Text, text, time.Time{})
-	w.warn(err)
+	_, err := w.r.Mail().Post(ctx, w.spec.Sender, w.run, outbox.Text, text, time.Time{})
+	w.r.warn(err)
 }
 
 // finish finishes the record. It drops the run's question unless the run waits for the answer.
 func (w *work) finish(ctx context.Context, cause error) (runlog.Record, error) {
 	err := w.run.Finish(w.run.Outcome, w.run.Error)
-	w.warn(w.Runs.ForgetStop(w.run.ID))
+	w.r.warn(w.r.Runs.ForgetStop(w.run.ID))
 	if w.run.Outcome != runlog.Waiting {
-		w.warn(w.Questions.Drop(ctx, w.run.ID))
+		w.r.warn(w.r.Questions.Drop(ctx, w.run.ID))
 	}
 	return w.run.Record, errors.Join(err, cause)
 }
@@ -127,9 +127,9 @@ func (e *refusal) Unwrap() []error {
 }
 
 // HoldsReminders reports whether everything is paused, and plain reminders too.
-func (r *Runner) HoldsReminders() bool {
-	p, known := r.Spend.LastPause()
-	return known && !p.Over && p.All
+func (p Pauses) HoldsReminders() bool {
+	pause, known := p.r.Spend.LastPause()
+	return known && !pause.Over && pause.All
 }
 
 // paused returns a *refusal if the owner has paused everything. A pause does not apply to what the owner types.

@@ -22,19 +22,19 @@ var ErrNotNext = errors.New("an earlier event of this webhook waits")
 // FireEntry runs a webhook once with the data of an entry of the inbox. The run has the id of the entry. It waits while another run of the
 // webhook is in progress. If the webhook may not run now, because of a pause, a spending limit or because the owner must do something
 // first, the entry stays in the inbox; then there is an error and no record. The error is inbox.ErrGone if the entry was run already.
-func (r *Runner) FireEntry(ctx context.Context, run string, o Options) (runlog.Record, error) {
+func (b Firer) FireEntry(ctx context.Context, run string, o Options) (runlog.Record, error) {
 	none := runlog.Record{}
-	e, err := r.Inbox.Find(run)
+	e, err := b.r.Inbox.Find(run)
 	if err != nil {
 		return none, err
 	}
 	o.Trigger, o.Owner = Trigger{Scheduled: true}, false
-	f, err := r.find(ctx, e.Hook, o)
+	f, err := b.find(ctx, e.Hook, o)
 	if err != nil {
 		return none, err
 	}
 	f.run, f.entry = e.Run, &answered{Entry: e}
-	if f.guard, err = f.Disk.Locks.WaitGuard(ctx, f.Home.JobLock(f.job.ID)); err != nil {
+	if f.guard, err = f.r.Disk.Locks.WaitGuard(ctx, f.r.Home.JobLock(f.job.ID)); err != nil {
 		return none, err
 	}
 	defer f.release(ctx)
@@ -43,31 +43,31 @@ func (r *Runner) FireEntry(ctx context.Context, run string, o Options) (runlog.R
 		return over, err
 	}
 	f.previous = f.closePrevious(ctx)
-	return f.Run(ctx, f.spec())
+	return f.r.Run(ctx, f.spec())
 }
 
 // begun returns the record of the entry's run if it has ended, or an error if the run must not begin. An unfinished record whose process
 // died before it took the entry is removed. The caller holds the job's lock.
 func (f *fire) begun(ctx context.Context) (runlog.Record, error) {
 	none := runlog.Record{}
-	first, _, err := f.Inbox.First(f.entry.Hook)
+	first, _, err := f.r.Inbox.First(f.entry.Hook)
 	switch {
-	case errors.Is(err, inbox.ErrGone), err == nil && first.Run != f.run && !f.Inbox.Waits(f.run):
+	case errors.Is(err, inbox.ErrGone), err == nil && first.Run != f.run && !f.r.Inbox.Waits(f.run):
 		return none, inbox.ErrGone
 	case err != nil:
 		return none, err
 	case first.Run != f.run:
 		return none, ErrNotNext
 	}
-	stale, err := f.Runs.At(f.run)
+	stale, err := f.r.Runs.At(f.run)
 	if err == nil && stale.Done() { // the run was refused, but its entry was not taken
 		return stale.Record, f.takeEntry()
 	}
 	if err == nil {
-		err = errors.Join(f.Spend.Release(ctx, stale.Account(), 0), stale.Remove())
-		f.warn(err)
+		err = errors.Join(f.r.Spend.Release(ctx, stale.Account(), 0), stale.Remove())
+		f.r.warn(err)
 	}
-	return none, f.heldBack(f.job)
+	return none, Rules{f.r}.heldBack(f.job)
 }
 
 // takeEntry moves the entry out of the inbox into the directory of the run. From then on the run is never started again.
@@ -76,7 +76,7 @@ func (f *fire) takeEntry() error {
 		return nil
 	}
 	f.entry.taken = true
-	return f.Inbox.Claim(f.entry.Entry)
+	return f.r.Inbox.Claim(f.entry.Entry)
 }
 
 // returnEntry moves the entry of a run that did not take place back into the inbox. The owner is notified of a limit that only the
@@ -88,13 +88,13 @@ func (f *fire) returnEntry(ctx context.Context, run *runlog.Run, later *Later) e
 	if !later.limit.Passing {
 		record := run.Record
 		record.Error = later.Error() + "; its events wait"
-		f.reportRefusal(ctx, record, atLimit(later.limit), 0)
+		f.r.reportRefusal(ctx, record, atLimit(later.limit), 0)
 	}
 	if !f.entry.taken {
 		return nil
 	}
 	f.entry.taken = false
-	return f.Inbox.GiveBack(f.entry.Entry)
+	return f.r.Inbox.GiveBack(f.entry.Entry)
 }
 
 // recheck is the longest time until an entry that cannot be started now is checked again.
@@ -103,22 +103,22 @@ const recheck = time.Minute
 // StartEntries starts processes for the entries of the inbox that can run now: the oldest of each webhook, while none of its runs is
 // in progress, at most Limits.Jobs in all. start starts a process that calls FireEntry. The result is when the next call may find
 // more to do; 0 if nothing waits.
-func (r *Runner) StartEntries(ctx context.Context, start func(run string) (process.ID, error)) (again time.Duration, err error) {
-	if hooks, err := r.Inbox.Hooks(); len(hooks) == 0 && err == nil {
+func (b Entries) Start(ctx context.Context, start func(run string) (process.ID, error)) (again time.Duration, err error) {
+	if hooks, err := b.r.Inbox.Hooks(); len(hooks) == 0 && err == nil {
 		return 0, nil // without entries it needs no lock
 	}
-	held, err := r.Inbox.LockStarts(ctx)
+	held, err := b.r.Inbox.LockStarts(ctx)
 	if err != nil {
 		return recheck, err
 	}
 	defer held.Release()
-	due, running, again, err := r.dueEntries(ctx, true)
+	due, running, again, err := b.due(ctx, true)
 	for _, d := range due {
-		if running >= r.Inbox.Limits.Jobs {
+		if running >= b.r.Inbox.Limits.Jobs {
 			break
 		}
-		starts := d.starts.Started(d.Run, process.ID{}, r.Disk.Now(), d.limit.Per)
-		if noteErr := r.Inbox.NoteStarts(d.Hook, starts); noteErr != nil { // a full disk: the process would fail, and be started again at once
+		starts := d.starts.Started(d.Run, process.ID{}, b.r.Disk.Now(), d.limit.Per)
+		if noteErr := b.r.Inbox.NoteStarts(d.Hook, starts); noteErr != nil { // a full disk: the process would fail, and be started again at once
 			err = errors.Join(err, noteErr)
 			continue
 		}
@@ -127,16 +127,16 @@ func (r *Runner) StartEntries(ctx context.Context, start func(run string) (proce
 			running++
 		}
 		starts.Process = p
-		err = errors.Join(err, startErr, r.Inbox.NoteStarts(d.Hook, starts))
+		err = errors.Join(err, startErr, b.r.Inbox.NoteStarts(d.Hook, starts))
 	}
 	return again, err
 }
 
 // PlanEntries returns the entries that StartEntries would start, and changes nothing.
-func (r *Runner) PlanEntries(ctx context.Context) ([]inbox.Entry, error) {
-	due, running, _, err := r.dueEntries(ctx, false)
+func (b Entries) Plan(ctx context.Context) ([]inbox.Entry, error) {
+	due, running, _, err := b.due(ctx, false)
 	var plan []inbox.Entry
-	for _, d := range due[:min(len(due), max(r.Inbox.Limits.Jobs-running, 0))] {
+	for _, d := range due[:min(len(due), max(b.r.Inbox.Limits.Jobs-running, 0))] {
 		plan = append(plan, d.Entry)
 	}
 	return plan, err
@@ -152,32 +152,32 @@ type dueEntry struct {
 
 // dueEntries returns the entries to start, oldest first, how many webhooks have a run in progress, and when to look again. If tell is set,
 // it reports what keeps a webhook from running.
-func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, running int, again time.Duration, err error) {
-	waiting, err := r.firstEntries()
+func (b Entries) due(ctx context.Context, tell bool) (due []dueEntry, running int, again time.Duration, err error) {
+	waiting, err := b.first()
 	if len(waiting) == 0 {
 		return nil, 0, 0, err
 	}
 	again = recheck
-	if paused, _, pausedErr := r.Spend.Paused(); paused || pausedErr != nil {
+	if paused, _, pausedErr := b.r.Spend.Paused(); paused || pausedErr != nil {
 		return nil, 0, again, errors.Join(err, pausedErr)
 	}
-	files, filesErr := r.Jobs.Load()
+	files, filesErr := b.r.Jobs.Load()
 	if filesErr != nil {
 		return nil, 0, again, errors.Join(err, filesErr)
 	}
 	if tell {
-		r.reportGone(ctx, files, waiting)
+		Reports{b.r}.gone(ctx, files, waiting)
 	}
 	for _, j := range files.Only(job.Webhook).Jobs {
 		e, waits := waiting[j.ID]
-		if !lock.Free(r.Home.JobLock(j.ID)) {
+		if !lock.Free(b.r.Home.JobLock(j.ID)) {
 			running++
 			if !waits || !tell {
 				continue
 			}
-			if last := r.lastRun(j.ID); last.Done() { // else its run is in progress, and no search of all processes is needed
-				if left := r.Runs.Leftover(r.Home.JobLock(j.ID)); left != nil {
-					r.reportLeftover(ctx, last, left)
+			if last := NewFirer(b.r).lastRun(j.ID); last.Done() { // else its run is in progress, and no search of all processes is needed
+				if left := b.r.Runs.Leftover(b.r.Home.JobLock(j.ID)); left != nil {
+					Reports{b.r}.leftover(ctx, last, left)
 				}
 			}
 			continue
@@ -185,16 +185,16 @@ func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, run
 		if !waits {
 			continue
 		}
-		s, startsErr := r.Inbox.Starts(j.ID)
+		s, startsErr := b.r.Inbox.Starts(j.ID)
 		err = errors.Join(err, startsErr)
 		if s.Pending(e.Run) {
 			running++
 			continue
 		}
 		limit := j.Hook.RateLimit
-		if wait := s.Wait(e.Run, r.Disk.Now(), limit.N, limit.Per); wait > 0 {
+		if wait := s.Wait(e.Run, b.r.Disk.Now(), limit.N, limit.Per); wait > 0 {
 			again = min(again, wait)
-		} else if !r.HeldBack(ctx, j, tell) {
+		} else if !(Rules{b.r}).HeldBack(ctx, j, tell) {
 			due = append(due, dueEntry{e, limit, s})
 		}
 	}
@@ -203,11 +203,11 @@ func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, run
 }
 
 // firstEntries returns the oldest entry of each webhook that has one.
-func (r *Runner) firstEntries() (map[string]inbox.Entry, error) {
-	hooks, err := r.Inbox.Hooks()
+func (b Entries) first() (map[string]inbox.Entry, error) {
+	hooks, err := b.r.Inbox.Hooks()
 	first := map[string]inbox.Entry{}
 	for _, hook := range hooks {
-		e, _, firstErr := r.Inbox.First(hook)
+		e, _, firstErr := b.r.Inbox.First(hook)
 		switch {
 		case firstErr == nil:
 			first[hook] = e
@@ -220,19 +220,19 @@ func (r *Runner) firstEntries() (map[string]inbox.Entry, error) {
 
 // reportGone reports webhooks whose events wait but whose file is gone. It reports none while a job file cannot be read, which may be
 // theirs.
-func (r *Runner) reportGone(ctx context.Context, files job.Set, waiting map[string]inbox.Entry) {
+func (t Reports) gone(ctx context.Context, files job.Set, waiting map[string]inbox.Entry) {
 	if len(files.Faults) > 0 {
 		return
 	}
 	for _, hook := range slices.Sorted(maps.Keys(waiting)) {
 		if _, known := files.Only(job.Webhook).ByID(hook); !known {
-			_, err := r.Notify().Open(ctx, notify.Cause{
+			_, err := t.r.Notify().Open(ctx, notify.Cause{
 				Kind: notify.Gone, Subject: hook, Name: "The webhook " + hook,
 				Text: fmt.Sprintf("Accepted events of the webhook %s wait, but its file no longer exists. They run if a file with this id is added; "+
 					"otherwise they are deleted when they are older than keep.runs", hook),
 				Remedy: "`ollim status` shows them",
 			})
-			r.warn(err)
+			t.r.warn(err)
 		}
 	}
 }

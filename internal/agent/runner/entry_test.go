@@ -79,7 +79,7 @@ func (h *hooks) accept(hook string) string {
 // start starts what can start, and returns the runs. The processes end at once.
 func (h *hooks) start() (runs []string, again time.Duration) {
 	h.t.Helper()
-	again, err := h.StartEntries(h.t.Context(), func(run string) (process.ID, error) {
+	again, err := Entries{h.Runner}.Start(h.t.Context(), func(run string) (process.ID, error) {
 		runs = append(runs, run)
 		return process.ID{PID: 1 << 30}, nil
 	})
@@ -92,7 +92,7 @@ func (h *hooks) start() (runs []string, again time.Duration) {
 // starts expects exactly these runs to be started.
 func (h *hooks) starts(want ...string) {
 	h.t.Helper()
-	plan, err := h.PlanEntries(h.t.Context())
+	plan, err := Entries{h.Runner}.Plan(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (h *hooks) starts(want ...string) {
 // answers runs an entry, and expects its record to end so. n is the value that its prompt has.
 func (h *hooks) answers(run string, outcome runlog.Outcome, n int) {
 	h.t.Helper()
-	r, err := h.FireEntry(h.t.Context(), run, Options{})
+	r, err := NewFirer(h.Runner).FireEntry(h.t.Context(), run, Options{})
 	if r.ID != run || r.Outcome != outcome || r.Kind != "webhook" || h.Inbox.Waits(run) {
 		h.t.Errorf("%s: %+v, %v", run, r, err)
 	}
@@ -120,7 +120,7 @@ func (h *hooks) answers(run string, outcome runlog.Outcome, n int) {
 // stays expects an entry not to run for a reason, and to leave no record.
 func (h *hooks) stays(run string, want error) {
 	h.t.Helper()
-	r, err := h.FireEntry(h.t.Context(), run, Options{})
+	r, err := NewFirer(h.Runner).FireEntry(h.t.Context(), run, Options{})
 	if r.ID != "" || !errors.Is(err, want) || !h.Inbox.Waits(run) {
 		h.t.Errorf("%s: %+v, %v", run, r, err)
 	}
@@ -138,7 +138,7 @@ func TestEntriesRunOnce(t *testing.T) {
 	h.answers(first, runlog.OK, 1)
 	h.answers(second, runlog.OK, 2)
 	for _, run := range []string{first, second} {
-		if r, err := h.FireEntry(t.Context(), run, Options{}); r.ID != "" || !errors.Is(err, inbox.ErrGone) {
+		if r, err := NewFirer(h.Runner).FireEntry(t.Context(), run, Options{}); r.ID != "" || !errors.Is(err, inbox.ErrGone) {
 			t.Errorf("again: %+v, %v", r, err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestEntryWaitsForTheJob(t *testing.T) {
 	h.starts()
 	done := make(chan runlog.Record)
 	go func() {
-		r, _ := h.FireEntry(t.Context(), run, Options{})
+		r, _ := NewFirer(h.Runner).FireEntry(t.Context(), run, Options{})
 		done <- r
 	}()
 	guard.Release()
@@ -199,7 +199,7 @@ func TestPendingStart(t *testing.T) {
 	h.accept("ci")
 	starts := 0
 	for range 3 {
-		if _, err := h.StartEntries(t.Context(), func(string) (process.ID, error) { starts++; return process.Self(), nil }); err != nil {
+		if _, err := (Entries{h.Runner}).Start(t.Context(), func(string) (process.ID, error) { starts++; return process.Self(), nil }); err != nil {
 			t.Fatal(err)
 		}
 		h.now = h.now.Add(time.Hour)
@@ -221,7 +221,7 @@ func TestStartsAreNotedFirst(t *testing.T) {
 	}
 	must(t, os.Remove(blocked[0]))
 	must(t, os.MkdirAll(filepath.Join(blocked[0], "x"), 0o700))
-	_, err = h.StartEntries(t.Context(), func(string) (process.ID, error) { t.Error("a process was started"); return process.ID{}, nil })
+	_, err = Entries{h.Runner}.Start(t.Context(), func(string) (process.ID, error) { t.Error("a process was started"); return process.ID{}, nil })
 	if err == nil {
 		t.Error("no error")
 	}
@@ -283,8 +283,8 @@ func TestHeldEntries(t *testing.T) {
 			report: "approve",
 		},
 		"no engine": {
-			hold:   func(h *hooks) { h.Engine = "" },
-			free:   func(h *hooks) { h.Engine = "costly" },
+			hold:   func(h *hooks) { h.Settings.Engine = "" },
+			free:   func(h *hooks) { h.Settings.Engine = "costly" },
 			err:    ErrNoEngine,
 			report: "no engine",
 		},
@@ -294,7 +294,7 @@ func TestHeldEntries(t *testing.T) {
 			run := h.accept("ci")
 			c.hold(h)
 			for range 2 {
-				r, err := h.FireEntry(t.Context(), run, Options{})
+				r, err := NewFirer(h.Runner).FireEntry(t.Context(), run, Options{})
 				if later := new(Later); errors.As(err, &later) {
 					err = errLater
 				}
@@ -354,7 +354,7 @@ func TestKilledBeforeTheRun(t *testing.T) {
 			run := h.accept("ci")
 			left(h, runlog.Record{ID: run, Subject: runlog.Subject{Kind: "webhook", Job: "ci", Name: "ci"}, Started: h.now, Process: runlog.Process{ID: process.ID{PID: 1 << 30}}})
 			must(t, os.WriteFile(h.Home.JobLock("ci"), []byte(run+"\n"), 0o600))
-			h.EndOrphans(t.Context(), time.Time{})
+			Slots{h.Runner}.EndOrphans(t.Context(), time.Time{})
 			h.answers(run, runlog.OK, 1)
 			if totals, err := h.Spend.Totals(); err != nil || totals.Runs != 1 {
 				t.Errorf("%+v, %v", totals, err)
@@ -376,7 +376,7 @@ func TestKilledInTheRun(t *testing.T) {
 		must(t, h.Inbox.Claim(e))
 		must(t, os.WriteFile(h.Home.JobLock("ci"), []byte(dead+"\n"), 0o600))
 		if byTick {
-			h.EndOrphans(t.Context(), time.Time{})
+			Slots{h.Runner}.EndOrphans(t.Context(), time.Time{})
 		}
 		h.starts(next)
 		h.answers(next, runlog.OK, 2)
@@ -429,7 +429,7 @@ func TestUnreadableEntry(t *testing.T) {
 	run := h.accept("ci")
 	must(t, os.Mkdir(h.Home.State("inbox", "broken", "0000000000001-x.json"), 0o700))
 	var started []string
-	_, err := h.StartEntries(t.Context(), func(run string) (process.ID, error) {
+	_, err := Entries{h.Runner}.Start(t.Context(), func(run string) (process.ID, error) {
 		started = append(started, run)
 		return process.ID{PID: 1 << 30}, nil
 	})

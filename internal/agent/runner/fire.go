@@ -50,7 +50,7 @@ type Trigger struct {
 
 // fire is one fire of a job. It is the origin of the run that follows.
 type fire struct {
-	*Runner
+	r *Runner
 
 	run       string // the run's id
 	job       job.Job
@@ -75,8 +75,8 @@ type answered struct {
 
 // Fire runs a job once. The record says how the run ended. An error without a record means that nothing ran; an error beside a record is a
 // failure that callers may want to distinguish.
-func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Record, error) {
-	f, err := r.find(ctx, name, o)
+func (b Firer) Fire(ctx context.Context, name string, o Options) (runlog.Record, error) {
+	f, err := b.find(ctx, name, o)
 	if err != nil {
 		return runlog.Record{}, err
 	}
@@ -85,7 +85,7 @@ func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Recor
 	}
 	record, err := f.respond(ctx)
 	f.settleSlot(record.Outcome)
-	f.follow(ctx, record, true, o)
+	Forks{f.r}.Follow(ctx, record, true, o)
 	return record, err
 }
 
@@ -93,7 +93,7 @@ func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Recor
 func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 	// If another run serves the slot, this fire must not take the job's lock even for a moment: that run may be about to take it, and
 	// would be skipped.
-	if f.yields() && !f.Unanswered(f.job.ID, f.rival) {
+	if f.yields() && !(Slots{f.r}).Unanswered(f.job.ID, f.rival) {
 		return runlog.Record{}, slot.ErrClaimed
 	}
 	guard, err := f.lock(ctx)
@@ -120,36 +120,36 @@ func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 	if f.concluded(ctx) {
 		return f.previous, nil
 	}
-	return f.Run(ctx, f.spec())
+	return f.r.Run(ctx, f.spec())
 }
 
 // find finds the job, and reports every job file that cannot be used.
-func (r *Runner) find(ctx context.Context, name string, o Options) (*fire, error) {
-	files, err := r.Jobs.Outline()
+func (b Firer) find(ctx context.Context, name string, o Options) (*fire, error) {
+	files, err := b.r.Jobs.Outline()
 	if err != nil {
 		return nil, err
 	}
 	j, err := files.Open(name, o.Scheduled) // a timer fires the job of that id, even if a file has that name
 	var own yamldoc.Faults
 	errors.As(err, &own)
-	r.warn(r.reportBadFiles(ctx, files.Faults, own))
-	r.warn(r.reportPolicy(ctx))
+	b.r.warn(Reports{b.r}.badFiles(ctx, files.Faults, own))
+	b.r.warn(Reports{b.r}.policy(ctx))
 	if err != nil {
 		return nil, err
 	}
-	id, err := runlog.NewID(r.Disk.Now(), r.Random)
-	return &fire{Runner: r, run: id, job: j, options: o, all: files.Jobs}, err
+	id, err := runlog.NewID(b.r.Disk.Now(), b.r.Random)
+	return &fire{r: b.r, run: id, job: j, options: o, all: files.Jobs}, err
 }
 
 // lock takes the job's lock.
 func (f *fire) lock(ctx context.Context) (*lock.Guard, error) {
-	path := f.Home.JobLock(f.job.ID)
+	path := f.r.Home.JobLock(f.job.ID)
 	if f.options.Wait == 0 {
 		return lock.TryGuard(path)
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.options.Wait)
 	defer cancel()
-	return f.Disk.Locks.WaitGuard(waiting, path)
+	return f.r.Disk.Locks.WaitGuard(waiting, path)
 }
 
 // closePrevious returns the job's latest run before this one, whose id is in the lock file. If its process died, the record is ended and
@@ -159,74 +159,74 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 	if id == "" {
 		return runlog.Record{}
 	}
-	if last, err := f.Runs.Load(id); err != nil || last.Done() {
+	if last, err := f.r.Runs.Load(id); err != nil || last.Done() {
 		return last
 	}
-	cutOff, closeErr := f.Runs.Close(id)
-	last, loadErr := f.Runs.Load(id)
+	cutOff, closeErr := f.r.Runs.Close(id)
+	last, loadErr := f.r.Runs.Load(id)
 	if closeErr != nil || loadErr != nil {
 		return runlog.Record{}
 	}
 	if cutOff {
-		f.settleCutOff(last)
+		Slots{f.r}.settleCutOff(last)
 	}
 	if cutOff && last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting { // a reminder is reported after its last attempt
-		f.reportFailure(ctx, last, "was cut off before it ended")
+		Reports{f.r}.failure(ctx, last, "was cut off before it ended")
 	}
 	return last
 }
 
 // lastRun returns the latest run of a job, as its lock file notes it; the zero Record if there is none.
-func (r *Runner) lastRun(id string) runlog.Record {
-	record, _ := r.Runs.Noted(r.Home.JobLock(id))
+func (b Firer) lastRun(id string) runlog.Record {
+	record, _ := b.r.Runs.Noted(b.r.Home.JobLock(id))
 	return record
 }
 
 // skip records a fire that did not happen because the job's lock is held.
 func (f *fire) skip(ctx context.Context) (runlog.Record, error) {
 	reason := "already running since a moment ago"
-	if last := f.lastRun(f.job.ID); last.ID != "" && !last.Done() {
-		reason = "already running since " + last.Started.In(f.Zone).Format("2006-01-02 15:04:05")
+	if last := NewFirer(f.r).lastRun(f.job.ID); last.ID != "" && !last.Done() {
+		reason = "already running since " + last.Started.In(f.r.Zone).Format("2006-01-02 15:04:05")
 	}
-	left := f.Runs.Leftover(f.Home.JobLock(f.job.ID))
+	left := f.r.Runs.Leftover(f.r.Home.JobLock(f.job.ID))
 	if left != nil {
 		reason = left.Error()
 	}
-	w, err := f.begin(ctx, f.spec())
+	w, err := f.r.begin(ctx, f.spec())
 	if err != nil {
 		return runlog.Record{}, err
 	}
 	defer w.release()
 	err = w.run.Finish(runlog.Skipped, reason)
 	if left != nil {
-		f.reportLeftover(ctx, w.run.Record, left)
+		Reports{f.r}.leftover(ctx, w.run.Record, left)
 	}
 	return w.run.Record, err
 }
 
 // ReportBadFiles reports each job file that cannot be used, and each that can be used again.
-func (r *Runner) ReportBadFiles(ctx context.Context, faults yamldoc.Faults) {
-	r.warn(r.reportBadFiles(ctx, faults, nil))
+func (t Reports) BadFiles(ctx context.Context, faults yamldoc.Faults) {
+	t.r.warn(t.badFiles(ctx, faults, nil))
 }
 
 // reportBadFiles is ReportBadFiles. It warns on standard error only when it also notifies the owner, because cron would mail a warning at
 // every fire. own are the faults of the job itself, which are returned as an error anyway.
-func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults) error {
-	if len(faults) == 0 && r.Notices.Empty() {
+func (t Reports) badFiles(ctx context.Context, faults, own yamldoc.Faults) error {
+	if len(faults) == 0 && t.r.Notices.Empty() {
 		return nil
 	}
-	book := r.Notify()
+	book := t.r.Notify()
 	var err error
 	present := map[string]bool{}
 	for _, fault := range faults {
-		c := r.badFile(fault)
+		c := t.causeOf(fault)
 		if present[c.Key()] { // only the first fault of a file is reported
 			continue
 		}
 		present[c.Key()] = true
 		told, openErr := book.Open(ctx, c)
 		if err = errors.Join(err, openErr); told && !slices.Contains(own, fault) {
-			r.Disk.Warn(fault.Error())
+			t.r.Disk.Warn(fault.Error())
 		}
 	}
 	open, readErr := book.OpenCauses()
@@ -239,25 +239,25 @@ func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults)
 }
 
 // badFile returns the cause of an invalid job file.
-func (r *Runner) badFile(fault *yamldoc.Fault) notify.Cause {
+func (t Reports) causeOf(fault *yamldoc.Fault) notify.Cause {
 	name := fault.File
-	if rel, err := filepath.Rel(string(r.Home), fault.File); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(string(t.r.Home), fault.File); err == nil && filepath.IsLocal(rel) {
 		name = rel
 	}
 	return notify.BadFile(name, fault.Error())
 }
 
 // MissedByFile adds the slots that were missed while a job's file was invalid to the cause of that file.
-func (r *Runner) MissedByFile(ctx context.Context, fault *yamldoc.Fault, job string, n int) error {
-	c := r.badFile(fault)
-	c.Jobs = []notify.Affected{{ID: job, Name: r.labelOf(job), Count: notice.Count{Missed: n}}}
-	_, err := r.Notify().Open(ctx, c)
+func (t Reports) MissedByFile(ctx context.Context, fault *yamldoc.Fault, job string, n int) error {
+	c := t.causeOf(fault)
+	c.Jobs = []notify.Affected{{ID: job, Name: t.labelOf(job), Count: notice.Count{Missed: n}}}
+	_, err := t.r.Notify().Open(ctx, c)
 	return err
 }
 
 // reportPolicy reports that tool-policy.yaml waits for approval. It does not report errors of the file or the approvals: every run does.
-func (r *Runner) reportPolicy(ctx context.Context) error {
-	extra, err := r.Approvals.Policy()
+func (t Reports) policy(ctx context.Context) error {
+	extra, err := t.r.Approvals.Policy()
 	if err != nil {
 		return nil //nolint:nilerr // permit returns the error
 	}
@@ -267,11 +267,11 @@ func (r *Runner) reportPolicy(ctx context.Context) error {
 		Remedy: "to see the changes and approve them: `ollim approve " + approval.PolicyName + "`",
 	}
 	if !extra.Waits {
-		return r.Notify().Close(ctx, c.Key(), "gives its tools again")
+		return t.r.Notify().Close(ctx, c.Key(), "gives its tools again")
 	}
-	told, err := r.Notify().Open(ctx, c)
+	told, err := t.r.Notify().Open(ctx, c)
 	if told {
-		r.Disk.Warn(c.Text + "; " + c.Remedy)
+		t.r.Disk.Warn(c.Text + "; " + c.Remedy)
 	}
 	return err
 }

@@ -23,30 +23,30 @@ const mostPrompts = 2
 
 // StartFork opens an interactive fork. With a topic, its agent takes the first turn about it. Without one, the fork waits for the owner's
 // first message, and there is no run. The fork stays open if its first turn fails.
-func (r *Runner) StartFork(ctx context.Context, topic string, o Options) (runlog.Record, error) {
-	f, err := r.OpenFork(ctx, topic)
+func (k Forks) Start(ctx context.Context, topic string, o Options) (runlog.Record, error) {
+	f, err := k.Open(ctx, topic)
 	if err != nil || f.Topic == "" {
 		return runlog.Record{}, err
 	}
-	return r.inFork(ctx, f, forkTurn{kind: kindFork, first: true}, o, saying("", ""))
+	return k.turn(ctx, f, forkTurn{kind: kindFork, first: true}, o, saying("", ""))
 }
 
 // OpenFork opens an interactive fork of main; the owner's next message is its first turn.
-func (r *Runner) OpenFork(ctx context.Context, topic string) (session.Fork, error) {
-	f, err := r.newFork(strings.TrimSpace(topic))
+func (k Forks) Open(ctx context.Context, topic string) (session.Fork, error) {
+	f, err := k.fork(strings.TrimSpace(topic))
 	if err == nil {
-		f.Parent, err = r.Sessions.Main()
+		f.Parent, err = k.r.Sessions.Main()
 	}
 	if err == nil {
-		f.MainRun = r.Sessions.MainRun()
-		err = r.Sessions.OpenFork(ctx, f)
+		f.MainRun = k.r.Sessions.MainRun()
+		err = k.r.Sessions.OpenFork(ctx, f)
 	}
 	return f, err
 }
 
-func (r *Runner) newFork(topic string) (session.Fork, error) {
-	id, err := runlog.NewID(r.Disk.Now(), r.Random)
-	now := r.Disk.Now().In(r.Zone)
+func (k Forks) fork(topic string) (session.Fork, error) {
+	id, err := runlog.NewID(k.r.Disk.Now(), k.r.Random)
+	now := k.r.Disk.Now().In(k.r.Zone)
 	return session.Fork{ID: id, Topic: topic, Begun: now, Last: now}, err
 }
 
@@ -57,12 +57,12 @@ func enterFork(ctx context.Context, w *work, t *conversation.Turn) error {
 	if err != nil || !standing.EnterFork {
 		return err
 	}
-	f, err := w.newFork(standing.Topic)
+	f, err := Forks{w.r}.fork(standing.Topic)
 	if err != nil {
 		return err
 	}
 	f.ID, f.Parent, f.MainRun = t.Run.ID, t.Session(), t.Run.ID
-	err = w.Sessions.OpenFork(context.WithoutCancel(ctx), f)
+	err = w.r.Sessions.OpenFork(context.WithoutCancel(ctx), f)
 	if errors.Is(err, session.ErrForkOpen) { // the owner has opened one since the tool was called
 		return nil
 	}
@@ -70,37 +70,37 @@ func enterFork(ctx context.Context, w *work, t *conversation.Turn) error {
 }
 
 // follow runs the first turn of the fork that a run has opened, if any. A failure of that turn does not change the outcome of the run.
-func (r *Runner) follow(ctx context.Context, record runlog.Record, deliver bool, o Options) {
+func (k Forks) Follow(ctx context.Context, record runlog.Record, deliver bool, o Options) {
 	if record.Key != session.MainKey || record.Outcome != runlog.OK {
 		return
 	}
-	f, open, err := r.Sessions.Fork(ctx)
+	f, open, err := k.r.Sessions.Fork(ctx)
 	if err == nil && open && f.ID == record.ID {
-		_, err = r.inFork(ctx, f, forkTurn{kind: kindFork, first: true}, o, func(s *Spec) {
+		_, err = k.turn(ctx, f, forkTurn{kind: kindFork, first: true}, o, func(s *Spec) {
 			s.Policy.Awaited, s.Policy.Deliver = !deliver, deliver
 		})
 	}
 	if !errors.Is(err, session.ErrNoFork) { // ended, or begun by another turn
-		r.warn(err)
+		k.r.warn(err)
 	}
 }
 
 // speak runs a turn for the owner's message: in the interactive fork while one is open, else in main. If the turn in main opens a fork, the
 // fork's first turn follows. fill adds the message to the Spec.
-func (r *Runner) speak(ctx context.Context, o Options, fill func(*Spec)) (runlog.Record, error) {
+func (q Queue) speak(ctx context.Context, o Options, fill func(*Spec)) (runlog.Record, error) {
 	for {
-		f, open, err := r.Sessions.Fork(ctx)
+		f, open, err := q.r.Sessions.Fork(ctx)
 		if err != nil {
 			return runlog.Record{}, err
 		}
 		if !open {
-			s, wrong := r.turnOf(o)
+			s, wrong := NewTurns(q.r).turnOf(o)
 			fill(&s)
-			record, err := r.runTurn(ctx, s, wrong)
-			r.follow(ctx, record, s.Policy.Deliver, o)
+			record, err := NewTurns(q.r).runTurn(ctx, s, wrong)
+			Forks{q.r}.Follow(ctx, record, s.Policy.Deliver, o)
 			return record, err
 		}
-		record, err := r.inFork(ctx, f, forkTurn{kind: kindChat, owner: true}, o, fill)
+		record, err := Forks{q.r}.turn(ctx, f, forkTurn{kind: kindChat, owner: true}, o, fill)
 		if !errors.Is(err, session.ErrNoFork) {
 			return record, err
 		} // else the fork was ended while the turn waited for it
@@ -117,18 +117,18 @@ type forkTurn struct {
 
 // inFork runs a turn in a fork; fill adds the message to the Spec. The error is a session.ErrNoFork, and there is no record, if the
 // fork is not open any more.
-func (r *Runner) inFork(ctx context.Context, f session.Fork, t forkTurn, o Options, fill func(*Spec)) (runlog.Record, error) {
-	s, wrong := r.turnOf(o)
+func (k Forks) turn(ctx context.Context, f session.Fork, t forkTurn, o Options, fill func(*Spec)) (runlog.Record, error) {
+	s, wrong := NewTurns(k.r).turnOf(o)
 	s.Identity.Kind, s.Identity.Job, s.Identity.Path = t.kind, session.ForkKey, session.ForkKey
-	s.Conversation = &conversation.Fork{Sessions: r.Sessions, ID: f.ID, First: t.first, Busy: r.Busy}
-	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model, r.Main.Model), "adaptive"
+	s.Conversation = &conversation.Fork{Sessions: k.r.Sessions, ID: f.ID, First: t.first, Busy: k.r.Busy}
+	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model, k.r.Settings.Main.Model), "adaptive"
 	s.Duties = []duty{endFork{fork: f, report: t.report}.enforce}
 	fill(&s)
 	s.Origin = &forkOrigin{
-		turnOrigin: turnOrigin{runner: r, owner: s.Policy.Owner, wrong: wrong},
+		turnOrigin: turnOrigin{runner: k.r, owner: s.Policy.Owner, wrong: wrong},
 		fork:       f, heard: t.owner, observe: o.Observe.Event,
 	}
-	return r.Run(ctx, s)
+	return k.r.Run(ctx, s)
 }
 
 // saying returns a fill that adds a tag and a text.
@@ -181,14 +181,14 @@ type endFork struct {
 
 // enforce counts the turn and ends the fork if that is wanted. The caller holds the fork's lock.
 func (d endFork) enforce(ctx context.Context, w *work, t *conversation.Turn) error {
-	err := w.Sessions.EditFork(context.WithoutCancel(ctx), d.fork.ID, func(f *session.Fork) {
-		f.Turns, f.Last = f.Turns+1, w.Disk.Now().In(w.Zone)
+	err := w.r.Sessions.EditFork(context.WithoutCancel(ctx), d.fork.ID, func(f *session.Fork) {
+		f.Turns, f.Last = f.Turns+1, w.r.Disk.Now().In(w.r.Zone)
 	})
 	if errors.Is(err, session.ErrNoFork) { // its file was removed by hand
 		return nil
 	}
 	if err == nil && d.report {
-		err = d.demand(ctx, w.Runner, t)
+		err = d.demand(ctx, w.r, t)
 	}
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (d endFork) enforce(ctx context.Context, w *work, t *conversation.Turn) err
 	became := ""
 	switch {
 	case standing.LeaveFork == runlog.SaveContext:
-		err := w.saveFork(ctx, d.fork.ID)
+		err := Forks{w.r}.save(ctx, d.fork.ID)
 		if errors.Is(err, session.ErrMainMoved) {
 			return noteFork(ctx, t.Run, t.Observe, runlog.ForkKept, err.Error())
 		}
@@ -214,7 +214,7 @@ func (d endFork) enforce(ctx context.Context, w *work, t *conversation.Turn) err
 	default:
 		return nil
 	}
-	err = w.Sessions.CloseFork(context.WithoutCancel(ctx), d.fork.ID)
+	err = w.r.Sessions.CloseFork(context.WithoutCancel(ctx), d.fork.ID)
 	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, became, d.fork.Topic))
 }
 
@@ -240,18 +240,18 @@ func (d endFork) demand(ctx context.Context, r *Runner, t *conversation.Turn) er
 }
 
 // SaveFork makes the fork the main session.
-func (r *Runner) SaveFork(ctx context.Context) (session.Fork, error) {
-	return r.holdFork(ctx, func(f session.Fork) error { return r.saveFork(ctx, f.ID) })
+func (k Forks) Save(ctx context.Context) (session.Fork, error) {
+	return k.hold(ctx, func(f session.Fork) error { return k.save(ctx, f.ID) })
 }
 
 // ExitFork drops the fork.
-func (r *Runner) ExitFork(ctx context.Context) (session.Fork, error) {
-	return r.holdFork(ctx, func(f session.Fork) error { return r.Sessions.CloseFork(context.WithoutCancel(ctx), f.ID) })
+func (k Forks) Exit(ctx context.Context) (session.Fork, error) {
+	return k.hold(ctx, func(f session.Fork) error { return k.r.Sessions.CloseFork(context.WithoutCancel(ctx), f.ID) })
 }
 
 // ReportFork lets the agent of the fork leave a summary as a pending update, and drops the fork. It stays open if the turn fails.
-func (r *Runner) ReportFork(ctx context.Context, o Options) (runlog.Record, error) {
-	f, open, err := r.Sessions.Fork(ctx)
+func (k Forks) Report(ctx context.Context, o Options) (runlog.Record, error) {
+	f, open, err := k.r.Sessions.Fork(ctx)
 	switch {
 	case err != nil:
 		return runlog.Record{}, err
@@ -260,21 +260,21 @@ func (r *Runner) ReportFork(ctx context.Context, o Options) (runlog.Record, erro
 	case f.Session == "":
 		return runlog.Record{}, session.ErrNoTurn
 	}
-	return r.inFork(ctx, f, forkTurn{kind: kindFork, owner: true, report: true}, o, saying("system", prompt.ForkReport))
+	return k.turn(ctx, f, forkTurn{kind: kindFork, owner: true, report: true}, o, saying("system", prompt.ForkReport))
 }
 
 // holdFork waits for the turn in progress, and calls do under the fork's lock.
-func (r *Runner) holdFork(ctx context.Context, do func(session.Fork) error) (session.Fork, error) {
-	path := r.Home.ConversationLock(session.ForkKey)
-	if left := r.Runs.Leftover(path); left != nil {
+func (k Forks) hold(ctx context.Context, do func(session.Fork) error) (session.Fork, error) {
+	path := k.r.Home.ConversationLock(session.ForkKey)
+	if left := k.r.Runs.Leftover(path); left != nil {
 		return session.Fork{}, left
 	}
-	guard, err := r.Disk.Locks.WaitGuard(ctx, path)
+	guard, err := k.r.Disk.Locks.WaitGuard(ctx, path)
 	if err != nil {
 		return session.Fork{}, err
 	}
 	defer guard.Release()
-	f, open, err := r.Sessions.Fork(ctx)
+	f, open, err := k.r.Sessions.Fork(ctx)
 	if err == nil && !open {
 		err = session.ErrNoFork
 	}
@@ -286,8 +286,8 @@ func (r *Runner) holdFork(ctx context.Context, do func(session.Fork) error) (ses
 
 // saveFork makes the fork the main session; the caller holds the fork's lock. A turn of main in progress makes it fail, because the
 // fork does not contain that turn.
-func (r *Runner) saveFork(ctx context.Context, id string) error {
-	guard, err := lock.TryGuard(r.Home.ConversationLock(session.MainKey))
+func (k Forks) save(ctx context.Context, id string) error {
+	guard, err := lock.TryGuard(k.r.Home.ConversationLock(session.MainKey))
 	if errors.Is(err, lock.ErrBusy) {
 		return session.ErrMainMoved
 	}
@@ -295,40 +295,40 @@ func (r *Runner) saveFork(ctx context.Context, id string) error {
 		return err
 	}
 	defer guard.Release()
-	f, open, err := r.Sessions.Fork(ctx)
+	f, open, err := k.r.Sessions.Fork(ctx)
 	if err == nil && (!open || f.ID != id) {
 		err = session.ErrNoFork
 	}
 	if err == nil {
-		err = r.Sessions.Savable(f)
+		err = k.r.Sessions.Savable(f)
 	}
 	if err != nil {
 		return err
 	}
-	return r.Sessions.SaveFork(context.WithoutCancel(ctx), f)
+	return k.r.Sessions.SaveFork(context.WithoutCancel(ctx), f)
 }
 
 // IdleFork returns the fork, and reports whether its agent is to be asked now whether to end it.
-func (r *Runner) IdleFork(ctx context.Context) (f session.Fork, idle bool, err error) {
-	f, open, err := r.Sessions.Fork(ctx)
-	return f, err == nil && open && r.idle(f) && r.paused(false) == nil, err
+func (k Forks) Idle(ctx context.Context) (f session.Fork, idle bool, err error) {
+	f, open, err := k.r.Sessions.Fork(ctx)
+	return f, err == nil && open && k.idles(f) && k.r.paused(false) == nil, err
 }
 
-func (r *Runner) idle(f session.Fork) bool {
-	return f.Prompts < mostPrompts && r.Disk.Now().Sub(f.Last) >= ForkIdle && lock.Free(r.Home.ConversationLock(session.ForkKey))
+func (k Forks) idles(f session.Fork) bool {
+	return f.Prompts < mostPrompts && k.r.Disk.Now().Sub(f.Last) >= ForkIdle && lock.Free(k.r.Home.ConversationLock(session.ForkKey))
 }
 
 // NudgeFork asks the agent of an idle fork to end it. The prompt is counted before it is sent, so that a prompt that fails is not repeated
 // each minute. Without an idle fork, or while everything is paused, there is no run.
-func (r *Runner) NudgeFork(ctx context.Context, o Options) (runlog.Record, error) {
-	f, idle, err := r.IdleFork(ctx)
+func (k Forks) Nudge(ctx context.Context, o Options) (runlog.Record, error) {
+	f, idle, err := k.Idle(ctx)
 	if err != nil || !idle {
 		return runlog.Record{}, err
 	}
 	due := false
-	err = r.Sessions.EditFork(ctx, f.ID, func(now *session.Fork) {
-		if due = r.idle(*now); due {
-			now.Prompts, now.Last = now.Prompts+1, r.Disk.Now().In(r.Zone)
+	err = k.r.Sessions.EditFork(ctx, f.ID, func(now *session.Fork) {
+		if due = k.idles(*now); due {
+			now.Prompts, now.Last = now.Prompts+1, k.r.Disk.Now().In(k.r.Zone)
 			f = *now
 		}
 	})
@@ -336,7 +336,7 @@ func (r *Runner) NudgeFork(ctx context.Context, o Options) (runlog.Record, error
 		return runlog.Record{}, err
 	}
 	text := prompt.ForkTimeout(time.Duration(f.Prompts)*ForkIdle, f.Prompts == mostPrompts, f.Run == "")
-	return r.inFork(ctx, f, forkTurn{kind: kindFork}, o, func(s *Spec) {
+	return k.turn(ctx, f, forkTurn{kind: kindFork}, o, func(s *Spec) {
 		saying("fork-timeout", text)(s)
 		s.Policy.Awaited, s.Policy.Deliver = false, true
 	})

@@ -67,7 +67,7 @@ func (f *fire) runAfter(ctx context.Context, set *tools.Set) {
 	case runlog.Refused, runlog.Paused, runlog.Gated:
 		return
 	case runlog.OK:
-		f.warn(f.Changes.CommitRun(ctx, r.ID, changed.Job{Kind: r.Kind, ID: r.Job}))
+		f.r.warn(f.r.Changes.CommitRun(ctx, r.ID, changed.Job{Kind: r.Kind, ID: r.Job}))
 	}
 	if j.After == "" {
 		return
@@ -79,7 +79,7 @@ func (f *fire) runAfter(ctx context.Context, set *tools.Set) {
 		err = fmt.Errorf("%s: %s", result.End, cmp.Or(strings.TrimSpace(result.Stderr), "it printed no reason"))
 	}
 	if err != nil {
-		f.warn(fmt.Errorf("after %s: %w", j.After, err))
+		f.r.warn(fmt.Errorf("after %s: %w", j.After, err))
 	}
 }
 
@@ -91,18 +91,18 @@ func (f *fire) program(ctx context.Context, set *tools.Set, p job.Program, c pro
 		return process.Result{}, err
 	}
 	defer func() {
-		f.warn(store.Remove(file))
+		f.r.warn(store.Remove(file))
 		_ = os.Remove(filepath.Dir(file)) // fails while the copy of another one is there
 	}()
-	c.Argv, c.Env, c.Dir, c.Grace = []string{file}, f.envOf(set.Run), f.Home.Path(), stopGrace
+	c.Argv, c.Env, c.Dir, c.Grace = []string{file}, f.r.envOf(set.Run), f.r.Home.Path(), stopGrace
 	if set.Seal != nil && !slices.Contains(f.job.Unsealed, p.Key) {
 		c.Env, c.Seal = set.Env, set.Seal.With(seal.Rules{Read: []string{file}})
 	}
 	result, err := process.Run(ctx, c)
 	if err != nil && ctx.Err() == nil {
-		err = errors.New(strings.ReplaceAll(err.Error(), file, f.Home.Gate(p.Name)))
+		err = errors.New(strings.ReplaceAll(err.Error(), file, f.r.Home.Gate(p.Name)))
 	}
-	result.Stderr = strings.ReplaceAll(result.Stderr, file, f.Home.Gate(p.Name))
+	result.Stderr = strings.ReplaceAll(result.Stderr, file, f.r.Home.Gate(p.Name))
 	if err == nil && c.Seal != nil && strings.Contains(strings.ToLower(result.Stderr), "permission denied") {
 		result.Stderr = strings.TrimRight(result.Stderr, "\n") + " (it is sealed: dirs opens a directory, and unsealed: [" + p.Key + "] runs it without the seal)\n"
 	}
@@ -114,7 +114,7 @@ var errChanged = errors.New("not started, because it was changed during the run"
 // copied makes a copy of an executable in the directory of the run, where no program of the run writes. An executable that differs from the
 // approved one is an error.
 func (f *fire) copied(run, name string) (file string, err error) {
-	dir := f.Home.Run(run, "programs")
+	dir := f.r.Home.Run(run, "programs")
 	if err := store.MkdirOwn(dir); err != nil {
 		return "", err
 	}
@@ -129,7 +129,7 @@ func (f *fire) copied(run, name string) (file string, err error) {
 	if err != nil {
 		return "", err
 	}
-	sum, err := f.Approvals.CopyGate(name, out)
+	sum, err := f.r.Approvals.CopyGate(name, out)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = fmt.Errorf("%s: %s", failed.Path, store.Cause(err))
 	}
@@ -165,7 +165,7 @@ func shown(text string) string {
 
 // envOf returns the environment of the programs that a run starts. It puts the ollim commands in them under that run's rules.
 func (r *Runner) envOf(run *runlog.Run) []string {
-	env := append(append([]string{}, r.Env...), "OLLIM_RUN="+run.ID, "OLLIM_JOB="+run.Job)
+	env := append(append([]string{}, r.Host.Env...), "OLLIM_RUN="+run.ID, "OLLIM_JOB="+run.Job)
 	if run.Scheduled != nil {
 		env = append(env, "OLLIM_SLOT="+run.Scheduled.UTC().Format(time.RFC3339))
 	}

@@ -34,7 +34,7 @@ func (f *fire) spec() Spec {
 		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
 		Policy: rights{
-			Dirs: j.Roots(f.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
+			Dirs: j.Roots(f.r.Host.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},
 		Limits:  limits{Time: j.Timeout, Cost: j.MaxCost, Again: f.again()},
 		Duties:  []duty{report, f.verify, enterFork},
@@ -45,7 +45,7 @@ func (f *fire) spec() Spec {
 	if f.entry != nil {
 		s.Input.Payload = f.entry.Data
 	}
-	own, main, err := f.patterns(j.Background)
+	own, main, err := f.r.patterns(j.Background)
 	if err == nil {
 		own, err = withJob(own, j, s.Policy.Dirs)
 	}
@@ -63,9 +63,9 @@ func subject(j job.Job) runlog.Subject {
 func (f *fire) in(s *Spec, c conversation.Conversation, main []string) {
 	s.Conversation, s.Policy.System, s.Policy.Offered = c, "", nil
 	if traits := c.Traits(); traits.Shared {
-		s.Policy.System = prompt.SystemMain(f.profile())
+		s.Policy.System = prompt.SystemMain(NewTurns(f.r).profile())
 		if traits.Foreground {
-			s.Engine.Thinking, s.Engine.Model = f.Main.Thinking, cmp.Or(s.Engine.Model, f.Main.Model)
+			s.Engine.Thinking, s.Engine.Model = f.r.Settings.Main.Thinking, cmp.Or(s.Engine.Model, f.r.Settings.Main.Model)
 		} else { // the same tools as in main, so that the model's cache of main is used
 			s.Policy.Offered = main
 		}
@@ -95,18 +95,18 @@ func withJob(own []string, j job.Job, dirs []policy.Root) ([]string, error) {
 func (f *fire) conversation() conversation.Conversation {
 	switch f.job.Mode() {
 	case job.Foreground:
-		return &conversation.Main{Sessions: f.Sessions}
+		return &conversation.Main{Sessions: f.r.Sessions}
 	case job.Persistent:
-		return conversation.Routine{Sessions: f.Sessions, ID: f.job.ID, Shown: f.previous.ShownUntil(), Own: f.own}
+		return conversation.Routine{Sessions: f.r.Sessions, ID: f.job.ID, Shown: f.previous.ShownUntil(), Own: f.own}
 	case job.Isolated:
 		return conversation.Isolated{}
 	}
-	return conversation.Branch{Sessions: f.Sessions, Busy: f.Busy}
+	return conversation.Branch{Sessions: f.r.Sessions, Busy: f.r.Busy}
 }
 
 // own reports whether a run is one of the job.
 func (f *fire) own(run string) bool {
-	r, err := f.Runs.Load(run)
+	r, err := f.r.Runs.Load(run)
 	return err == nil && r.Job == f.job.ID
 }
 
@@ -127,8 +127,8 @@ func (f *fire) again() time.Duration {
 	if j.Kind != job.Routine || !j.Enabled || j.Mode() != job.Persistent && j.Mode() != job.Forked {
 		return 0
 	}
-	now := f.Disk.Now().Truncate(time.Minute) // a slot's run begins a little later
-	next, ok := j.Schedule.Next(now, j.Zone(f.Zone))
+	now := f.r.Disk.Now().Truncate(time.Minute) // a slot's run begins a little later
+	next, ok := j.Schedule.Next(now, j.Zone(f.r.Zone))
 	if !ok {
 		return 0
 	}
@@ -164,22 +164,22 @@ func (f *fire) permit() (approval.Subject, error) {
 	if !j.Enabled {
 		return approval.Subject{}, &refusal{kind: ErrPaused, reason: "enabled: false in its file"}
 	}
-	if err := f.paused(f.options.Owner); err != nil && (!j.Plain || f.HoldsReminders()) {
+	if err := f.r.paused(f.options.Owner); err != nil && (!j.Plain || (Pauses{f.r}).HoldsReminders()) {
 		return approval.Subject{}, err
 	}
 	if f.wrong != nil && !j.Plain {
 		return approval.Subject{}, f.wrong
 	}
-	for _, check := range []func(job.Job) error{f.CheckDirs, f.CheckTools, f.CheckPrograms} {
+	for _, check := range []func(job.Job) error{(Rules{f.r}).CheckDirs, (Rules{f.r}).CheckTools, (Rules{f.r}).CheckPrograms} {
 		if err := check(j); err != nil {
 			return approval.Subject{}, err
 		}
 	}
-	subject, err := f.approvedAs(j)
+	subject, err := Rules{f.r}.approvedAs(j)
 	if err != nil {
 		return subject, err
 	}
-	if name := cmp.Or(f.options.Engine, j.Engine, f.Engine); j.Subagent != "" && isScript(name) {
+	if name := cmp.Or(f.options.Engine, j.Engine, f.r.Settings.Engine); j.Subagent != "" && isScript(name) {
 		return subject, refuse("subagent %s: %s: this engine has no subagents", j.Subagent, name)
 	}
 	return subject, nil
@@ -187,10 +187,10 @@ func (f *fire) permit() (approval.Subject, error) {
 
 // CheckDirs returns an ErrRefused if a job's dirs lie in the data directory, where tool patterns say what may be used, or if they contain
 // protected paths or lie in them. Links are resolved.
-func (r *Runner) CheckDirs(j job.Job) error {
-	roots := j.Roots(r.UserHome)
+func (u Rules) CheckDirs(j job.Job) error {
+	roots := j.Roots(u.r.Host.UserHome)
 	for _, root := range roots {
-		home, homeErr := policy.Resolve(string(r.Home))
+		home, homeErr := policy.Resolve(string(u.r.Home))
 		dir, err := policy.Resolve(root.Dir)
 		if errors.Join(homeErr, err) != nil {
 			continue // nothing can be reached through it
@@ -199,25 +199,25 @@ func (r *Runner) CheckDirs(j job.Job) error {
 			return refuse("dirs: %s is in the data directory: allowed-tools says what may be used there", root.Dir)
 		}
 	}
-	if err := confine.CheckDirs(roots, confine.Protected(r.Home, r.Secret)); err != nil {
+	if err := confine.CheckDirs(roots, confine.Protected(u.r.Home, u.r.Host.Secret)); err != nil {
 		return refuse("dirs: %v", err)
 	}
 	return nil
 }
 
 // OnPath returns the directories of PATH in which a job may write.
-func (r *Runner) OnPath(j job.Job) []string {
-	return confine.OnPath(r.Env, j.Roots(r.UserHome), r.caches())
+func (u Rules) OnPath(j job.Job) []string {
+	return confine.OnPath(u.r.Host.Env, j.Roots(u.r.Host.UserHome), u.r.caches())
 }
 
 // CheckTools returns an ErrRefused if the runs of a job are not sealed, but it has tool patterns that are in force only in a sealed run.
-func (r *Runner) CheckTools(j job.Job) error {
+func (u Rules) CheckTools(j job.Job) error {
 	for _, text := range j.AllowedTools {
 		p, err := policy.Parse(text)
 		if err != nil || p.Unsealed() == "" {
 			continue
 		}
-		if _, why, err := r.Seals(j); err == nil && why != "" { // every start of the job reports the error
+		if _, why, err := u.Seals(j); err == nil && why != "" { // every start of the job reports the error
 			return refuse("allowed-tools: %s is in force only in a sealed run: %s (%s)", text, p.Unsealed(), why)
 		}
 	}
@@ -225,16 +225,16 @@ func (r *Runner) CheckTools(j job.Job) error {
 }
 
 // CheckPrograms returns an ErrRefused if an executable of a job is a link to where the job may write.
-func (r *Runner) CheckPrograms(j job.Job) error {
+func (u Rules) CheckPrograms(j job.Job) error {
 	allow := j.AllowedTools
 	if !j.Background {
 		allow = slices.Concat(policy.DefaultMain(), allow)
 	}
 	list := confine.New(confine.Run{
-		Home: r.Home, Root: string(r.Home), Dirs: j.Roots(r.UserHome), Allow: allow, Protected: confine.Protected(r.Home, r.Secret), Inside: true,
+		Home: u.r.Home, Root: string(u.r.Home), Dirs: j.Roots(u.r.Host.UserHome), Allow: allow, Protected: confine.Protected(u.r.Home, u.r.Host.Secret), Inside: true,
 	})
 	for _, p := range j.Programs() {
-		real, err := policy.Resolve(r.Home.Gate(p.Name))
+		real, err := policy.Resolve(u.r.Home.Gate(p.Name))
 		if err == nil && list.Writable(real) {
 			return refuse("%s: gates/%s is a link to %s, which the job may change: copy the file to gates", p.Key, p.Name, real)
 		}
@@ -243,21 +243,21 @@ func (r *Runner) CheckPrograms(j job.Job) error {
 }
 
 // approved returns a *refusal if the job may do more than every job may, and the owner has not approved it.
-func (r *Runner) approved(j job.Job) error {
-	_, err := r.approvedAs(j)
+func (u Rules) approved(j job.Job) error {
+	_, err := u.approvedAs(j)
 	return err
 }
 
 // approvedAs is approved, and returns the subject that the owner has approved.
-func (r *Runner) approvedAs(j job.Job) (approval.Subject, error) {
-	subject, widened, err := r.Approvals.Of(j)
+func (u Rules) approvedAs(j job.Job) (approval.Subject, error) {
+	subject, widened, err := u.r.Approvals.Of(j)
 	if unfit := (*approval.Unfit)(nil); errors.As(err, &unfit) {
 		return subject, refuse("%v", unfit)
 	}
 	if err != nil || !widened {
 		return subject, err
 	}
-	ok, err := r.Approvals.Approved(subject)
+	ok, err := u.r.Approvals.Approved(subject)
 	if err != nil || ok {
 		return subject, err
 	}
@@ -288,8 +288,8 @@ func (f *fire) Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (pr
 // foresee adds the upcoming fires of other jobs to the input, if the agent may ping.
 func (f *fire) foresee(in prompt.Input) prompt.Input {
 	if in.Task.Background && in.Task.AllowPing {
-		in.Forward = forecast.Around(f.all, f.Zone, in.Now, f.job.ID, func(path string) string {
-			if rel, err := filepath.Rel(string(f.Home), path); err == nil && filepath.IsLocal(rel) {
+		in.Forward = forecast.Around(f.all, f.r.Zone, in.Now, f.job.ID, func(path string) string {
+			if rel, err := filepath.Rel(string(f.r.Home), path); err == nil && filepath.IsLocal(rel) {
 				return rel
 			}
 			return path
@@ -303,7 +303,7 @@ func (f *fire) foresee(in prompt.Input) prompt.Input {
 // earlier skill run, so the approval is checked again before each skill.
 func (f *fire) skills(ctx context.Context, set *tools.Set) error {
 	for _, name := range f.job.Skills {
-		err := set.Prepare(ctx, name, func() error { return f.approved(f.job) })
+		err := set.Prepare(ctx, name, func() error { return Rules{f.r}.approved(f.job) })
 		if errors.As(err, new(*plaintext.Unknown)) {
 			return refuse("%v", err)
 		}
@@ -320,12 +320,12 @@ func (f *fire) Complete(r *engine.Request) error {
 	if f.job.Subagent == "" {
 		return nil
 	}
-	a, err := skill.LoadAgent(f.Home, f.job.Subagent)
+	a, err := skill.LoadAgent(f.r.Home, f.job.Subagent)
 	if errors.As(err, new(*plaintext.Unknown)) {
 		return refuse("there is no agents/%s.md", f.job.Subagent)
 	}
 	if err == nil {
-		err = f.approved(f.job)
+		err = Rules{f.r}.approved(f.job)
 	}
 	r.Scope.Subagent = &engine.Subagent{Name: a.Name, Description: a.Description, Prompt: a.Prompt, Model: a.Model, Tools: a.Tools}
 	return err
@@ -335,9 +335,9 @@ func (f *fire) Complete(r *engine.Request) error {
 func (f *fire) Postpone(ctx context.Context, run *runlog.Run, later *Later) error {
 	var err error
 	if !f.slot.IsZero() {
-		err = f.Slots.Release(f.job.ID, f.slot, run.ID, later.Error())
+		err = f.r.Slots.Release(f.job.ID, f.slot, run.ID, later.Error())
 	}
-	return errors.Join(err, f.Jobs.GiveBack(f.job, run.Path), f.returnEntry(ctx, run, later))
+	return errors.Join(err, f.r.Jobs.GiveBack(f.job, run.Path), f.returnEntry(ctx, run, later))
 }
 
 // Report counts the job's failures and reports what the owner must know.
@@ -345,10 +345,10 @@ func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 	switch run.Outcome {
 	case runlog.Failed, runlog.Timeout:
 		if f.job.Kind != job.Reminder || run.Unverified() || run.Fault != "" { // see putAway
-			f.reportFailure(ctx, run.Record, map[runlog.Outcome]string{runlog.Failed: "failed", runlog.Timeout: "did not finish in time"}[run.Outcome])
+			Reports{f.r}.failure(ctx, run.Record, map[runlog.Outcome]string{runlog.Failed: "failed", runlog.Timeout: "did not finish in time"}[run.Outcome])
 		}
 	case runlog.Refused:
-		f.reportRefusal(ctx, run.Record, cause, 1)
+		f.r.reportRefusal(ctx, run.Record, cause, 1)
 	}
 }
 
@@ -356,14 +356,14 @@ func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 // starts the job's after executable and puts a reminder away.
 func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 	run := set.Run
-	f.warn(f.takeEntry())
+	f.r.warn(f.takeEntry())
 	f.forgetQuestions(ctx, run.Record)
 	if run.Outcome == runlog.Waiting {
 		return
 	}
 	if f.permitted != nil {
 		if f.job.Heartbeat != "" && run.Outcome == runlog.OK { // called when the job's lock is free
-			f.warn(f.Heartbeats.Owe(ctx, f.job.ID, run.ID, f.job.Heartbeat))
+			f.r.warn(f.r.Heartbeats.Owe(ctx, f.job.ID, run.ID, f.job.Heartbeat))
 		}
 		f.runAfter(ctx, set)
 	}
@@ -372,18 +372,18 @@ func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 
 // HeldBack reports whether a fire cannot run before the owner does something: approve the job, or configure an engine. If tell is set, the
 // owner is notified, once.
-func (r *Runner) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
-	err := r.heldBack(j)
+func (u Rules) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
+	err := u.heldBack(j)
 	if err != nil && tell {
-		r.reportRefusal(ctx, runlog.Record{Subject: subject(j), Error: plaintext.OneLine(err)}, err, 0)
+		u.r.reportRefusal(ctx, runlog.Record{Subject: subject(j), Error: plaintext.OneLine(err)}, err, 0)
 	}
 	return err != nil
 }
 
 // heldBack returns a *refusal or ErrNoEngine if the owner must do something before the job can run.
-func (r *Runner) heldBack(j job.Job) error {
-	err := r.approved(j)
-	if err == nil && !j.Plain && cmp.Or(j.Engine, r.Engine) == "" {
+func (u Rules) heldBack(j job.Job) error {
+	err := u.approved(j)
+	if err == nil && !j.Plain && cmp.Or(j.Engine, u.r.Settings.Engine) == "" {
 		err = ErrNoEngine
 	}
 	if refused := (*refusal)(nil); !errors.As(err, &refused) && !errors.Is(err, ErrNoEngine) {

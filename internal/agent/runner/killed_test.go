@@ -26,7 +26,7 @@ func TestKilledBeforeTheSlotIsSettled(t *testing.T) {
 		if err := d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: owner, PID: 1 << 30}); err != nil {
 			t.Fatal(err)
 		}
-		d.EndOrphans(t.Context(), time.Time{})
+		Slots{d.Runner}.EndOrphans(t.Context(), time.Time{})
 		d.claimed(owner, map[bool]string{true: "ok"}[owner == r.ID])
 	}
 }
@@ -94,7 +94,7 @@ func TestKilledAfterPutAway(t *testing.T) {
 		if err := os.Remove(j.Path); err != nil {
 			t.Fatal(err)
 		}
-		f.EndOrphans(t.Context(), time.Time{})
+		Slots{f}.EndOrphans(t.Context(), time.Time{})
 		if r, err := f.Runs.Load(id); err != nil || r.Outcome != outcome || !r.Done() {
 			t.Errorf("%q, %v; want %q", r.Outcome, err, outcome)
 		}
@@ -124,7 +124,7 @@ func TestKilledBeforePutAway(t *testing.T) {
 			}
 			claimed.RunAt = j.RunAt.Add(-tc.earlier)
 			concludes(t, f, claimed, tc.outcome)
-			if _, err := f.Fire(t.Context(), j.ID, Options{}); err != nil {
+			if _, err := NewFirer(f).Fire(t.Context(), j.ID, Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(claimed.Path); begun != tc.begun || !os.IsNotExist(err) {

@@ -19,33 +19,33 @@ func (w *work) sendBody(ctx context.Context) error {
 		return err
 	}
 	text, until := in.Task.Body, time.Time{}
-	if late := w.lateness(w.run.Scheduled); late != "" {
+	if late := w.r.lateness(w.run.Scheduled); late != "" {
 		text += "\n" + late
 	}
-	if now := w.Disk.Now().In(w.Zone); w.run.Scheduled != nil && now.Sub(*w.run.Scheduled) > hourLate && w.Quiet.Contains(now) {
-		until = w.Quiet.End(now) // it is more than an hour late
+	if now := w.r.Disk.Now().In(w.r.Zone); w.run.Scheduled != nil && now.Sub(*w.run.Scheduled) > hourLate && w.r.Settings.Quiet.Contains(now) {
+		until = w.r.Settings.Quiet.End(now) // it is more than an hour late
 	}
-	return w.Mail().Tell(ctx, w.spec.Sender, w.run, text, until)
+	return w.r.Mail().Tell(ctx, w.spec.Sender, w.run, text, until)
 }
 
 // reportLeftover reports a process that keeps the lock of a run that has ended.
-func (r *Runner) reportLeftover(ctx context.Context, record runlog.Record, left *runlog.Leftover) {
-	_, err := r.Notify().Open(ctx, notify.Cause{
+func (t Reports) leftover(ctx context.Context, record runlog.Record, left *runlog.Leftover) {
+	_, err := t.r.Notify().Open(ctx, notify.Cause{
 		Kind: notify.Leftover, Subject: left.Run, Name: record.Label(), Run: record.ID,
 		Text:   fmt.Sprintf("%s cannot run: %s. If you end that process, the next fire runs", record.Label(), left),
 		Remedy: fmt.Sprintf("`kill %d`", left.Process.PID),
 		Jobs:   []notify.Affected{{ID: record.Job, Name: record.Label()}},
 	})
-	r.warn(err)
+	t.r.warn(err)
 }
 
 // reportMissed reports a slot that was missed because other runs had reserved the rest of a limit.
-func (r *Runner) reportMissed(ctx context.Context, id string, at time.Time, reason string) error {
-	label := r.labelOf(id)
-	_, err := r.Notify().Open(ctx, notify.Cause{
+func (t Reports) missed(ctx context.Context, id string, at time.Time, reason string) error {
+	label := t.labelOf(id)
+	_, err := t.r.Notify().Open(ctx, notify.Cause{
 		Kind: notify.Reserved, Subject: "spend", Name: "What other runs have reserved",
 		Text: fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved the rest of the spending limit (%s)",
-			label, at.In(r.Zone).Format("2006-01-02 15:04"), reason),
+			label, at.In(t.r.Zone).Format("2006-01-02 15:04"), reason),
 		Remedy: "`ollim status` shows the limits; let the jobs fire at different times: `ollim schedule list`",
 		Jobs:   []notify.Affected{{ID: id, Name: label, Count: notice.Count{Missed: 1}}},
 	})
@@ -53,8 +53,8 @@ func (r *Runner) reportMissed(ctx context.Context, id string, at time.Time, reas
 }
 
 // labelOf returns the label of a job, or its id if the job is unknown.
-func (r *Runner) labelOf(id string) string {
-	if files, err := r.Jobs.Outline(); err == nil {
+func (t Reports) labelOf(id string) string {
+	if files, err := t.r.Jobs.Outline(); err == nil {
 		if j, known := files.ByID(id); known {
 			return j.Label()
 		}
@@ -66,12 +66,12 @@ func (r *Runner) labelOf(id string) string {
 const flushLimit = time.Minute
 
 // flush sends what waits in the outbox. The caller has released the job's lock: a dead mail server must not keep a job from running.
-func (r *Runner) flush(ctx context.Context) {
+func (b Firer) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
-	r.warn(r.Notify().Sweep(ctx))
-	if _, err := r.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
-		r.warn(err)
+	b.r.warn(b.r.Notify().Sweep(ctx))
+	if _, err := b.r.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
+		b.r.warn(err)
 	}
 }
 
@@ -87,30 +87,30 @@ func unreported(label string) string {
 // notification. The cause of a server that the run has used is closed.
 func (w *work) reportServers(ctx context.Context) {
 	failed, err := w.run.FailedServers()
-	w.warn(err)
+	w.r.warn(err)
 	bad := map[string]bool{}
 	for _, e := range failed {
 		bad[e.Tool] = true
 		if w.spec.Policy.Awaited {
-			w.warn(fmt.Errorf("MCP server %s: %s", e.Tool, e.Text))
+			w.r.warn(fmt.Errorf("MCP server %s: %s", e.Tool, e.Text))
 			continue
 		}
-		_, err := w.Notify().Open(ctx, notify.Cause{
+		_, err := w.r.Notify().Open(ctx, notify.Cause{
 			Kind: notify.Server, Subject: e.Tool, Name: "The MCP server " + e.Tool, Run: w.run.ID,
 			Text:   fmt.Sprintf("%s: the MCP server %s could not be used: %s", w.run.Label(), e.Tool, e.Text),
 			Remedy: "`ollim doctor` looks at the servers; correct mcp-servers in config.yaml",
 			Jobs:   []notify.Affected{{ID: w.run.Job, Name: w.run.Label(), Count: notice.Count{Failed: 1}}},
 		})
-		w.warn(err)
+		w.r.warn(err)
 	}
-	if w.Notices.Empty() {
+	if w.r.Notices.Empty() {
 		return
 	}
 	answered, err := w.run.Answered() // a server that the run did not use may not have been started
-	w.warn(err)
+	w.r.warn(err)
 	for _, server := range policy.Servers(answered) {
 		if !bad[server] {
-			w.warn(w.Notify().Close(ctx, notice.Key(string(notify.Server), server), ""))
+			w.r.warn(w.r.Notify().Close(ctx, notice.Key(string(notify.Server), server), ""))
 		}
 	}
 }
@@ -119,57 +119,57 @@ func (w *work) reportServers(ctx context.Context) {
 // up the next fire. tick repeats a call that fails.
 func (f *fire) release(ctx context.Context) {
 	if f.job.Heartbeat != "" {
-		f.warn(f.callHeartbeats(ctx, func(job string, _ runlog.Record) bool { return job == f.job.ID }))
+		f.r.warn(Monitors{f.r}.callOwed(ctx, func(job string, _ runlog.Record) bool { return job == f.job.ID }))
 	}
-	f.flush(ctx)
+	NewFirer(f.r).flush(ctx)
 }
 
 // ownCall is how long after the end of a run its own process may still be calling the monitor.
 const ownCall = 2 * heartbeat.Limit
 
 // CallHeartbeats makes the calls to monitors that ended processes did not make, and drops those that are too late.
-func (r *Runner) CallHeartbeats(ctx context.Context) error {
-	return r.callHeartbeats(ctx, func(_ string, record runlog.Record) bool {
-		return record.Finished.Add(ownCall).Before(r.Disk.Now())
+func (m Monitors) CallOwed(ctx context.Context) error {
+	return m.callOwed(ctx, func(_ string, record runlog.Record) bool {
+		return record.Finished.Add(ownCall).Before(m.r.Disk.Now())
 	})
 }
 
 // heartbeatLimit is how late a call may be made: a later one would hide that the job has not run since.
 const heartbeatLimit = time.Hour
 
-func (r *Runner) callHeartbeats(ctx context.Context, due func(job string, record runlog.Record) bool) error {
-	owed, err := r.Heartbeats.List()
+func (m Monitors) callOwed(ctx context.Context, due func(job string, record runlog.Record) bool) error {
+	owed, err := m.r.Heartbeats.List()
 	if len(owed) == 0 || err != nil {
 		return err
 	}
 	over := heartbeat.Calls{}
 	for job, c := range owed {
-		switch record, err := r.Runs.Load(c.Run); {
-		case err != nil, record.Done() && record.Outcome != runlog.OK, r.Disk.Now().Sub(c.At) > heartbeatLimit:
+		switch record, err := m.r.Runs.Load(c.Run); {
+		case err != nil, record.Done() && record.Outcome != runlog.OK, m.r.Disk.Now().Sub(c.At) > heartbeatLimit:
 			over[job] = c
-		case record.Done() && due(job, record) && r.Heartbeat(ctx, job, c.URL):
+		case record.Done() && due(job, record) && m.Call(ctx, job, c.URL):
 			over[job] = c
 		}
 	}
 	if len(over) == 0 {
 		return nil
 	}
-	return r.Heartbeats.Done(ctx, over)
+	return m.r.Heartbeats.Done(ctx, over)
 }
 
 // Heartbeat calls the URL of a monitor and reports whether it answered. A failure is reported until a call succeeds, on standard
 // error as well.
-func (r *Runner) Heartbeat(ctx context.Context, caller, url string) bool {
+func (m Monitors) Call(ctx context.Context, caller, url string) bool {
 	c := notify.Cause{Kind: notify.Monitor, Subject: caller, Name: "The monitor of " + caller}
 	err := heartbeat.Get(ctx, url)
 	switch {
 	case err == nil:
-		r.warn(r.Notify().Close(ctx, c.Key(), "answers again"))
+		m.r.warn(m.r.Notify().Close(ctx, c.Key(), "answers again"))
 	case ctx.Err() == nil:
 		c.Text, c.Remedy = fmt.Sprintf("The monitor of %s does not answer: %v", caller, err), "check the network and the URL: `ollim doctor`"
-		told, openErr := r.Notify().Open(ctx, c)
-		if r.warn(openErr); told {
-			r.warn(fmt.Errorf("heartbeat of %s: %w", caller, err))
+		told, openErr := m.r.Notify().Open(ctx, c)
+		if m.r.warn(openErr); told {
+			m.r.warn(fmt.Errorf("heartbeat of %s: %w", caller, err))
 		}
 	}
 	return err == nil

@@ -35,7 +35,7 @@ func TestPastOfASession(t *testing.T) {
 	var ids []string
 	for range 3 {
 		var err error
-		if last, err = r.Fire(t.Context(), "weekly", Options{}); err != nil {
+		if last, err = NewFirer(r).Fire(t.Context(), "weekly", Options{}); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, last.ID)
@@ -47,7 +47,7 @@ func TestPastOfASession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next, err := r.Fire(t.Context(), "weekly", Options{})
+	next, err := NewFirer(r).Fire(t.Context(), "weekly", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

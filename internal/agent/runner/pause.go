@@ -18,19 +18,19 @@ import (
 )
 
 // HeldByPause returns what a pause has held so far: "14 slots (Digest 12, Backup 2), 1 reminder (Passport)"; "" if it held nothing.
-func (r *Runner) HeldByPause() (string, error) {
-	slots, reminders, err := r.held()
+func (p Pauses) Held() (string, error) {
+	slots, reminders, err := p.held()
 	return strings.Join(slices.DeleteFunc([]string{slots, reminders}, func(s string) bool { return s == "" }), ", "), err
 }
 
 // held returns the slots and the reminders that a pause has held so far, as text; "" for none.
-func (r *Runner) held() (slotsHeld, reminders string, err error) {
-	pause, known := r.Spend.LastPause()
+func (p Pauses) held() (slotsHeld, reminders string, err error) {
+	pause, known := p.r.Spend.LastPause()
 	if !known || pause.Since.IsZero() {
 		return "", "", nil
 	}
-	now := r.Disk.Now()
-	answers, err := forecast.Audit(r.Slots, pause.Since, now, func(slot.Claim) string { return "" })
+	now := p.r.Disk.Now()
+	answers, err := forecast.Audit(p.r.Slots, pause.Since, now, func(slot.Claim) string { return "" })
 	if err != nil {
 		return "", "", err
 	}
@@ -48,7 +48,7 @@ func (r *Runner) held() (slotsHeld, reminders string, err error) {
 	if slots > 0 {
 		slotsHeld = plaintext.Count(slots, "slot") + " (" + strings.Join(names, ", ") + ")"
 	}
-	files, err := r.Jobs.Outline()
+	files, err := p.r.Jobs.Outline()
 	if err != nil {
 		return "", "", err
 	}
@@ -65,11 +65,11 @@ func (r *Runner) held() (slotsHeld, reminders string, err error) {
 }
 
 // EndPause ends a pause whose time is over, and tells the owner what it held.
-func (r *Runner) EndPause(ctx context.Context) error {
-	if pause, known := r.Spend.LastPause(); !known || !pause.Over {
+func (p Pauses) End(ctx context.Context) error {
+	if pause, known := p.r.Spend.LastPause(); !known || !pause.Over {
 		return nil
 	}
-	slotsHeld, reminders, err := r.held()
+	slotsHeld, reminders, err := p.held()
 	if err != nil {
 		return err
 	}
@@ -82,12 +82,12 @@ func (r *Runner) EndPause(ctx context.Context) error {
 		c.Text += ". Due now: " + reminders
 	}
 	if slotsHeld+reminders != "" {
-		err = r.Notify().Tell(ctx, c)
+		err = p.r.Notify().Tell(ctx, c)
 	}
 	if err != nil {
 		return err
 	}
-	return r.Spend.Resume(ctx)
+	return p.r.Spend.Resume(ctx)
 }
 
 // lateAfter is the delay after which a plain reminder says that it is late, hourLate the delay after which quiet hours hold it back.

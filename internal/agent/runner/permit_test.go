@@ -41,7 +41,7 @@ func TestChatAsksTheOwner(t *testing.T) {
 	} {
 		r := newRunner(t, using{answering{asked: new([]engine.Request)}})
 		asked := 0
-		record, err := r.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true, Permissions: tc.mode, Observe: Observer{
+		record, err := Queue{r}.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true, Permissions: tc.mode, Observe: Observer{
 			Permit: func(_ context.Context, use runlog.Event) bool {
 				asked++
 				if use.Tool != "Bash" || use.Text != "Bash(git status)" {
@@ -61,9 +61,9 @@ func TestThinkingOfMain(t *testing.T) {
 	t.Parallel()
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
-	r.Main.Thinking = "adaptive"
+	r.Settings.Main.Thinking = "adaptive"
 	for _, typed := range []string{"", "2048"} {
-		if _, err := r.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true, Thinking: typed}); err != nil {
+		if _, err := (Queue{r}).Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true, Thinking: typed}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,9 +77,9 @@ func TestModelOfMain(t *testing.T) {
 	t.Parallel()
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
-	r.Main.Model = "opus"
+	r.Settings.Main.Model = "opus"
 	for _, typed := range []string{"", "haiku"} {
-		if _, err := r.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true, Model: typed}); err != nil {
+		if _, err := (Queue{r}).Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true, Model: typed}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestTagOfMessage(t *testing.T) {
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
 	for _, tag := range []string{"button", ""} {
-		if _, err := r.Chat(t.Context(), Message{Tag: tag, Text: "Prepare the meeting"}, Options{Owner: true}); err != nil {
+		if _, err := (Queue{r}).Chat(t.Context(), Message{Tag: tag, Text: "Prepare the meeting"}, Options{Owner: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,18 +126,18 @@ func TestStopTurn(t *testing.T) {
 	var run string
 	r = newRunner(t, stoppable{stop: func() {
 		var err error
-		if run, err = r.StopTurn(); err != nil {
+		if run, err = (Queue{r}).Stop(); err != nil {
 			t.Error(err)
 		}
 	}})
-	record, err := r.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true})
+	record, err := Queue{r}.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true})
 	if run == "" || record.ID != run || record.Outcome != runlog.Interrupted {
 		t.Errorf("run %q: %+v, %v", run, record, err)
 	}
-	if run, err := r.StopTurn(); run != "" || err != nil {
+	if run, err := (Queue{r}).Stop(); run != "" || err != nil {
 		t.Errorf("stopped %q, %v", run, err)
 	}
-	if err := r.AnswerAbandoned(t.Context(), Options{}); err != nil {
+	if err := (Queue{r}).AnswerAbandoned(t.Context(), Options{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -23,8 +23,8 @@ func TestPrivateWithoutHome(t *testing.T) {
 	}
 	disk := store.Disk{Now: time.Now, Warn: func(string) {}}
 	for _, caches := range []string{"", filepath.Join(root, "missing", ".cache", "ollim"), filepath.Join(root, "null", ".cache", "ollim")} {
-		r := &Runner{World: World{Disk: disk, Sealing: Sealing{Temp: root, Cache: caches}}}
-		w := &work{Runner: r, run: &runlog.Run{Record: runlog.Record{ID: strconv.Itoa(len(caches))}}}
+		r := &Runner{Disk: disk, Host: Host{Sealing: Sealing{Temp: root, Cache: caches}}}
+		w := &work{r: r, run: &runlog.Run{Record: runlog.Record{ID: strconv.Itoa(len(caches))}}}
 		temporary, cache := w.private()
 		if err := w.makePrivate(temporary, cache); err != nil || filepath.Dir(cache) != temporary {
 			t.Errorf("%q: caches in %q, want them in %q: %v", caches, cache, temporary, err)
@@ -41,8 +41,8 @@ func TestSweepPrivate(t *testing.T) {
 	home, now := paths.Dir(filepath.Join(root, "data")), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	disk := store.Disk{Now: func() time.Time { return now }, Warn: func(string) {}}
 	r := &Runner{
-		World:  World{Home: home, Disk: disk, Zone: time.UTC, Sealing: Sealing{Temp: filepath.Join(root, "tmp"), Cache: filepath.Join(root, "cache")}},
-		Stores: state.Of(home, disk, time.UTC),
+		Home: home, Disk: disk, Zone: time.UTC, Stores: state.Of(home, disk, time.UTC),
+		Host: Host{Sealing: Sealing{Temp: filepath.Join(root, "tmp"), Cache: filepath.Join(root, "cache")}},
 	}
 	const dead, unknown = "20260302T080000.000Z-aaaaaa", "20260302T080000.000Z-bbbbbb"
 	if _, err := r.Runs.Open(runlog.Record{ID: dead, Started: now}); err != nil { // no process holds its lock
@@ -83,9 +83,9 @@ func TestPrivateThroughLinks(t *testing.T) {
 	if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, named)); err != nil {
 		t.Fatal(err)
 	}
-	w := &work{run: &runlog.Run{}, Runner: &Runner{World: World{
-		Disk: store.Disk{Now: time.Now}, Sealing: Sealing{Temp: named, Cache: filepath.Join(named, ".cache", "ollim")},
-	}}}
+	w := &work{run: &runlog.Run{}, r: &Runner{
+		Disk: store.Disk{Now: time.Now}, Host: Host{Sealing: Sealing{Temp: named, Cache: filepath.Join(named, ".cache", "ollim")}},
+	}}
 	temporary, cache := w.private()
 	if err := w.makePrivate(temporary, cache); err != nil || filepath.Dir(temporary) != real || filepath.Dir(cache) != filepath.Join(real, ".cache", "ollim") {
 		t.Fatalf("%s, %s: %v", temporary, cache, err)
@@ -104,7 +104,7 @@ func TestPrivateThroughLinks(t *testing.T) {
 	if temporary, cache := w.private(); cache != filepath.Join(temporary, "cache") {
 		t.Errorf("with a link in place of all: %s", cache)
 	}
-	if err := w.SweepPrivate(t.Context()); err != nil {
+	if err := w.r.SweepPrivate(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(old); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/policy"
@@ -30,28 +31,28 @@ var errWaiting = errors.New("the run waits for an answer")
 
 // Answer stores the owner's answer to the question of a run; Continue then continues the run. The error is a *question.Closed if the run
 // does not wait for an answer.
-func (r *Runner) Answer(ctx context.Context, run, text string) (question.Question, error) {
-	record, err := r.known(run)
+func (a Answers) Give(ctx context.Context, run, text string) (question.Question, error) {
+	record, err := a.known(run)
 	if err != nil {
 		return question.Question{}, err
 	}
-	standing, err := r.Runs.Standing(run)
+	standing, err := a.r.Runs.Standing(run)
 	if err != nil {
 		return question.Question{}, err
 	}
-	switch record = r.Runs.CutOff(record); {
+	switch record = a.r.Runs.CutOff(record); {
 	case record.Outcome == runlog.Waiting, record.Outcome == "" && standing.Asking(): // in the second case its turn has not ended yet
 	case record.Outcome == "":
 		return question.Question{}, &question.Closed{Run: run, Reason: "it is in progress and waits for no answer"}
 	default: // a file may be left of a question that was never asked
 		return question.Question{}, &question.Closed{Run: run, Reason: "it has ended (" + string(record.Outcome) + ") and waits for no answer"}
 	}
-	return r.Questions.Answer(ctx, run, update.Clean(text))
+	return a.r.Questions.Answer(ctx, run, update.Clean(text))
 }
 
 // known loads the record of a run that the owner has named.
-func (r *Runner) known(run string) (runlog.Record, error) {
-	record, err := r.Runs.Load(run)
+func (a Answers) known(run string) (runlog.Record, error) {
+	record, err := a.r.Runs.Load(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &plaintext.Unknown{What: "run", Name: run}
 	}
@@ -64,23 +65,23 @@ const continueWait = 24 * time.Hour
 // Continue continues a run whose question was answered, as an automatic run, or ends a run whose question has expired. While
 // everything is paused, a spending limit is reached or the job is not approved, the run keeps waiting with its answer, and the error
 // gives the reason. The error is a *question.Closed if the run does not wait.
-func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Record, error) {
-	record, err := r.known(id)
+func (a Answers) Continue(ctx context.Context, id string, o Observer) (runlog.Record, error) {
+	record, err := a.known(id)
 	if err != nil {
 		return record, err
 	}
-	guard, err := r.waitForJob(ctx, record.Job)
+	guard, err := a.waitForJob(ctx, record.Job)
 	if err != nil {
 		return record, err
 	}
-	f := &fire{Runner: r, run: id, guard: guard, options: Options{Observe: o}}
+	f := &fire{r: a.r, run: id, guard: guard, options: Options{Observe: o}}
 	defer f.release(ctx)
 	defer guard.Release()
 	q, record, err := f.awaited(ctx)
 	if err != nil {
 		return record, err
 	}
-	files, err := r.Jobs.Outline()
+	files, err := a.r.Jobs.Outline()
 	if err != nil {
 		return record, err
 	}
@@ -90,8 +91,8 @@ func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Re
 		f.job, err = files.Whole(j)
 		known = err == nil
 	}
-	if q.Expired(r.Disk.Now()) {
-		if q, err = r.Questions.Lapse(ctx, id); err != nil {
+	if q.Expired(a.r.Disk.Now()) {
+		if q, err = a.r.Questions.Lapse(ctx, id); err != nil {
 			return record, err
 		}
 	}
@@ -109,22 +110,22 @@ func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Re
 }
 
 // waitForJob takes the lock of a job when no fire of it is in progress.
-func (r *Runner) waitForJob(ctx context.Context, id string) (*lock.Guard, error) {
-	path := r.Home.JobLock(id)
-	if left := r.Runs.Leftover(path); left != nil {
+func (a Answers) waitForJob(ctx context.Context, id string) (*lock.Guard, error) {
+	path := a.r.Home.JobLock(id)
+	if left := a.r.Runs.Leftover(path); left != nil {
 		return nil, left
 	}
 	waiting, cancel := context.WithTimeout(ctx, continueWait)
 	defer cancel()
-	return r.Disk.Locks.WaitGuard(waiting, path)
+	return a.r.Disk.Locks.WaitGuard(waiting, path)
 }
 
 // awaited returns the question of the fire's run, and its record. The job's lock is held, so an unfinished record belongs to a process
 // that died.
 func (f *fire) awaited(ctx context.Context) (q question.Question, r runlog.Record, err error) {
 	f.previous = f.closePrevious(ctx)
-	_, err = f.Runs.Close(f.run)
-	r, loadErr := f.Runs.Load(f.run)
+	_, err = f.r.Runs.Close(f.run)
+	r, loadErr := f.r.Runs.Load(f.run)
 	if err = errors.Join(err, loadErr); err != nil {
 		return q, r, err
 	}
@@ -134,52 +135,52 @@ func (f *fire) awaited(ctx context.Context) (q question.Question, r runlog.Recor
 	if r.Outcome != runlog.Waiting {
 		return q, r, &question.Closed{Run: f.run, Reason: "it has ended (" + string(r.Outcome) + ")"}
 	}
-	q, err = f.Questions.Load(f.run)
+	q, err = f.r.Questions.Load(f.run)
 	if errors.Is(err, fs.ErrNotExist) {
-		q = question.Question{Run: f.run, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: f.Disk.Now(), Lapsed: true}
-		err = f.Questions.Ask(ctx, q) // its file was deleted: it cannot be answered any more
+		q = question.Question{Run: f.run, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: f.r.Disk.Now(), Lapsed: true}
+		err = f.r.Questions.Ask(ctx, q) // its file was deleted: it cannot be answered any more
 	}
 	return q, r, err
 }
 
 // giveUpOn ends a run that waits and cannot continue.
 func (f *fire) giveUpOn(ctx context.Context, outcome runlog.Outcome, reason, text string) (runlog.Record, error) {
-	held, err := f.Runs.Hold(f.run)
+	held, err := f.r.Runs.Hold(f.run)
 	if err != nil {
 		return runlog.Record{}, err
 	}
-	defer f.Runs.Leave(f.run, held)
-	run, err := f.Runs.At(f.run)
+	defer f.r.Runs.Leave(f.run, held)
+	run, err := f.r.Runs.At(f.run)
 	if err != nil {
 		return runlog.Record{}, err
 	}
-	f.warn(run.Conclude(outcome, reason))
-	f.warn(f.Notify().Tell(ctx, notify.Cause{
+	f.r.warn(run.Conclude(outcome, reason))
+	f.r.warn(f.r.Notify().Tell(ctx, notify.Cause{
 		Kind: notify.News, Subject: f.run, Name: run.Label(), Text: text, Run: f.run, Jobs: []notify.Affected{{ID: run.Job, Name: run.Label()}},
 	}))
-	w := &work{Runner: f.Runner, spec: f.complete(Spec{Origin: f}), run: run}
+	w := &work{r: f.r, spec: f.r.complete(Spec{Origin: f}), run: run}
 	if f.job.ID != "" {
-		w.spec = f.complete(f.spec())
-		f.warn(f.Permit()) // for the job's after command
+		w.spec = f.r.complete(f.spec())
+		f.r.warn(f.Permit()) // for the job's after command
 	}
-	w.tools = f.toolsOf(run, w.spec.Sender)
+	w.tools = f.r.toolsOf(run, w.spec.Sender)
 	if _, err := w.confine(); err != nil {
-		f.warn(err)
+		f.r.warn(err)
 		f.permitted = nil
 	}
 	w.end(ctx, nil)
 	err = run.Finish(outcome, reason)
 	f.settleSlot(outcome)
 	if f.job.Kind != job.Routine { // the agent of a routine reads at its next fire that the question expired
-		f.warn(f.Questions.Drop(ctx, f.run))
+		f.r.warn(f.r.Questions.Drop(ctx, f.run))
 	}
 	return run.Record, err
 }
 
 // questions returns the unanswered questions of earlier runs of the job.
 func (f *fire) questions() (open []question.Question) {
-	all, err := f.Questions.List()
-	f.warn(err)
+	all, err := f.r.Questions.List()
+	f.r.warn(err)
 	for _, q := range all {
 		if q.Job == f.job.ID && q.Answer == "" && q.Run != f.run {
 			open = append(open, q)
@@ -194,41 +195,41 @@ func (f *fire) forgetQuestions(ctx context.Context, run runlog.Record) {
 		return
 	}
 	for _, q := range f.questions() {
-		if r, err := f.Runs.Load(q.Run); q.Lapsed && (err != nil || r.Outcome != runlog.Waiting) {
-			f.warn(f.Questions.Drop(ctx, q.Run))
+		if r, err := f.r.Runs.Load(q.Run); q.Lapsed && (err != nil || r.Outcome != runlog.Waiting) {
+			f.r.warn(f.r.Questions.Drop(ctx, q.Run))
 		}
 	}
 }
 
 // AskAgain sends a question whose run was killed before it sent it.
-func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
-	run, err := r.Runs.At(q.Run)
+func (a Answers) AskAgain(ctx context.Context, q question.Question) error {
+	run, err := a.r.Runs.At(q.Run)
 	if err != nil {
 		return err
 	}
 	m := tools.Asking(q)
 	fate := outbox.Refused
-	if r.Outbox.Configured() {
+	if a.r.Outbox.Configured() {
 		var receipt outbox.Receipt
-		r.warn(notify.Remember(ctx, r.Sessions, run, q.Message))
-		m.ID, m.Run, m.Job, m.Label, m.Kind, m.Created = q.Message, run.ID, run.Job, run.Label(), outbox.Ping, r.Disk.Now()
-		receipt, err = r.Outbox.Send(ctx, m)
+		a.r.warn(notify.Remember(ctx, a.r.Sessions, run, q.Message))
+		m.ID, m.Run, m.Job, m.Label, m.Kind, m.Created = q.Message, run.ID, run.Job, run.Label(), outbox.Ping, a.r.Disk.Now()
+		receipt, err = a.r.Outbox.Send(ctx, m)
 		fate = receipt.Fate
-		r.warn(err) // a message that is in the outbox already is sent from there
-		r.warn(r.Sessions.Received(ctx, q.Message, receipt.Outside...))
+		a.r.warn(err) // a message that is in the outbox already is sent from there
+		a.r.warn(a.r.Sessions.Received(ctx, q.Message, receipt.Outside...))
 	}
 	if fate == outbox.Refused {
-		if err := r.Updates.Add(ctx, m.Text, q.Run); err != nil {
+		if err := a.r.Updates.Add(ctx, m.Text, q.Run); err != nil {
 			return err
 		}
 	}
-	return r.Questions.Edit(ctx, q.Run, func(q *question.Question) error { q.Sent = true; return nil })
+	return a.r.Questions.Edit(ctx, q.Run, func(q *question.Question) error { q.Sent = true; return nil })
 }
 
 // continuation is the second part of a run that has asked the owner a question. It has what is left of the run's limits, and those
 // permissions of the run that its job still has.
 type continuation struct {
-	*fire
+	f *fire
 
 	question question.Question
 	before   runlog.Record
@@ -241,25 +242,25 @@ func (f *fire) goOn(ctx context.Context, record runlog.Record, q question.Questi
 	if err := f.Permit(); err != nil {
 		if outcomeOf(err) == runlog.Refused {
 			record.Error = plaintext.OneLine(err)
-			f.reportRefusal(ctx, record, err, 0)
+			f.r.reportRefusal(ctx, record, err, 0)
 		}
 		return record, err
 	}
-	bill, err := f.Runs.Bill(record)
+	bill, err := f.r.Runs.Bill(record)
 	if err != nil {
 		return record, err
 	}
-	standing, err := f.Runs.Standing(f.run)
+	standing, err := f.r.Runs.Standing(f.run)
 	if err != nil {
 		return record, err
 	}
 	if cost := bill.Cost - record.Settled; record.Accounted && (cost > 0 || bill.Starts > 0) { // the cost of a part that was cut off
-		if err := f.Spend.Settle(ctx, record.Account(), max(cost, 0)); err != nil {
+		if err := f.r.Spend.Settle(ctx, record.Account(), max(cost, 0)); err != nil {
 			return record, err
 		}
 	}
-	c := &continuation{fire: f, question: q, before: record, settled: bill.Cost, session: standing.Session}
-	done, err := f.Run(ctx, c.spec())
+	c := &continuation{f: f, question: q, before: record, settled: bill.Cost, session: standing.Session}
+	done, err := f.r.Run(ctx, c.spec())
 	if done.ID == "" {
 		return record, err
 	}
@@ -269,7 +270,7 @@ func (f *fire) goOn(ctx context.Context, record runlog.Record, q question.Questi
 
 // spec returns the Spec of the job's fire with the answer, in the session of the run.
 func (c *continuation) spec() Spec {
-	s, b := c.fire.spec(), c.before
+	s, b := c.f.spec(), c.before
 	s.Identity.Run, s.Identity.Again, s.Origin = b.ID, true, c
 	s.Input = prompt.Input{Task: s.Input.Task, Piped: prompt.Piped{Answer: &c.question}}
 	s.Input.Task.Background, s.Input.Task.AllowPing = true, b.AllowPing && s.Policy.AllowPing
@@ -279,11 +280,11 @@ func (c *continuation) spec() Spec {
 	s.Policy.Tools = slices.DeleteFunc(slices.Clone(b.Tools), func(p string) bool { return !slices.Contains(s.Policy.Tools, p) })
 	s.Policy.Dirs = slices.DeleteFunc(slices.Clone(s.Policy.Dirs), func(d policy.Root) bool { return !slices.Contains(b.Dirs, dirOf(d)) })
 	s.Policy.AllowPing, s.Policy.Deliver = s.Input.Task.AllowPing, false
-	_, main, _ := c.patterns(true) // Permit has returned the error
-	c.in(&s, c.conversation(), main)
+	_, main, _ := c.f.r.patterns(true) // Permit has returned the error
+	c.f.in(&s, c.conversation(), main)
 	s.Limits.Time = cmp.Or(c.question.Left, s.Limits.Time)
 	s.Limits.Cost = c.left(s.Limits.Cost)
-	if perRun := c.Spend.Limits.PerRun; !isScript(b.Engine) && !math.IsInf(perRun, 1) {
+	if perRun := c.f.r.Spend.Limits.PerRun; !isScript(b.Engine) && !math.IsInf(perRun, 1) {
 		s.Limits.Cost = min(c.left(perRun), cmp.Or(s.Limits.Cost, perRun))
 	}
 	return s
@@ -295,9 +296,9 @@ func (c *continuation) carriedOver() bool {
 	if !c.before.Persistent {
 		return false
 	}
-	id, err := c.Sessions.Routine(c.before.Job)
+	id, err := c.f.r.Sessions.Routine(c.before.Job)
 	kind, _, _ := strings.Cut(c.before.Engine, ":")
-	return err == nil && id != "" && c.Archive.Holder(id) != kind
+	return err == nil && id != "" && c.f.r.Archive.Holder(id) != kind
 }
 
 // leastCost stands for a limit that is used up, in USD; 0 would mean no limit.
@@ -315,23 +316,23 @@ func (c *continuation) left(limit float64) float64 {
 func (c *continuation) conversation() conversation.Conversation {
 	b := c.before
 	if b.Persistent {
-		return conversation.Routine{Sessions: c.Sessions, ID: b.Job, Shown: c.previous.ShownUntil(), Own: c.own}
+		return conversation.Routine{Sessions: c.f.r.Sessions, ID: b.Job, Shown: c.f.previous.ShownUntil(), Own: c.f.own}
 	}
 	own := conversation.Conversation(conversation.Isolated{})
 	if b.Shared {
-		own = conversation.Branch{Sessions: c.Sessions, Busy: c.Busy}
+		own = conversation.Branch{Sessions: c.f.r.Sessions, Busy: c.f.r.Busy}
 	}
 	return conversation.Resumed{Conversation: own, Session: c.session, Since: b.ShownUntil()}
 }
 
 // Begin replaces the record by the existing one of the run, with the facts of this process.
 func (c *continuation) Begin(r *runlog.Record) error {
-	now, previous := *r, c.previous
+	now, previous := *r, c.f.previous
 	*r = c.before
 	r.Process = now.Process
 	r.Deadline, r.Tools, r.Dirs, r.AllowPing, r.Busy = now.Deadline, now.Tools, now.Dirs, now.AllowPing, now.Busy
 	r.Continued, r.Settled, r.Reserved = r.Continued+1, c.settled, 0
-	r.Resumed = c.Disk.Now().In(c.Zone)
+	r.Resumed = c.f.r.Disk.Now().In(c.f.r.Zone)
 	r.Shown = r.Resumed
 	if previous.ID != r.ID && r.Persistent {
 		r.Compaction = previous.Compaction
@@ -347,7 +348,7 @@ func (c *continuation) Prepare(ctx context.Context, set *tools.Set, in prompt.In
 	if c.session == "" && !c.before.Persistent {
 		in.Session = prompt.Lost
 	}
-	return c.foresee(in), set.Run.Event(ctx, runlog.Event{Type: runlog.Answered, Text: c.question.Answer, Reported: c.settled})
+	return c.f.foresee(in), set.Run.Event(ctx, runlog.Event{Type: runlog.Answered, Text: c.question.Answer, Reported: c.settled})
 }
 
 // Postpone leaves the run waiting with its answer. A limit is reported unless reservations of other runs caused it.
@@ -356,7 +357,20 @@ func (c *continuation) Postpone(ctx context.Context, run *runlog.Run, later *Lat
 	if !later.limit.Passing {
 		record := run.Record
 		record.Error = later.Error()
-		c.reportRefusal(ctx, record, atLimit(later.limit), 0)
+		c.f.r.reportRefusal(ctx, record, atLimit(later.limit), 0)
 	}
 	return nil
+}
+
+// Complete adds the job's subagent to the request.
+func (c *continuation) Complete(r *engine.Request) error { return c.f.Complete(r) }
+
+// Report is that of the fire.
+func (c *continuation) Report(ctx context.Context, run *runlog.Run, cause error) {
+	c.f.Report(ctx, run, cause)
+}
+
+// End is that of the fire.
+func (c *continuation) End(ctx context.Context, set *tools.Set, cause error) {
+	c.f.End(ctx, set, cause)
 }

@@ -20,7 +20,7 @@ import (
 var ErrWithdrawn = errors.New("withdrawn")
 
 // Enqueue puts a message of the owner's into the queue, for Converse.
-func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Ticket, queue.Place, error) {
+func (q Queue) Enqueue(ctx context.Context, m Message, o Options) (*queue.Ticket, queue.Place, error) {
 	entry := queue.Message{
 		Tag: m.Tag, Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First, Source: m.Source,
 	}
@@ -30,18 +30,18 @@ func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Tick
 	for _, a := range m.Attachments {
 		entry.Files = append(entry.Files, queue.File{Name: a.Name, Type: a.Type, Path: a.Path})
 	}
-	return r.Queue.Add(ctx, entry)
+	return q.r.Queue.Add(ctx, entry)
 }
 
 // Converse waits until the first message of own is next, and answers it in one turn with the messages of its group that wait next to it;
 // left are the others. It first answers the messages whose sender has died.
-func (r *Runner) Converse(ctx context.Context, own []*queue.Ticket, o Options) (record runlog.Record, left []*queue.Ticket, err error) {
+func (q Queue) Converse(ctx context.Context, own []*queue.Ticket, o Options) (record runlog.Record, left []*queue.Ticket, err error) {
 	for {
-		turn, err := r.nextTurn(ctx, own)
+		turn, err := q.next(ctx, own)
 		if err == nil && !turn.Own {
-			err = r.standIn(ctx, turn, o)
+			err = q.standIn(ctx, turn, o)
 		} else if err == nil {
-			record, err = r.take(ctx, turn, o)
+			record, err = q.take(ctx, turn, o)
 			answered := func(t *queue.Ticket) bool { return slices.Contains(turn.Tickets, t) }
 			return record, slices.DeleteFunc(slices.Clone(own), answered), err
 		}
@@ -62,28 +62,28 @@ func giveUp(ctx context.Context, t *queue.Ticket) error {
 }
 
 // nextTurn waits for the next turn of the queue. Its run has a new id, which the queue notes before the run begins.
-func (r *Runner) nextTurn(ctx context.Context, own []*queue.Ticket) (*queue.Turn, error) {
-	return r.Queue.Next(ctx, own, func() (string, error) { return runlog.NewID(r.Disk.Now(), r.Random) })
+func (q Queue) next(ctx context.Context, own []*queue.Ticket) (*queue.Turn, error) {
+	return q.r.Queue.Next(ctx, own, func() (string, error) { return runlog.NewID(q.r.Disk.Now(), q.r.Random) })
 }
 
 // take runs a turn in which the sender of the messages waits for the answer.
-func (r *Runner) take(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
-	o, fill := r.said(turn, o)
-	record, err := r.speak(ctx, o, fill)
+func (q Queue) take(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
+	o, fill := q.said(turn, o)
+	record, err := q.speak(ctx, o, fill)
 	if record.Outcome == runlog.Interrupted || record.ID == "" && ctx.Err() != nil {
-		return record, errors.Join(err, r.interrupted(ctx, turn, record))
+		return record, errors.Join(err, q.interrupted(ctx, turn, record))
 	}
 	return record, errors.Join(err, turn.End(ctx, ""))
 }
 
 // interrupted ends a turn that was stopped. If the owner withdrew its messages or stopped the run, they count as answered. If another
 // message stopped the turn before the agent said anything, the next turn reports them, because the session does not contain them.
-func (r *Runner) interrupted(ctx context.Context, turn *queue.Turn, record runlog.Record) error {
+func (q Queue) interrupted(ctx context.Context, turn *queue.Turn, record runlog.Record) error {
 	switch {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrWithdrawn):
 		return turn.Release(ctx)
 	case ctx.Err() == nil && record.Error == stoppedByMessage:
-		if standing, err := r.Runs.Standing(record.ID); err != nil || !standing.Started {
+		if standing, err := q.r.Runs.Standing(record.ID); err != nil || !standing.Started {
 			return turn.End(ctx, record.Error)
 		}
 	}
@@ -98,31 +98,31 @@ func Interrupt(runs runlog.Book, run string) error { return runs.AskStop(run, st
 
 // StopTurn requests that the owner's turn in progress ends, in any process, and returns its run; "" if there is none. The message is
 // withdrawn; what the agent has said stays.
-func (r *Runner) StopTurn() (run string, err error) {
-	for record, err := range r.Runs.List() {
+func (q Queue) Stop() (run string, err error) {
+	for record, err := range q.r.Runs.List() {
 		if err != nil && record.ID == "" {
 			return "", err
 		}
-		if err == nil && !record.Done() && record.Kind == kindChat && r.Runs.Alive(record) {
-			return record.ID, r.Runs.AskStop(record.ID, "stopped by the owner")
+		if err == nil && !record.Done() && record.Kind == kindChat && q.r.Runs.Alive(record) {
+			return record.ID, q.r.Runs.AskStop(record.ID, "stopped by the owner")
 		}
 	}
 	return "", nil
 }
 
 // standIn answers messages whose sender has died. The answer is delivered, because no terminal waits for it.
-func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) error {
-	sender := r.Outbox
+func (q Queue) standIn(ctx context.Context, turn *queue.Turn, o Options) error {
+	sender := q.r.Outbox
 	sender.Terminal = nil
 	key := session.MainKey
-	if _, open, err := r.Sessions.Fork(ctx); err == nil && open {
+	if _, open, err := q.r.Sessions.Fork(ctx); err == nil && open {
 		key = session.ForkKey
 	}
-	if left := r.Runs.Leftover(r.Home.ConversationLock(key)); left != nil {
+	if left := q.r.Runs.Leftover(q.r.Home.ConversationLock(key)); left != nil {
 		return errors.Join(left, turn.Release(ctx))
 	}
-	o, fill := r.said(turn, Options{Engine: o.Engine})
-	record, err := r.speak(ctx, o, func(s *Spec) {
+	o, fill := q.said(turn, Options{Engine: o.Engine})
+	record, err := q.speak(ctx, o, func(s *Spec) {
 		fill(s)
 		s.Sender, s.Policy.Awaited, s.Policy.Deliver = sender, false, true
 	})
@@ -134,19 +134,19 @@ func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) error
 	case record.ID == "", record.Outcome == runlog.Interrupted, errors.Is(err, lock.ErrBusy):
 		return errors.Join(err, turn.Release(ctx))
 	}
-	r.Mail().SendFailure(ctx, record, fmt.Sprintf("Your message could not be answered (%s); the next turn of the conversation reports it to the agent: %s",
+	q.r.Mail().SendFailure(ctx, record, fmt.Sprintf("Your message could not be answered (%s); the next turn of the conversation reports it to the agent: %s",
 		record.Error, turn.Tickets[0].Text))
 	return turn.End(ctx, cmp.Or(record.Error, string(record.Outcome)))
 }
 
 // AnswerAbandoned answers the messages that wait although their senders have died, if no other process does.
-func (r *Runner) AnswerAbandoned(ctx context.Context, o Options) error {
+func (q Queue) AnswerAbandoned(ctx context.Context, o Options) error {
 	for {
-		turn, err := r.nextTurn(ctx, nil)
+		turn, err := q.next(ctx, nil)
 		if turn == nil || err != nil {
 			return err
 		}
-		if err := r.standIn(ctx, turn, o); err != nil {
+		if err := q.standIn(ctx, turn, o); err != nil {
 			return err
 		}
 	}
@@ -154,7 +154,7 @@ func (r *Runner) AnswerAbandoned(ctx context.Context, o Options) error {
 
 // said returns the options of a turn of the queue, and a function that completes its Spec. It joins messages that are answered
 // together.
-func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
+func (q Queue) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 	var texts, inputs, sources []string
 	o.Owner = false
 	for _, t := range turn.Tickets {
@@ -175,10 +175,10 @@ func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 		for _, m := range turn.CutOff {
 			files = append(files, m.Files...)
 			why := cmp.Or(m.Ended, "its process ended before it did")
-			if record, err := r.Runs.Load(m.Run); err == nil && m.Ended == "" {
+			if record, err := q.r.Runs.Load(m.Run); err == nil && m.Ended == "" {
 				why = cmp.Or(record.Error, why)
 			}
-			s.Input.CutOff = append(s.Input.CutOff, prompt.CutOff{At: m.Arrived.In(r.Zone), Text: m.Text, Why: why})
+			s.Input.CutOff = append(s.Input.CutOff, prompt.CutOff{At: m.Arrived.In(q.r.Zone), Text: m.Text, Why: why})
 		}
 		for _, t := range turn.Tickets {
 			files = append(files, t.Files...)

@@ -17,14 +17,14 @@ import (
 
 // Recheck closes causes that it can see to be over, and drops those about jobs that are gone or disabled. Other causes are closed by a
 // later run, see recovered.
-func (r *Runner) Recheck(ctx context.Context, files job.Set) error {
-	if r.Notices.Empty() {
+func (u Rules) Recheck(ctx context.Context, files job.Set) error {
+	if u.r.Notices.Empty() {
 		return nil
 	}
-	book := r.Notify()
+	book := u.r.Notify()
 	open, err := book.OpenCauses()
 	for key, e := range open {
-		switch how := r.seen(e, files); how {
+		switch how := u.seen(e, files); how {
 		case "":
 		case gone:
 			err = errors.Join(err, book.Drop(ctx, key))
@@ -39,12 +39,12 @@ func (r *Runner) Recheck(ctx context.Context, files job.Set) error {
 const gone = "gone"
 
 // seen returns how a cause has ended; "" if it lasts or this is not known.
-func (r *Runner) seen(e notice.Entry, files job.Set) string {
+func (u Rules) seen(e notice.Entry, files job.Set) string {
 	j, known := files.ByID(e.Subject)
 	off := !known && len(files.Faults) == 0 || known && !j.Enabled // a file that cannot be read may be that of the job
 	switch notify.Kind(e.Kind) {
 	case notify.Service, notify.Key, notify.Engine:
-		if e.Subject != "none" && len(files.Faults) == 0 && !r.uses(e.Subject, files) {
+		if e.Subject != "none" && len(files.Faults) == 0 && !u.uses(e.Subject, files) {
 			return "is not used any more"
 		}
 	case notify.Job:
@@ -56,12 +56,12 @@ func (r *Runner) seen(e notice.Entry, files job.Set) string {
 			return "works again"
 		}
 	case notify.Approval:
-		return r.approvedNow(e.Subject, j, known, off)
+		return u.approvedNow(e.Subject, j, known, off)
 	case notify.Refused:
 		switch {
 		case off:
 			return gone
-		case known && r.fit(j) == nil:
+		case known && u.fit(j) == nil:
 			return "may run again"
 		}
 	case notify.Monitor:
@@ -69,12 +69,12 @@ func (r *Runner) seen(e notice.Entry, files job.Set) string {
 			return gone
 		}
 	case notify.Gone:
-		if _, _, err := r.Inbox.First(e.Subject); known || errors.Is(err, inbox.ErrGone) {
+		if _, _, err := u.r.Inbox.First(e.Subject); known || errors.Is(err, inbox.ErrGone) {
 			return gone
 		}
 	case notify.Leftover:
 		for id := range e.Jobs {
-			if lock.Free(r.Home.JobLock(id)) && lock.Free(r.Home.RunLock(e.Subject)) {
+			if lock.Free(u.r.Home.JobLock(id)) && lock.Free(u.r.Home.RunLock(e.Subject)) {
 				return "can run again"
 			}
 		}
@@ -83,51 +83,51 @@ func (r *Runner) seen(e notice.Entry, files job.Set) string {
 }
 
 // uses reports whether the settings or a job name an engine.
-func (r *Runner) uses(name string, files job.Set) bool {
-	return name == r.Engine || slices.ContainsFunc(files.Jobs, func(j job.Job) bool { return j.Engine == name })
+func (u Rules) uses(name string, files job.Set) bool {
+	return name == u.r.Settings.Engine || slices.ContainsFunc(files.Jobs, func(j job.Job) bool { return j.Engine == name })
 }
 
-func (r *Runner) approvedNow(subject string, j job.Job, known, off bool) string {
+func (u Rules) approvedNow(subject string, j job.Job, known, off bool) string {
 	name, isSkill := strings.CutPrefix(subject, "skill:")
 	switch {
 	case isSkill:
-		s, err := r.Approvals.OfSkill(name)
+		s, err := u.r.Approvals.OfSkill(name)
 		if err != nil {
 			return gone
 		}
-		if ok, err := r.Approvals.Approved(s); err == nil && ok {
+		if ok, err := u.r.Approvals.Approved(s); err == nil && ok {
 			return "is approved"
 		}
 	case strings.Contains(subject, "."): // a file of the owner's, see reportPolicy
 	case off:
 		return gone
-	case known && r.approved(j) == nil:
+	case known && u.approved(j) == nil:
 		return "is approved"
 	}
 	return ""
 }
 
 // fit returns why a job may not run as it is written, as far as this shows before it fires.
-func (r *Runner) fit(j job.Job) error {
-	for _, check := range []func(job.Job) error{r.CheckDirs, r.CheckTools, r.CheckPrograms, r.heldBack} {
+func (u Rules) fit(j job.Job) error {
+	for _, check := range []func(job.Job) error{u.CheckDirs, u.CheckTools, u.CheckPrograms, u.heldBack} {
 		if err := check(j); err != nil {
 			return err
 		}
 	}
-	if _, _, err := r.patterns(j.Background); err != nil {
+	if _, _, err := u.r.patterns(j.Background); err != nil {
 		return err
 	}
 	for _, name := range j.Skills {
-		if _, err := r.Skills.Find(name); err != nil {
+		if _, err := u.r.Skills.Find(name); err != nil {
 			return err
 		}
 	}
 	if j.Subagent == "" {
 		return nil
 	}
-	if name := cmp.Or(j.Engine, r.Engine); isScript(name) {
+	if name := cmp.Or(j.Engine, u.r.Settings.Engine); isScript(name) {
 		return refuse("subagent %s: %s: this engine has no subagents", j.Subagent, name)
 	}
-	_, err := skill.LoadAgent(r.Home, j.Subagent)
+	_, err := skill.LoadAgent(u.r.Home, j.Subagent)
 	return err
 }

@@ -29,7 +29,7 @@ func (r *Runner) begin(ctx context.Context, s Spec) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &work{Runner: r, spec: s}
+	w := &work{r: r, spec: s}
 	if w.lock, err = r.Runs.Hold(record.ID); err != nil {
 		return nil, err
 	}
@@ -49,9 +49,9 @@ func (w *work) open(ctx context.Context, record runlog.Record) (err error) {
 		}
 	}
 	if w.spec.Identity.Again {
-		w.run, err = w.Runs.Reopen(ctx, record.ID, func(r *runlog.Record) { *r = record })
+		w.run, err = w.r.Runs.Reopen(ctx, record.ID, func(r *runlog.Record) { *r = record })
 	} else {
-		w.run, err = w.Runs.Open(record)
+		w.run, err = w.r.Runs.Open(record)
 	}
 	return err
 }
@@ -59,12 +59,12 @@ func (w *work) open(ctx context.Context, record runlog.Record) (err error) {
 // release releases the locks of a run that has ended: the run's own lock last, because a process that waits for it may fire the job again.
 func (w *work) release() {
 	w.spec.Identity.Guard.Release()
-	w.Runs.Leave(w.run.ID, w.lock)
+	w.r.Runs.Leave(w.run.ID, w.lock)
 }
 
 // complete fills in what a Spec may leave out.
 func (r *Runner) complete(s Spec) Spec {
-	s.Engine.Name = cmp.Or(s.Engine.Name, r.Engine)
+	s.Engine.Name = cmp.Or(s.Engine.Name, r.Settings.Engine)
 	if s.Sender == nil {
 		s.Sender = r.Outbox
 	}
@@ -97,7 +97,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 	traits := s.Conversation.Traits()
 	deadline := r.Disk.Now().Add(s.Limits.Time).In(r.Zone)
 	record = runlog.Record{
-		ID: id.Run, Subject: id.Subject, Process: r.Process(),
+		ID: id.Run, Subject: id.Subject, Process: r.Host.Process(),
 		Mode: traits.Mode, Foreground: traits.Foreground, Shared: traits.Shared, Persistent: traits.Persistent, Key: s.Conversation.Key(),
 		Engine: name, Model: s.Engine.Model, Started: r.Disk.Now(), Deadline: &deadline,
 		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(), Owner: s.Policy.Owner,
@@ -153,7 +153,7 @@ func (w *work) bounded(parent context.Context) (context.Context, context.CancelF
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				if w.Runs.StopAsked(w.run.ID) {
+				if w.r.Runs.StopAsked(w.run.ID) {
 					stop()
 				}
 			}

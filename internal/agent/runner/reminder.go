@@ -25,7 +25,7 @@ func (f *fire) claim() error {
 	if f.job.Attempt() == job.Second {
 		return errSpent
 	}
-	claimed, err := f.Jobs.Claim(f.job)
+	claimed, err := f.r.Jobs.Claim(f.job)
 	f.job = claimed
 	return err
 }
@@ -41,7 +41,7 @@ func (f *fire) concluded(ctx context.Context) bool {
 	case runlog.Waiting: // the run continues with the answer
 		return true
 	case runlog.Interrupted:
-		if standing, err := f.Runs.Standing(last.ID); err == nil {
+		if standing, err := f.r.Runs.Standing(last.ID); err == nil {
 			f.retried = standing.Retries
 		}
 		return false
@@ -51,7 +51,7 @@ func (f *fire) concluded(ctx context.Context) bool {
 		}
 		fallthrough
 	case runlog.OK, runlog.Unreported, runlog.Gated, runlog.Expired:
-		r, err := f.Runs.At(last.ID)
+		r, err := f.r.Runs.At(last.ID)
 		if err == nil {
 			f.putAway(ctx, r, nil)
 		}
@@ -68,40 +68,40 @@ func (f *fire) putAway(ctx context.Context, r *runlog.Run, cause error) {
 	if j.Kind != job.Reminder || errors.Is(cause, job.ErrGone) { // it was cancelled just before
 		return
 	}
-	f.warn(r.Update(func(*runlog.Record) {})) // the outcome is on disk before the file goes, so that a kill in between does not hide it
+	f.r.warn(r.Update(func(*runlog.Record) {})) // the outcome is on disk before the file goes, so that a kill in between does not hide it
 	switch r.Outcome {
 	case runlog.Refused, runlog.Paused, runlog.Skipped: // it was not tried
-		f.warn(f.Jobs.GiveBack(j, r.Path))
+		f.r.warn(f.r.Jobs.GiveBack(j, r.Path))
 		return
 	case runlog.Failed, runlog.Timeout, runlog.Interrupted:
 		if r.Unverified() { // the agent did its work, and the owner has been told
 			break
 		}
 		over, err := f.giveUp(ctx, &j, r)
-		f.warn(err)
+		f.r.warn(err)
 		if !over || err != nil {
 			return
 		}
 	}
-	f.warn(f.followUp(ctx, j, r))
-	f.warn(store.Remove(j.Path))
+	f.r.warn(f.followUp(ctx, j, r))
+	f.r.warn(store.Remove(j.Path))
 }
 
 // giveUp delivers the text of a reminder without an agent, unless another attempt is to come. An attempt that failed before the
 // file was claimed, because there was no engine, counts too.
 func (f *fire) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over bool, err error) {
 	if j.Plain {
-		return true, f.Mail().Tell(ctx, f.Outbox, r, j.Body, time.Time{})
+		return true, f.r.Mail().Tell(ctx, f.r.Outbox, r, j.Body, time.Time{})
 	}
 	if j.Path == r.Path && j.Attempt() != job.Second && r.Outcome == runlog.Failed {
-		if *j, err = f.Jobs.Claim(*j); err != nil {
+		if *j, err = f.r.Jobs.Claim(*j); err != nil {
 			return false, err
 		}
 	}
 	if j.Attempt() != job.Second {
 		return false, nil
 	}
-	return true, f.Mail().Tell(ctx, f.Outbox, r, unavailable(j.Body), time.Time{})
+	return true, f.r.Mail().Tell(ctx, f.r.Outbox, r, unavailable(j.Body), time.Time{})
 }
 
 // followUp writes the next reminder of a chain, with all that this one was approved to do.
@@ -111,20 +111,20 @@ func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 		return err
 	}
 	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1))) // the same after a crash: the chain continues once
-	child := j.FollowUp(fmt.Sprintf("%x", sum[:4]), standing.FollowUp.In(f.Zone))
-	files, err := f.Jobs.Outline()
+	child := j.FollowUp(fmt.Sprintf("%x", sum[:4]), standing.FollowUp.In(f.r.Zone))
+	files, err := f.r.Jobs.Outline()
 	if err != nil {
 		return err
 	}
 	if _, err := files.Find(child.ID); err == nil {
 		return nil // written before a crash
 	}
-	subject, widened, err := f.Approvals.Of(child)
+	subject, widened, err := f.r.Approvals.Of(child)
 	if err == nil && widened {
-		err = f.Approvals.Approve(ctx, subject, r.ID)
+		err = f.r.Approvals.Approve(ctx, subject, r.ID)
 	}
-	f.warn(err) // it will wait for the owner
-	f.warn(f.Changes.Hand(ctx, changed.Job{Kind: r.Kind, ID: j.ID}, changed.Job{Kind: r.Kind, ID: child.ID}))
-	_, err = f.Jobs.Create(child, "")
+	f.r.warn(err) // it will wait for the owner
+	f.r.warn(f.r.Changes.Hand(ctx, changed.Job{Kind: r.Kind, ID: j.ID}, changed.Job{Kind: r.Kind, ID: child.ID}))
+	_, err = f.r.Jobs.Create(child, "")
 	return err
 }

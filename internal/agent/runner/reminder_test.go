@@ -43,7 +43,7 @@ func TestCancelledJustBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Run(t.Context(), (&fire{Runner: f, run: id, job: j}).spec()); !errors.Is(err, job.ErrGone) {
+		if _, err := f.Run(t.Context(), (&fire{r: f, run: id, job: j}).spec()); !errors.Is(err, job.ErrGone) {
 			t.Errorf("%s: %v", keys, err)
 		}
 		if pending, err := f.Updates.Peek(t.Context()); err != nil || len(pending) > 0 {

@@ -24,93 +24,93 @@ type sent struct {
 }
 
 // Reply answers the owner's reply to a message: it takes a turn with the message that Replying returns.
-func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (runlog.Record, error) {
-	m, err := r.Replying(ctx, id, m, o)
+func (y Replies) Reply(ctx context.Context, id string, m Message, o Options) (runlog.Record, error) {
+	m, err := y.Replying(ctx, id, m, o)
 	if err != nil {
 		return runlog.Record{}, err
 	}
-	return r.Chat(ctx, m, o)
+	return Queue{y.r}.Chat(ctx, m, o)
 }
 
 // Replying returns the message that the agent gets for the owner's reply to message id. If a background run sent message id and no fork is
 // open, it opens an interactive fork: a branch of the run's session or, if the session is gone, a fork of main that quotes the message. In
 // all other cases the reply itself quotes it. The error is a *plaintext.Unknown if no run sent the message.
-func (r *Runner) Replying(ctx context.Context, id string, m Message, o Options) (Message, error) {
-	s, err := r.sent(ctx, id)
+func (y Replies) Replying(ctx context.Context, id string, m Message, o Options) (Message, error) {
+	s, err := y.sent(ctx, id)
 	if err != nil {
 		return m, err
 	}
-	_, open, err := r.Sessions.Fork(ctx)
+	_, open, err := y.r.Sessions.Fork(ctx)
 	if err != nil {
 		return m, err
 	}
 	if !open && s.ForkSessionID != "" {
-		err := r.resumeFork(ctx, s, o)
+		err := y.fork(ctx, s, o)
 		if !errors.Is(err, session.ErrForkOpen) { // another process has just opened one
 			return m, err
 		}
 	}
 	age := time.Duration(0) // not known
 	if !s.TS.IsZero() {
-		age = r.Disk.Now().Sub(s.TS)
+		age = y.r.Disk.Now().Sub(s.TS)
 	}
 	m.Text = prompt.Reply(s.quote, age, m.Text)
 	return m, nil
 }
 
 // Asked returns the run that asked the owner with a message and waits for the answer; "" if there is none.
-func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
-	m, _, err := r.Sessions.ByMessage(ctx, id)
+func (y Replies) Asked(ctx context.Context, id string) (run string, err error) {
+	m, _, err := y.r.Sessions.ByMessage(ctx, id)
 	if m.MessageID == "" {
 		m.MessageID = id
 	}
 	if err != nil {
 		return "", err
 	}
-	q, err := r.Questions.Load(m.Run())
-	if err != nil || q.Message != m.MessageID || q.Answer != "" || q.Expired(r.Disk.Now()) {
+	q, err := y.r.Questions.Load(m.Run())
+	if err != nil || q.Message != m.MessageID || q.Answer != "" || q.Expired(y.r.Disk.Now()) {
 		return "", nil //nolint:nilerr // it asked nothing
 	}
 	return m.Run(), nil
 }
 
 // resumeFork opens a fork of the session that sent a message or, if that has expired, of main.
-func (r *Runner) resumeFork(ctx context.Context, s sent, o Options) error {
-	f, err := r.newFork("")
+func (y Replies) fork(ctx context.Context, s sent, o Options) error {
+	f, err := Forks{y.r}.fork("")
 	if err != nil {
 		return err
 	}
 	f.Message, f.Quote, f.Sent = s.MessageID, s.quote, s.TS
-	parent, err := r.resumable(s)
+	parent, err := y.resumable(s)
 	if err != nil {
 		return err
 	}
 	if parent != "" {
-		f.Parent, f.Run, f.Running, f.Engine, f.Model = parent, s.run.ID, r.Runs.Alive(s.run), s.run.Engine, s.run.Model
+		f.Parent, f.Run, f.Running, f.Engine, f.Model = parent, s.run.ID, y.r.Runs.Alive(s.run), s.run.Engine, s.run.Model
 	} else {
 		if o.Observe.Event != nil {
 			o.Observe.Event(runlog.Event{Type: runlog.Fork, Tool: runlog.ForkExpired, Text: "this session has expired — starting fresh with quoted context"})
 		}
-		f.MainRun = r.Sessions.MainRun()
-		if f.Parent, err = r.Sessions.Main(); err != nil {
+		f.MainRun = y.r.Sessions.MainRun()
+		if f.Parent, err = y.r.Sessions.Main(); err != nil {
 			return err
 		}
 	}
-	return r.Sessions.OpenFork(ctx, f)
+	return y.r.Sessions.OpenFork(ctx, f)
 }
 
 // resumable returns the session that a reply to a message branches: the latest one of the run, or that of a persistent routine as it
 // is now; "" if it has expired or its engine does not have it.
-func (r *Runner) resumable(s sent) (string, error) {
+func (y Replies) resumable(s sent) (string, error) {
 	if !s.inTime {
 		return "", nil
 	}
 	id := s.ForkSessionID
-	if standing, err := r.Runs.Standing(s.run.ID); err == nil && standing.Session != "" {
+	if standing, err := y.r.Runs.Standing(s.run.ID); err == nil && standing.Session != "" {
 		id = standing.Session
 	}
 	if s.run.Persistent {
-		now, err := r.Sessions.Routine(s.run.Job)
+		now, err := y.r.Sessions.Routine(s.run.Job)
 		if err != nil {
 			return "", err
 		}
@@ -118,11 +118,11 @@ func (r *Runner) resumable(s sent) (string, error) {
 			id = now
 		}
 	}
-	made, err := r.Engines(s.run.Engine)
+	made, err := y.r.Engines(s.run.Engine)
 	if err != nil {
 		return "", err
 	}
-	_, err = made.Plan(engine.Request{Session: engine.Session{ID: id, Fork: true}}, r.toolsOf(&runlog.Run{Record: s.run}, r.Outbox))
+	_, err = made.Plan(engine.Request{Session: engine.Session{ID: id, Fork: true}}, y.r.toolsOf(&runlog.Run{Record: s.run}, y.r.Outbox))
 	if errors.Is(err, engine.ErrSessionUnknown) || errors.Is(err, engine.ErrForeignSession) {
 		return "", nil
 	}
@@ -130,17 +130,17 @@ func (r *Runner) resumable(s sent) (string, error) {
 }
 
 // sent finds a message by its own id, or by the one that a messenger gave it.
-func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
-	if s.Message, s.inTime, err = r.Sessions.ByMessage(ctx, id); err != nil {
+func (y Replies) sent(ctx context.Context, id string) (s sent, err error) {
+	if s.Message, s.inTime, err = y.r.Sessions.ByMessage(ctx, id); err != nil {
 		return s, err
 	}
 	if s.MessageID == "" {
 		s.MessageID = id
 	}
-	if s.run, err = r.Runs.Load(s.Run()); err != nil {
+	if s.run, err = y.r.Runs.Load(s.Run()); err != nil {
 		return s, &plaintext.Unknown{What: "message", Name: id}
 	}
-	e, found, err := r.sending(s.run.ID, s.Number())
+	e, found, err := y.sending(s.run.ID, s.Number())
 	if err != nil {
 		return s, err
 	}
@@ -150,7 +150,7 @@ func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
 	if s.TS.IsZero() {
 		s.TS = e.At
 	}
-	if s.ForkSessionID == "" && !s.run.Foreground && e.Type == runlog.Ping && r.Disk.Now().Sub(s.TS) > session.ReplyLimit {
+	if s.ForkSessionID == "" && !s.run.Foreground && e.Type == runlog.Ping && y.r.Disk.Now().Sub(s.TS) > session.ReplyLimit {
 		s.ForkSessionID = s.run.SessionAfter // the note has expired, but the record is there
 	}
 	s.quote = prompt.Quote(textOf(e, s.run))
@@ -158,8 +158,8 @@ func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
 }
 
 // sending returns the event that records the n-th message of a run.
-func (r *Runner) sending(run string, n int) (e runlog.Event, found bool, err error) {
-	for e, err := range r.Runs.Events(run, nil) {
+func (y Replies) sending(run string, n int) (e runlog.Event, found bool, err error) {
+	for e, err := range y.r.Runs.Events(run, nil) {
 		if err != nil {
 			return e, false, err
 		}

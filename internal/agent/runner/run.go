@@ -20,7 +20,7 @@ import (
 
 // work is a run under way.
 type work struct {
-	*Runner
+	r     *Runner
 	spec  Spec
 	run   *runlog.Run
 	lock  *lock.Guard // the run's own
@@ -79,7 +79,7 @@ func (w *work) carryOut(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	engine, err := w.engineOf(w.spec)
+	engine, err := w.r.engineOf(w.spec)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (w *work) carryOut(ctx context.Context) error {
 	if err != nil {
 		return stopped(ctx, err)
 	}
-	turn, err := w.conversations().Begin(ctx, w.spec.Conversation, conversation.Parts{
+	turn, err := w.r.conversations().Begin(ctx, w.spec.Conversation, conversation.Parts{
 		Engine: engine, Tools: w.tools, Run: w.run, Observe: w.spec.Observe.Event,
 	})
 	if err != nil {

@@ -24,29 +24,32 @@ import (
 
 // Runner runs agents over one data directory.
 type Runner struct {
-	World
 	*state.Stores
 
-	Outbox   outbox.Post
-	Quiet    timeparse.Span // hours in which only critical messages are sent
-	Names    config.Names
-	Main     config.Chat
-	Channel  config.Channels
-	SetNames func(user, bot string) error
-	Engine   string                                   // the configured engine; "" if there is none
-	Engines  func(name string) (engine.Engine, error) // makes an engine of a name
-
-	Archive conversation.Archive // reads the sessions of all engines
-
-	CompactAt int // tokens at which a session is compacted without being asked; 0: its model's window decides
-}
-
-// World is what the process provides to a Runner.
-type World struct {
 	Home     paths.Dir
 	Disk     store.Disk
 	Zone     *time.Location
 	Random   io.Reader
+	Host     Host
+	Settings Settings
+	SetNames func(user, bot string) error // stores them in the settings
+	Outbox   outbox.Post
+	Engines  func(name string) (engine.Engine, error) // makes an engine of a name
+	Archive  conversation.Archive                     // reads the sessions of all engines
+}
+
+// Settings are the owner's settings that runs follow.
+type Settings struct {
+	Engine    string // the configured engine; "" if there is none
+	CompactAt int    // tokens at which a session is compacted without being asked; 0: its model's window decides
+	Names     config.Names
+	Main      config.Chat
+	Channel   config.Channels
+	Quiet     timeparse.Span // hours in which only critical messages are sent
+}
+
+// Host is what the process and its machine provide to runs.
+type Host struct {
 	Process  func() runlog.Process                      // describes this process by four files of /proc, which only a run reads
 	Secret   []string                                   // paths outside the data directory that no agent may reach
 	UserHome string                                     // the owner's home, for ~/ in dirs
@@ -59,7 +62,7 @@ type World struct {
 
 // conversations returns what conversations share.
 func (r *Runner) conversations() conversation.Book {
-	return conversation.Book{Home: r.Home, Sessions: r.Sessions, Updates: r.Updates, Runs: r.Runs, Archive: r.Archive, Sleep: r.Sleep}
+	return conversation.Book{Home: r.Home, Sessions: r.Sessions, Updates: r.Updates, Runs: r.Runs, Archive: r.Archive, Sleep: r.Host.Sleep}
 }
 
 // Busy reports whether a turn of the main conversation is in progress.
@@ -75,14 +78,14 @@ func (r *Runner) Tools(run *runlog.Run) *tools.Set {
 
 func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 	return &tools.Set{
-		World:  tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run), Quiet: r.Quiet},
-		Stores: r.Stores, Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Commands,
+		World:  tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Host.Secret, Env: r.envOf(run), Quiet: r.Settings.Quiet},
+		Stores: r.Stores, Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Host.Commands,
 	}
 }
 
 // Hides reports whether a file is one that no agent may reach.
 func (r *Runner) Hides(file string) bool {
-	p := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: tools.World{Home: r.Home, Secret: r.Secret}.Protected()}
+	p := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: tools.World{Home: r.Home, Secret: r.Host.Secret}.Protected()}
 	ground, err := p.Ground()
 	if err != nil {
 		return true

@@ -51,7 +51,7 @@ type sealWish struct {
 // confine decides what the run's programs may reach, and gives them their environment. It returns the record of what is in force. The error
 // is a *refusal if the run must be sealed and cannot be.
 func (w *work) confine() (*runlog.Sealed, error) {
-	abi, why, err := w.support(w.spec)
+	abi, why, err := w.r.support(w.spec)
 	if err != nil || why != "" {
 		return &runlog.Sealed{Why: why}, err
 	}
@@ -114,8 +114,8 @@ func (w *work) seal(run context.Context, end func(error)) (stop func() bool) {
 		if closed.Load() {
 			return seal.ErrClosed
 		}
-		modes = w.modes()
-		return errors.Join(w.makePrivate(w.dirs[0], w.dirs[1]), makeCanary(w.Home.Canary()), w.list.MakeFolders(), socket.Listen())
+		modes = w.r.modes()
+		return errors.Join(w.makePrivate(w.dirs[0], w.dirs[1]), makeCanary(w.r.Home.Canary()), w.list.MakeFolders(), socket.Listen())
 	})
 	w.tools.Seal = seal.New(func() (seal.Rules, error) {
 		if err := made(); err != nil {
@@ -126,7 +126,7 @@ func (w *work) seal(run context.Context, end func(error)) (stop func() bool) {
 		rules.Sockets = append(rules.Sockets, w.socket)
 		return rules, err
 	}, func(err error) { end(&refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) })
-	socket = w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.writable(), w.hints})
+	socket = w.r.Host.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.writable(), w.hints})
 	if w.socket == "" {
 		w.socket = socket.Path
 		w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+w.socket)
@@ -137,8 +137,8 @@ func (w *work) seal(run context.Context, end func(error)) (stop func() bool) {
 			return false
 		}
 		socket.Close()
-		w.warn(w.tools.Seal.Close())
-		w.warn(store.Discard(run, w.dirs[0])) // SweepPrivate removes the rest
+		w.r.warn(w.tools.Seal.Close())
+		w.r.warn(store.Discard(run, w.dirs[0])) // SweepPrivate removes the rest
 		w.reportModes(context.WithoutCancel(run), modes)
 		return true
 	}
@@ -155,12 +155,12 @@ func (w *work) writable() []string {
 // refused returns what the seal denied to the agent's commands that failed.
 func (w *work) refused() (all []string) {
 	const most = 5
-	text, err := store.Read(w.Home.Run(w.run.ID, "events.jsonl"))
+	text, err := store.Read(w.r.Home.Run(w.run.ID, "events.jsonl"))
 	if err != nil || !bytes.Contains(text, []byte(`"is_error":true`)) { // nothing failed, and nothing needs to be decoded
 		return nil
 	}
 	commands, bad := map[string]string{}, 0
-	for e, err := range w.Runs.Events(w.run.ID, &bad) {
+	for e, err := range w.r.Runs.Events(w.run.ID, &bad) {
 		switch {
 		case err != nil || len(all) >= most:
 			return all
@@ -197,8 +197,8 @@ func (w *work) hints(command, output string, failed bool) []string {
 }
 
 // Seals returns the version of Landlock that seals the runs of a job, or why they are not sealed. The error says why the job is refused.
-func (r *Runner) Seals(j job.Job) (abi int, why string, err error) {
-	return r.support(r.complete(Spec{Engine: choice{Name: j.Engine}, Policy: rights{Seal: sealOf(j)}}))
+func (u Rules) Seals(j job.Job) (abi int, why string, err error) {
+	return u.r.support(u.r.complete(Spec{Engine: choice{Name: j.Engine}, Policy: rights{Seal: sealOf(j)}}))
 }
 
 // sealOf returns what a job asks of the seal.
@@ -208,14 +208,14 @@ func sealOf(j job.Job) sealWish {
 
 // support returns the version of Landlock that seals a run, or why the run is not sealed. It is a *refusal if the run must be.
 func (r *Runner) support(s Spec) (abi int, why string, err error) {
-	mode := r.Sealing.Mode
+	mode := r.Host.Sealing.Mode
 	if s.Policy.Seal.On {
 		mode = config.SealOn
 	}
 	if mode == config.SealOff {
 		return abi, "seal: off", nil
 	}
-	abi, err = r.Sealing.Check()
+	abi, err = r.Host.Sealing.Check()
 	if err == nil {
 		return abi, "", nil
 	}
@@ -232,8 +232,8 @@ func (w *work) newList(private ...string) *confine.List {
 		allow = append(slices.Clone(allow), "Write(./**.md)") // the owner may allow any file of the working directory
 	}
 	return confine.New(confine.Run{
-		Home: w.Home, Root: cmp.Or(w.run.Root, string(w.Home)), Dirs: w.spec.Policy.Dirs, Allow: allow, Protected: confine.Protected(w.Home, w.Secret),
-		Env: w.Env, Self: w.Sealing.Self, Private: private, Network: !w.spec.Policy.Seal.Offline,
+		Home: w.r.Home, Root: cmp.Or(w.run.Root, string(w.r.Home)), Dirs: w.spec.Policy.Dirs, Allow: allow, Protected: confine.Protected(w.r.Home, w.r.Host.Secret),
+		Env: w.r.Host.Env, Self: w.r.Host.Sealing.Self, Private: private, Network: !w.spec.Policy.Seal.Offline,
 		Inside: inside,
 	})
 }
@@ -289,14 +289,14 @@ const (
 // same job find again, both without links. They are not the owner's own caches: what an agent leaves there must not become part of the
 // owner's programs. An owner without a home directory that can be written, as many system users are, has no caches, only files of the run.
 func (w *work) private() (temporary, cache string) {
-	dir, err := filepath.EvalSymlinks(w.Sealing.Temp)
+	dir, err := filepath.EvalSymlinks(w.r.Host.Sealing.Temp)
 	if err != nil {
-		dir = w.Sealing.Temp
+		dir = w.r.Host.Sealing.Temp
 	}
 	temporary = filepath.Join(dir, temporaryPrefix+w.run.ID+"-"+strconv.Itoa(os.Getpid()))
 	r := w.run.Record
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(w.Home), r.Kind, r.Job, r.Root, r.Network}, "\x00")))
-	cache = filepath.Join(w.caches(), r.Kind+"-"+hex.EncodeToString(sum[:8])) // shared by the runs of one job, or the questions in one directory
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(w.r.Home), r.Kind, r.Job, r.Root, r.Network}, "\x00")))
+	cache = filepath.Join(w.r.caches(), r.Kind+"-"+hex.EncodeToString(sum[:8])) // shared by the runs of one job, or the questions in one directory
 	if real, err := policy.Resolve(cache); err != nil || real != cache || !filepath.IsAbs(cache) || !canMake(cache) {
 		cache = filepath.Join(temporary, "cache")
 	}
@@ -306,11 +306,11 @@ func (w *work) private() (temporary, cache string) {
 // caches returns the directory of all caches, without links in its path; "" if there can be none. A link in its place is refused: the
 // agent of a job with rw:~/.cache can have made it.
 func (r *Runner) caches() string {
-	around := filepath.Dir(r.Sealing.Cache)
+	around := filepath.Dir(r.Host.Sealing.Cache)
 	_, err := os.Stat(filepath.Dir(around))
 	real, linkErr := policy.Resolve(around)
-	dir := filepath.Join(real, filepath.Base(r.Sealing.Cache))
-	if info, statErr := os.Lstat(dir); r.Sealing.Cache == "" || errors.Join(err, linkErr) != nil || statErr == nil && !info.IsDir() {
+	dir := filepath.Join(real, filepath.Base(r.Host.Sealing.Cache))
+	if info, statErr := os.Lstat(dir); r.Host.Sealing.Cache == "" || errors.Join(err, linkErr) != nil || statErr == nil && !info.IsDir() {
 		return ""
 	}
 	return dir
@@ -328,7 +328,7 @@ func canMake(dir string) bool {
 
 // makePrivate makes the two directories. It fails if the one for temporary files exists, which may be another user's.
 func (w *work) makePrivate(temporary, cache string) error {
-	now := w.Disk.Now()
+	now := w.r.Disk.Now()
 	return errors.Join(os.Mkdir(temporary, 0o700), os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
 }
 
@@ -352,7 +352,7 @@ func privateVars(temporary, cache string) []string {
 // SweepPrivate removes the temporary files of runs whose process was killed or that left too many, and caches that no run has used for two
 // weeks. It stops when ctx ends; another call goes on.
 func (r *Runner) SweepPrivate(ctx context.Context) error {
-	temporary, err := filepath.Glob(filepath.Join(r.Sealing.Temp, temporaryPrefix+"2*Z-*-*"))
+	temporary, err := filepath.Glob(filepath.Join(r.Host.Sealing.Temp, temporaryPrefix+"2*Z-*-*"))
 	for _, dir := range temporary {
 		id := strings.TrimPrefix(filepath.Base(dir), temporaryPrefix)
 		id = id[:strings.LastIndexByte(id, '-')]
@@ -373,7 +373,7 @@ func (r *Runner) SweepPrivate(ctx context.Context) error {
 // modes returns the modes of the protected files. The seal protects their contents, but not their modes.
 func (r *Runner) modes() map[string]fs.FileMode {
 	modes := map[string]fs.FileMode{}
-	for _, path := range confine.Protected(r.Home, r.Secret) {
+	for _, path := range confine.Protected(r.Home, r.Host.Secret) {
 		if info, err := os.Stat(path); err == nil {
 			modes[path] = info.Mode()
 		}
@@ -383,12 +383,12 @@ func (r *Runner) modes() map[string]fs.FileMode {
 
 // reportModes reports the modes that have changed during a run.
 func (w *work) reportModes(ctx context.Context, before map[string]fs.FileMode) {
-	for path, now := range w.modes() {
+	for path, now := range w.r.modes() {
 		if was, known := before[path]; known && was != now {
 			text := fmt.Sprintf("%s: its mode was changed from %#o to %#o while %s ran", path, was.Perm(), now.Perm(), w.run.Label())
 			back := fmt.Sprintf("chmod %o %s", was.Perm(), path)
-			w.warn(fmt.Errorf("%s: %s", text, back))
-			w.warn(w.Notify().Tell(ctx, notify.Cause{
+			w.r.warn(fmt.Errorf("%s: %s", text, back))
+			w.r.warn(w.r.Notify().Tell(ctx, notify.Cause{
 				Kind: notify.News, Subject: "mode " + path, Name: path, Run: w.run.ID, Text: text, Remedy: "`" + back + "`",
 			}))
 		}

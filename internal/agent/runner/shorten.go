@@ -17,7 +17,7 @@ func (r *Runner) full(s Spec, run *runlog.Run) engine.Full {
 	if run.Key == "" && run.Kind != kindAsk {
 		return engine.Full{}
 	}
-	return engine.Full{Tokens: r.CompactAt, MaxCost: r.mostOf(s)}
+	return engine.Full{Tokens: r.Settings.CompactAt, MaxCost: r.mostOf(s)}
 }
 
 // mostOf returns the most that a run may cost, in USD, by its job or --max-cost and by spend.per-run; 0 is no limit.
@@ -35,7 +35,7 @@ func (w *work) remedy(session string, err error) error {
 	if !errors.Is(err, engine.ErrMaxCost) || errors.As(err, new(*overLimit)) {
 		return err
 	}
-	most := w.mostOf(w.spec)
+	most := w.r.mostOf(w.spec)
 	if next := (*engine.Unaffordable)(nil); errors.As(err, &next) {
 		most = max(most, next.Next+next.Spent)
 	}
@@ -58,7 +58,7 @@ func (w *work) raised(most float64) (steps []string) {
 	default:
 		steps = append(steps, fmt.Sprintf("set max-cost: %s with ollim %s edit %s", enough, w.run.Kind, w.run.Name))
 	}
-	if perRun := finite(w.Spend.Limits.PerRun); perRun > 0 && perRun < most {
+	if perRun := finite(w.r.Spend.Limits.PerRun); perRun > 0 && perRun < most {
 		steps = append(steps, "ollim config set spend.per-run "+enough)
 	}
 	return steps

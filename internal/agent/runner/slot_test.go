@@ -70,7 +70,7 @@ func (d *desk) write(more ...string) {
 // fires wants a fire to end so: with an outcome, and as the answer to nine or to nothing.
 func (d *desk) fires(o Options, outcome runlog.Outcome, answers bool) runlog.Record {
 	d.t.Helper()
-	r, _ := d.Fire(d.t.Context(), "a", o)
+	r, _ := NewFirer(d.Runner).Fire(d.t.Context(), "a", o)
 	if r.Outcome != outcome {
 		d.t.Fatalf("%s: %s, want %s", r.Outcome, r.Error, outcome)
 	}
@@ -96,7 +96,7 @@ func (d *desk) records() []runlog.Record {
 func (d *desk) silent() {
 	d.t.Helper()
 	before := len(d.records())
-	if r, err := d.Fire(d.t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrClaimed) || r.ID != "" {
+	if r, err := NewFirer(d.Runner).Fire(d.t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrClaimed) || r.ID != "" {
 		d.t.Errorf("%+v, %v: want %v", r, err, slot.ErrClaimed)
 	}
 	if after := len(d.records()); after != before {
@@ -246,8 +246,8 @@ func TestSlotOfABusyJob(t *testing.T) {
 func TestNoRecordIsAFailure(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
-	d.Engine = ""
-	if _, err := d.Fire(t.Context(), "a", Options{}); !errors.Is(err, ErrNoEngine) {
+	d.Settings.Engine = ""
+	if _, err := NewFirer(d.Runner).Fire(t.Context(), "a", Options{}); !errors.Is(err, ErrNoEngine) {
 		t.Fatal(err)
 	}
 	d.claimed("", "failed")
@@ -257,7 +257,7 @@ func TestSwitchedOffHasNoSlot(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute, "enabled: false")
 	d.fires(Options{}, runlog.Paused, false)
-	if r, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrNone) || r.ID != "" { // an entry that is stale
+	if r, err := NewFirer(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrNone) || r.ID != "" { // an entry that is stale
 		t.Errorf("%+v, %v", r, err)
 	}
 	d.unclaimed()
@@ -268,7 +268,7 @@ func TestLineInACrontab(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Second)
 	r := d.fires(Options{Trigger: Trigger{Cron: inCrontab}}, runlog.OK, true)
-	if again, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Cron: inCrontab}}); !errors.Is(err, slot.ErrClaimed) || again.ID != "" {
+	if again, err := NewFirer(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Cron: inCrontab}}); !errors.Is(err, slot.ErrClaimed) || again.ID != "" {
 		t.Errorf("%+v, %v", again, err)
 	}
 	d.now = nine.Add(5 * time.Minute)
@@ -289,7 +289,7 @@ func TestScheduledById(t *testing.T) {
 	if err := store.Replace(d.Home.Path("routines", "a.md"), []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Fire(t.Context(), "a", Options{}); err == nil {
+	if _, err := NewFirer(d.Runner).Fire(t.Context(), "a", Options{}); err == nil {
 		t.Error("a could be either")
 	}
 	if r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true); r.Job != "a" {
@@ -307,7 +307,7 @@ func TestLateSlot(t *testing.T) {
 	if !strings.Contains(prompt, "[late: was scheduled for 9:00 AM") {
 		t.Errorf("%q", prompt)
 	}
-	if _, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: nine}}); !errors.Is(err, slot.ErrClaimed) {
+	if _, err := NewFirer(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: nine}}); !errors.Is(err, slot.ErrClaimed) {
 		t.Error(err)
 	}
 	d.fires(Options{}, runlog.OK, false)
@@ -321,7 +321,7 @@ func TestNoSuchSlot(t *testing.T) {
 	t.Parallel()
 	for _, at := range []time.Time{nine.AddDate(0, 0, 1), nine.Add(time.Minute), nine.AddDate(70, 0, 0)} {
 		d := newDesk(t, turn(nothing), 3*time.Hour)
-		if r, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: at}}); !errors.Is(err, slot.ErrNone) || r.ID != "" {
+		if r, err := NewFirer(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: at}}); !errors.Is(err, slot.ErrNone) || r.ID != "" {
 			t.Errorf("%s: %+v, %v", at, r, err)
 		}
 	}
@@ -336,7 +336,7 @@ func TestSlotOfAFormerExpression(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.now = nine.Add(3 * time.Hour)
-	if r, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: nine.Add(30 * time.Minute)}}); err != nil || r.Outcome != runlog.OK {
+	if r, err := NewFirer(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: nine.Add(30 * time.Minute)}}); err != nil || r.Outcome != runlog.OK {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -362,7 +362,7 @@ func TestVoidClaimIsTakenOver(t *testing.T) {
 		r := d.fires(o, runlog.OK, true)
 		d.claimed(r.ID, "ok")
 		c, err := d.Slots.Load("a", nine)
-		if err != nil || c.PID != d.Process().PID || !c.Claimed.Equal(d.now) {
+		if err != nil || c.PID != d.Host.Process().PID || !c.Claimed.Equal(d.now) {
 			t.Errorf("%+v, %v", c, err)
 		}
 		d.silent()
@@ -417,13 +417,13 @@ func TestOneMoreGivesWay(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute)
 	id, err := runlog.NewID(d.now, rand.Reader)
 	if err == nil {
-		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: id, PID: d.Process().PID, PIDStart: d.Process().Start})
+		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: id, PID: d.Host.Process().PID, PIDStart: d.Host.Process().Start})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	waits := 0
-	d.Sleep = func(context.Context, time.Duration) error {
+	d.Host.Sleep = func(context.Context, time.Duration) error {
 		if waits++; waits < 3 {
 			return nil
 		}
@@ -448,7 +448,7 @@ func TestClaimOfALivingProcess(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute)
 	id, err := runlog.NewID(d.now, rand.Reader)
 	if err == nil {
-		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: id, PID: d.Process().PID, PIDStart: d.Process().Start})
+		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: id, PID: d.Host.Process().PID, PIDStart: d.Host.Process().Start})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -465,7 +465,7 @@ func TestClaimOfALivingProcess(t *testing.T) {
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
-	f, err := d.find(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}})
+	f, err := NewFirer(d.Runner).find(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}})
 	if err == nil {
 		err = f.claimSlot(t.Context())
 	}
@@ -490,7 +490,7 @@ func TestLostClaim(t *testing.T) {
 func TestKilledAfterTheRecord(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(*desk){
-		"tick": func(d *desk) { d.EndOrphans(d.t.Context(), time.Time{}) },
+		"tick": func(d *desk) { Slots{d.Runner}.EndOrphans(d.t.Context(), time.Time{}) },
 		"fire": func(d *desk) { d.fires(Options{}, runlog.OK, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -507,7 +507,7 @@ func TestKilledAfterTheRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.silent()
-			if d.Unanswered("a", nine) {
+			if (Slots{d.Runner}).Unanswered("a", nine) {
 				t.Error("taken for unanswered")
 			}
 			ends(d)
@@ -536,7 +536,7 @@ func TestManyAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 6 {
 			all.Go(func() {
-				if _, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: i%3 > 0, Cron: func() bool { return i%3 == 0 }}}); err != nil && !errors.Is(err, slot.ErrClaimed) {
+				if _, err := NewFirer(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: i%3 > 0, Cron: func() bool { return i%3 == 0 }}}); err != nil && !errors.Is(err, slot.ErrClaimed) {
 					t.Error(err)
 				}
 			})
@@ -562,14 +562,14 @@ func TestMiss(t *testing.T) {
 	d := newDesk(t, turn(nothing), 20*time.Minute)
 	miss := func(want bool, outcome string) {
 		t.Helper()
-		if missed, _, err := d.Miss(t.Context(), "a", nine, "off"); err != nil || missed != want {
+		if missed, _, err := (Slots{d.Runner}).Miss(t.Context(), "a", nine, "off"); err != nil || missed != want {
 			t.Errorf("missed %v, %v", missed, err)
 		}
 		d.claimed("", outcome)
 	}
 	miss(true, slot.Missed)
 	miss(false, slot.Missed)
-	if err := d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: "x", PID: d.Process().PID, PIDStart: d.Process().Start}); err != nil {
+	if err := d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: "x", PID: d.Host.Process().PID, PIDStart: d.Host.Process().Start}); err != nil {
 		t.Fatal(err)
 	}
 	miss(false, "") // it waits for the job

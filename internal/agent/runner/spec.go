@@ -128,9 +128,9 @@ const (
 const turnLimit = 24 * time.Hour
 
 // runTurn runs a Spec that has no job. wrong is an error of the settings that refuses it, or nil.
-func (r *Runner) runTurn(ctx context.Context, s Spec, wrong error) (runlog.Record, error) {
-	s.Origin = &turnOrigin{runner: r, owner: s.Policy.Owner, wrong: wrong}
-	return r.Run(ctx, s)
+func (t Turns) runTurn(ctx context.Context, s Spec, wrong error) (runlog.Record, error) {
+	s.Origin = &turnOrigin{runner: t.r, owner: s.Policy.Owner, wrong: wrong}
+	return t.r.Run(ctx, s)
 }
 
 // turnOrigin is the origin of a run that has no job.
@@ -209,12 +209,12 @@ func (w *work) askOwner(ctx context.Context) (stop func()) {
 		defer look.Stop()
 		for ctx.Err() == nil {
 			asked, err := w.run.Unanswered()
-			w.warn(err)
+			w.r.warn(err)
 			for _, use := range asked {
 				waiting, cancel := context.WithTimeout(ctx, tools.AskPatience)
 				allowed := w.spec.Observe.Permit(waiting, use)
 				if waiting.Err() == nil { // else the use has been decided meanwhile
-					w.warn(w.run.Event(ctx, runlog.Event{Type: runlog.Permitted, Tool: use.Tool, ToolID: use.ToolID, IsError: !allowed}))
+					w.r.warn(w.run.Event(ctx, runlog.Event{Type: runlog.Permitted, Tool: use.Tool, ToolID: use.ToolID, IsError: !allowed}))
 				}
 				cancel()
 			}

@@ -38,7 +38,7 @@ func (w *work) reserve(ctx context.Context) (float64, error) {
 		return limits.Cost, nil // a script costs nothing
 	}
 	claim := spend.Claim{Run: w.run.Account(), Job: w.run.Job, Most: limits.Cost, Force: w.spec.Policy.Owner}
-	grant, err := w.Spend.Reserve(ctx, claim, w.look)
+	grant, err := w.r.Spend.Reserve(ctx, claim, w.r.look)
 	var limit *spend.Limit
 	if errors.As(err, &limit) {
 		return 0, atLimit(limit)
@@ -78,7 +78,7 @@ func (w *work) raise() func(ctx context.Context, least, most float64) (float64, 
 		if have >= most {
 			return most, nil
 		}
-		got, err := w.Spend.Raise(ctx, w.run.Account(), least, most, w.look)
+		got, err := w.r.Spend.Raise(ctx, w.run.Account(), least, most, w.r.look)
 		var limit *spend.Limit
 		if errors.As(err, &limit) {
 			return 0, &overLimit{limit}
@@ -99,7 +99,7 @@ func (w *work) unspent(cause error) (later, sorted error) {
 	if !errors.As(cause, &limit) {
 		return nil, cause
 	}
-	if bill, err := w.Runs.Bill(w.run.Record); err != nil || bill.Cost > w.run.Settled {
+	if bill, err := w.r.Runs.Bill(w.run.Record); err != nil || bill.Cost > w.run.Settled {
 		return nil, cause
 	}
 	if w.spec.Identity.Again {
@@ -117,17 +117,17 @@ func (w *work) unspent(cause error) (later, sorted error) {
 // record, which refers to the others. A run that has asked a question keeps its record, and goes on waiting.
 func (w *work) postpone(ctx context.Context, later error) error {
 	if limited := (*Later)(nil); errors.As(later, &limited) {
-		w.warn(w.Spend.Release(ctx, w.run.Account(), limited.limit.Needs))
+		w.r.warn(w.r.Spend.Release(ctx, w.run.Account(), limited.limit.Needs))
 		err := w.spec.Origin.Postpone(ctx, w.run, limited)
 		if err != nil && w.spec.Identity.Queued { // only the record is left of the run
 			return errors.Join(later, err, w.run.Finish(runlog.Failed, plaintext.OneLine(err)))
 		}
-		w.warn(err)
+		w.r.warn(err)
 	} else {
-		w.warn(w.Spend.Release(ctx, w.run.Account(), 0))
+		w.r.warn(w.r.Spend.Release(ctx, w.run.Account(), 0))
 	}
 	if guard := w.spec.Identity.Guard; guard != nil {
-		w.warn(guard.Note(w.note))
+		w.r.warn(guard.Note(w.note))
 	}
 	if w.spec.Identity.Again {
 		return errors.Join(later, w.run.Finish(runlog.Waiting, ""))
@@ -158,14 +158,14 @@ func (w *work) settle(ctx context.Context) {
 	if !w.run.Accounted {
 		return
 	}
-	bill, err := w.Runs.Bill(w.run.Record)
+	bill, err := w.r.Runs.Bill(w.run.Record)
 	switch {
 	case err != nil:
-		w.warn(fmt.Errorf("run %s: what it cost is not known: %w", w.run.ID, err))
-		w.warn(w.Spend.Settle(ctx, w.run.Account(), w.run.Reserved))
+		w.r.warn(fmt.Errorf("run %s: what it cost is not known: %w", w.run.ID, err))
+		w.r.warn(w.r.Spend.Settle(ctx, w.run.Account(), w.run.Reserved))
 	case bill.Starts == 0 && bill.Cost <= w.run.Settled:
-		w.warn(w.Spend.Release(ctx, w.run.Account(), 0))
+		w.r.warn(w.r.Spend.Release(ctx, w.run.Account(), 0))
 	default:
-		w.warn(w.Spend.Settle(ctx, w.run.Account(), max(bill.Cost-w.run.Settled, 0)))
+		w.r.warn(w.r.Spend.Settle(ctx, w.run.Account(), max(bill.Cost-w.run.Settled, 0)))
 	}
 }

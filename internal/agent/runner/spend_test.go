@@ -53,12 +53,12 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 	stores.Spend.Limits = spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 10}
 	stores.Spend.Past = func(time.Time) ([]spend.Past, error) { return nil, nil }
 	return &Runner{
-		World: World{
-			Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() runlog.Process { return runlog.Process{ID: process.Self()} },
-			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Sealing: Sealing{Mode: config.SealOff},
+		Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Stores: stores, Settings: Settings{Engine: "costly"},
+		Host: Host{
+			Process: func() runlog.Process { return runlog.Process{ID: process.Self()} },
+			Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Sealing: Sealing{Mode: config.SealOff},
 		},
-		Stores: stores,
-		Outbox: outbox.Post{Home: dir, Disk: disk}, Engine: "costly",
+		Outbox:  outbox.Post{Home: dir, Disk: disk},
 		Engines: func(string) (engine.Engine, error) { return e, nil },
 	}
 }
@@ -92,7 +92,7 @@ func TestWhatARunCosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newRunner(t, c.engine)
-			if _, err := f.Fire(t.Context(), "a", Options{}); !errors.Is(err, c.engine.err) {
+			if _, err := NewFirer(f).Fire(t.Context(), "a", Options{}); !errors.Is(err, c.engine.err) {
 				t.Fatalf("%v, want %v", err, c.engine.err)
 			}
 			totals, err := f.Spend.Totals()
@@ -128,7 +128,7 @@ func TestKilledRunIsCountedByTheNext(t *testing.T) {
 	if err := os.WriteFile(f.Home.JobLock("a"), []byte(id+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Fire(t.Context(), "a", Options{}); err != nil {
+	if _, err := NewFirer(f).Fire(t.Context(), "a", Options{}); err != nil {
 		t.Fatal(err)
 	}
 	totals, err := f.Spend.Totals()

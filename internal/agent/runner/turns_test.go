@@ -25,7 +25,7 @@ func TestTypedLimit(t *testing.T) {
 	for owner, want := range map[bool]float64{true: 3, false: 1} {
 		var asked []engine.Request
 		r := newRunner(t, answering{asked: &asked})
-		if _, err := r.Ask(t.Context(), Question{Text: "Why?", Discard: true, MaxCost: 3}, Options{Owner: owner}); err != nil {
+		if _, err := NewTurns(r).Ask(t.Context(), Question{Text: "Why?", Discard: true, MaxCost: 3}, Options{Owner: owner}); err != nil {
 			t.Fatal(err)
 		}
 		if len(asked) != 1 || asked[0].Limits.MaxCost != want {
@@ -41,7 +41,7 @@ func TestForegroundFire(t *testing.T) {
 	var asked []engine.Request
 	var terminal bytes.Buffer
 	r := newRunner(t, answering{asked: &asked})
-	r.Main.Thinking, r.Main.Model, r.Outbox.Terminal = "adaptive", "opus", &terminal
+	r.Settings.Main.Thinking, r.Settings.Main.Model, r.Outbox.Terminal = "adaptive", "opus", &terminal
 	if err := store.Replace(r.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\n---\nGo.\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestForegroundFire(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := r.Fire(t.Context(), "a", Options{}); err != nil {
+		if _, err := NewFirer(r).Fire(t.Context(), "a", Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestGateSaysWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.approve()
-		if r, _ := d.Fire(t.Context(), "a", Options{}); r.Outcome != want {
+		if r, _ := NewFirer(d.Runner).Fire(t.Context(), "a", Options{}); r.Outcome != want {
 			t.Errorf("%s: %s, %s", script, r.Outcome, r.Error)
 		}
 		if ran := want == runlog.OK; ran != (len(prompts) == 1 && strings.Contains(prompts[0], "news")) {
@@ -91,18 +91,18 @@ func TestSaveForkDuringATurn(t *testing.T) {
 	t.Parallel()
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
-	if _, err := r.StartFork(t.Context(), "tea", Options{Owner: true}); err != nil {
+	if _, err := (Forks{r}).Start(t.Context(), "tea", Options{Owner: true}); err != nil {
 		t.Fatal(err)
 	}
 	main, err := lock.TryGuard(r.Home.ConversationLock(session.MainKey))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.SaveFork(t.Context()); !errors.Is(err, session.ErrMainMoved) {
+	if _, err := (Forks{r}).Save(t.Context()); !errors.Is(err, session.ErrMainMoved) {
 		t.Errorf("during a turn: %v", err)
 	}
 	main.Release()
-	if f, err := r.SaveFork(t.Context()); err != nil || f.Topic != "tea" {
+	if f, err := (Forks{r}).Save(t.Context()); err != nil || f.Topic != "tea" {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if id, err := r.Sessions.Main(); id != "s-1" || err != nil {
@@ -114,7 +114,7 @@ func TestSaveForkDuringATurn(t *testing.T) {
 func TestContinueWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, answering{asked: new([]engine.Request)})
-	record, err := r.Fire(t.Context(), "a", Options{})
+	record, err := NewFirer(r).Fire(t.Context(), "a", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestContinueWithoutAnAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var closed *question.Closed
-	if again, err := r.Continue(t.Context(), record.ID, Observer{}); !errors.As(err, &closed) || again.Outcome != runlog.Waiting {
+	if again, err := (Answers{r}).Continue(t.Context(), record.ID, Observer{}); !errors.As(err, &closed) || again.Outcome != runlog.Waiting {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
@@ -143,7 +143,7 @@ func TestSignalDuringATurn(t *testing.T) {
 			cause = ErrWithdrawn
 		}
 		r := newRunner(t, stoppable{stop: func() { cancel(cause) }})
-		record, err := r.Chat(ctx, Message{Text: "hi"}, Options{Owner: true})
+		record, err := Queue{r}.Chat(ctx, Message{Text: "hi"}, Options{Owner: true})
 		if err == nil || record.ID == "" {
 			t.Errorf("withdrawn %v: %+v, %v", withdrawn, record, err)
 		}

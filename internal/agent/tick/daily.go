@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -82,7 +83,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	if err != nil || p.Tidied == today {
 		return err
 	}
-	f.EndOrphans(sending, time.Time{})
+	runner.NewFirer(f).Slots.EndOrphans(sending, time.Time{})
 	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
 	removing, cancel := limited(ctx, removeLimit)

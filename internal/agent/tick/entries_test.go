@@ -104,7 +104,7 @@ func TestOwnerBeforeEntries(t *testing.T) {
 	c.minute.Converse = func() error { return c.start("message") }
 	r := c.minute.Runner
 	r.Queue.Runs = func(string) queue.Fate { return queue.Fate{} }
-	message, _, err := r.Enqueue(t.Context(), runner.Message{Text: "Hello"}, runner.Options{Owner: true})
+	message, _, err := runner.NewTurns(r).Queue.Enqueue(t.Context(), runner.Message{Text: "Hello"}, runner.Options{Owner: true})
 	if err == nil {
 		message.Leave()
 		err = r.Sessions.OpenFork(t.Context(), session.Fork{ID: "f", Last: c.now})

@@ -77,13 +77,13 @@ func newClock(t *testing.T) *clock {
 	c.minute = tick.Minute{
 		Keep: 90,
 		Runner: &runner.Runner{
-			World: runner.World{
-				Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() runlog.Process { return runlog.Process{ID: process.Self()} },
+			Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Stores: stores, Settings: runner.Settings{Engine: "fake"},
+			Host: runner.Host{
+				Process: func() runlog.Process { return runlog.Process{ID: process.Self()} },
 				Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 				Sealing: runner.Sealing{Mode: config.SealOff, Temp: c.home.Path("..", "no-tmp"), Cache: c.home.Path("..", "no-cache")},
 			},
-			Stores: stores,
-			Outbox: outbox.Post{Home: c.home, Disk: disk}, Engine: "fake",
+			Outbox:  outbox.Post{Home: c.home, Disk: disk},
 			Engines: func(string) (engine.Engine, error) { return c.engine, nil },
 		},
 		Start:     func(j job.Job) error { return c.start(j.ID) },
@@ -139,7 +139,7 @@ func (c *clock) starts(ids ...string) {
 // fire runs a job, as the process that a tick starts does.
 func (c *clock) fire(id string) runlog.Record {
 	c.t.Helper()
-	r, _ := c.minute.Runner.Fire(c.t.Context(), id, runner.Options{})
+	r, _ := runner.NewFirer(c.minute.Runner).Fire(c.t.Context(), id, runner.Options{})
 	if r.ID == "" {
 		c.t.Fatalf("fire %s: no record", id)
 	}

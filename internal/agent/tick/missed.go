@@ -93,7 +93,7 @@ func (c *census) add(job string, at time.Time, fault *yamldoc.Fault) {
 // countByFile adds the missed slots to the causes of invalid files.
 func (m Minute) countByFile(ctx context.Context, c *census) (err error) {
 	for job, missed := range c.byFile {
-		err = errors.Join(err, m.Runner.MissedByFile(ctx, missed.fault, job, missed.n))
+		err = errors.Join(err, m.firer().Reports.MissedByFile(ctx, missed.fault, job, missed.n))
 	}
 	return err
 }

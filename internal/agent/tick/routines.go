@@ -38,7 +38,7 @@ func (m Minute) routines(ctx context.Context, files job.Set) error {
 	jobs := files.Only(job.Routine).Jobs
 	now := make([]slot.Schedule, len(jobs))
 	for i, j := range jobs {
-		now[i] = m.Runner.ScheduleOf(j)
+		now[i] = m.firer().Slots.ScheduleOf(j)
 	}
 	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool {
 		return !slices.ContainsFunc(files.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
@@ -81,10 +81,10 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 	for _, j := range jobs {
 		a := answer{job: j}
 		var due bool
-		if a.at, due = m.Runner.Due(j, history[j.ID], m.now()); due {
+		if a.at, due = m.firer().Slots.Due(j, history[j.ID], m.now()); due {
 			if at, isLate := late[j.ID]; isLate { // one run for both
 				delete(late, j.ID)
-				_, _, missErr := m.Runner.Miss(ctx, j.ID, at, oneForBoth)
+				_, _, missErr := m.firer().Slots.Miss(ctx, j.ID, at, oneForBoth)
 				err = errors.Join(err, missErr)
 			}
 		} else if a.at, a.late = late[j.ID]; !a.late {
@@ -94,7 +94,7 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 		case !started.Before(a.at) && m.within(started, startTime): // for this slot, and it has not claimed it yet
 		case paused:
 			err = errors.Join(err, m.claim(a, runlog.Paused))
-		case m.Runner.HeldBack(ctx, j, true):
+		case m.firer().Rules.HeldBack(ctx, j, true):
 			err = errors.Join(err, m.claim(a, runlog.Refused))
 		case a.late && lates == maxStarts: // in the next minute
 		default:
@@ -139,7 +139,7 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 	}
 	back := min(j.CatchUp, time.Duration(m.Keep)*24*time.Hour) // what is older has no claim any more, whether it ran or not
 	at, ok = forecast.Latest(history, m.Runner.Zone, m.now().Add(-back), m.now().Add(-slot.Grace))
-	return at, ok && m.Runner.Unanswered(j.ID, at)
+	return at, ok && m.firer().Slots.Unanswered(j.ID, at)
 }
 
 // account records as missed every unanswered slot since the last call, except for those that are still to run late, which it notes in the
@@ -168,7 +168,7 @@ func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[
 	}
 	for id, at := range p.Owed {
 		if !late[id].Equal(at) { // it ran, or is not caught up any more
-			if _, _, err := m.Runner.Miss(ctx, id, at, "it was too late to catch up"); err != nil {
+			if _, _, err := m.firer().Slots.Miss(ctx, id, at, "it was too late to catch up"); err != nil {
 				return err
 			}
 		}
@@ -212,7 +212,7 @@ func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.S
 			return s.at, nil
 		}
 		why, fault := c.why(history[s.job])
-		missed, held, err := m.Runner.Miss(ctx, s.job, s.at, why)
+		missed, held, err := m.firer().Slots.Miss(ctx, s.job, s.at, why)
 		if err != nil {
 			return from, err
 		}

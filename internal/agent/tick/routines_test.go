@@ -75,7 +75,7 @@ func (c *clock) slots(id string, want ...string) {
 
 // answers is the fire that a tick starts: late when at is not zero.
 func (c *clock) answers(id string, at time.Time) (runlog.Record, error) {
-	return c.minute.Runner.Fire(c.t.Context(), id, runner.Options{Trigger: runner.Trigger{Scheduled: true, Slot: at}})
+	return runner.NewFirer(c.minute.Runner).Fire(c.t.Context(), id, runner.Options{Trigger: runner.Trigger{Scheduled: true, Slot: at}})
 }
 
 func (c *clock) answer(id string, at time.Time) runlog.Record {

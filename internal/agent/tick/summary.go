@@ -42,7 +42,7 @@ func (m Minute) summary(ctx context.Context) error {
 		return nil
 	case p.Summary != "" && p.Summary < due:
 		paused, _, pauseErr := m.Runner.Spend.Paused()
-		if paused || pauseErr != nil || m.Runner.Quiet.Contains(m.now().In(m.Runner.Zone)) {
+		if paused || pauseErr != nil || m.Runner.Settings.Quiet.Contains(m.now().In(m.Runner.Zone)) {
 			return pauseErr
 		}
 		if p.Release, err = m.makeSummary(ctx, due); err != nil {

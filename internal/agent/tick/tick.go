@@ -97,25 +97,25 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	if paused, _, pauseErr := m.Runner.Spend.Paused(); paused || pauseErr != nil {
 		return actions, errors.Join(err, pauseErr)
 	}
-	if f, idle, forkErr := m.Runner.IdleFork(ctx); forkErr != nil {
+	if f, idle, forkErr := runner.NewTurns(m.Runner).Forks.Idle(ctx); forkErr != nil {
 		err = errors.Join(err, forkErr)
 	} else if idle {
 		actions = append(actions, Action{Do: nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(runner.ForkIdle).In(m.Runner.Zone)})
 	}
 	history, historyErr := m.Runner.Slots.History()
-	entries, entriesErr := m.Runner.PlanEntries(ctx)
+	entries, entriesErr := m.firer().Entries.Plan(ctx)
 	err = errors.Join(err, historyErr, entriesErr)
 	for _, e := range entries {
 		j, _ := files.ByID(e.Hook)
 		actions = append(actions, m.action(Start, j, e.Arrived))
 	}
 	for _, j := range files.Only(job.Routine).Jobs {
-		known := slot.Extend(history[j.ID], m.Runner.ScheduleOf(j), m.now())
-		at, ok := m.Runner.Due(j, known, m.now())
+		known := slot.Extend(history[j.ID], m.firer().Slots.ScheduleOf(j), m.now())
+		at, ok := m.firer().Slots.Due(j, known, m.now())
 		if !ok {
 			at, ok = m.missedLately(j, known)
 		}
-		if ok && !m.Runner.HeldBack(ctx, j, false) {
+		if ok && !m.firer().Rules.HeldBack(ctx, j, false) {
 			actions = append(actions, m.action(Start, j, at))
 		}
 	}
@@ -146,18 +146,18 @@ func (m Minute) Pass(ctx context.Context) error {
 	defer guard.Release()
 	_ = os.Chtimes(path, seen, seen) // if it fails, Seen has only the page
 	m.read = sync.OnceValues(m.page)
-	pauseErr := m.Runner.EndPause(ctx)
+	pauseErr := m.firer().Pauses.End(ctx)
 	files, err := m.Runner.Jobs.Load()
 	if err == nil {
-		m.Runner.ReportBadFiles(ctx, files.Faults)
+		m.firer().Reports.BadFiles(ctx, files.Faults)
 		err = errors.Join(m.reminders(ctx, files), m.routines(ctx, files))
 	}
 	err = errors.Join(err, pauseErr, m.messages(ctx), m.fork(ctx)) // the owner goes first, and the lock of the inbox may be held
-	_, entriesErr := m.Runner.StartEntries(ctx, m.Entry)
+	_, entriesErr := m.firer().Entries.Start(ctx, m.Entry)
 	err = errors.Join(err, entriesErr)
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
-	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
+	m.firer().Slots.EndOrphans(sending, m.now().Add(-orphanAge))
 	err = errors.Join(err, m.questions(sending))
 	err = errors.Join(err, m.notices(sending, files))
 	err = errors.Join(err, m.summary(ctx))
@@ -171,7 +171,7 @@ func (m Minute) Pass(ctx context.Context) error {
 func (m Minute) notices(ctx context.Context, files job.Set) error {
 	r := m.Runner
 	health := notify.Health{Book: r.Notify(), Outbox: r.Outbox, Home: r.Home, Disk: r.Disk}
-	err := errors.Join(health.Delivery(ctx), r.Recheck(ctx, files))
+	err := errors.Join(health.Delivery(ctx), runner.NewFirer(r).Rules.Recheck(ctx, files))
 	if m.Space != nil {
 		free, spaceErr := m.Space(r.Home.State())
 		if spaceErr == nil {
@@ -187,9 +187,9 @@ func (m Minute) heartbeats(ctx context.Context, err error) error {
 	calling, cancel := limited(ctx, callLimit)
 	defer cancel()
 	if err == nil && m.Heartbeat != "" {
-		m.Runner.Heartbeat(calling, "tick", m.Heartbeat)
+		m.firer().Monitors.Call(calling, "tick", m.Heartbeat)
 	}
-	return errors.Join(err, m.Runner.CallHeartbeats(calling))
+	return errors.Join(err, m.firer().Monitors.CallOwed(calling))
 }
 
 // limited returns ctx with a time limit, which begins when the result is first used: a process that does not wait need not handle
@@ -221,12 +221,14 @@ func (m Minute) messages(ctx context.Context) error {
 
 // fork starts a prompt to the agent of the interactive fork if the fork is idle.
 func (m Minute) fork(ctx context.Context) error {
-	_, idle, err := m.Runner.IdleFork(ctx)
+	_, idle, err := runner.NewTurns(m.Runner).Forks.Idle(ctx)
 	if err != nil || !idle {
 		return err
 	}
 	return m.Nudge()
 }
+
+func (m Minute) firer() runner.Firer { return runner.NewFirer(m.Runner) }
 
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 
@@ -246,7 +248,7 @@ func (m Minute) reminders(ctx context.Context, files job.Set) error {
 // none. If tell is set, those that cannot be started are reported.
 func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late []job.Job, err error) {
 	paused, _, err := m.Runner.Spend.Paused()
-	if err != nil || paused && m.Runner.HoldsReminders() {
+	if err != nil || paused && m.firer().Pauses.HoldsReminders() {
 		return nil, nil, err
 	}
 	p, err := m.page()
@@ -262,7 +264,7 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting cut off
 			late = append(late, j)
 		case m.resting(last) || m.within(p.Started[j.ID], startTime):
-		case m.Runner.HeldBack(ctx, j, tell):
+		case m.firer().Rules.HeldBack(ctx, j, tell):
 		default:
 			start = append(start, j)
 		}

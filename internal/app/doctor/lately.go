@@ -108,7 +108,7 @@ func (d Doctor) Ask(ctx context.Context) []Finding {
 		if strings.HasPrefix(name, "script:") {
 			continue // it plays a file, and asks nobody
 		}
-		record, err := r.Ask(ctx, TestQuestion(string(e.home.Dir)), runner.Options{Engine: name, Owner: true})
+		record, err := runner.NewTurns(r).Ask(ctx, TestQuestion(string(e.home.Dir)), runner.Options{Engine: name, Owner: true})
 		switch {
 		case err == nil && record.Outcome == runlog.OK:
 			e.pass("question", fmt.Sprintf("%s answered, for %.4f USD", name, record.Cost))

@@ -224,7 +224,7 @@ func change(rows []discordgo.MessageComponent, edit func(*discordgo.Button)) []d
 // answerQuestion is a choice of a question that a run has asked.
 func (x *Interactions) answerQuestion(ctx context.Context, r *runner.Runner, p press) (string, error) {
 	run, choice, _ := strings.Cut(p.arg, ":")
-	if _, err := r.Answer(ctx, run, choice); err != nil {
+	if _, err := runner.NewFirer(r).Answers.Give(ctx, run, choice); err != nil {
 		return "", err
 	}
 	if paused, _, err := r.Spend.Paused(); paused {
@@ -261,5 +261,5 @@ func (x *Interactions) clear(ctx context.Context, r *runner.Runner, p press) (st
 		return "", stale("this conversation has ended already")
 	}
 	x.permissions.forget()
-	return "Your next message begins a new conversation.", r.Clear(ctx)
+	return "Your next message begins a new conversation.", runner.NewTurns(r).Clear(ctx)
 }

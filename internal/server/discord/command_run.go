@@ -184,7 +184,7 @@ func (x *Interactions) fire(_ context.Context, r *runner.Runner, c call) (reply,
 }
 
 func (x *Interactions) interrupt(_ context.Context, r *runner.Runner, _ call) (reply, error) {
-	run, err := r.StopTurn()
+	run, err := runner.NewTurns(r).Queue.Stop()
 	if err == nil && run == "" {
 		return reply{text: "No turn is in progress."}, nil
 	}
@@ -192,7 +192,7 @@ func (x *Interactions) interrupt(_ context.Context, r *runner.Runner, _ call) (r
 }
 
 func (x *Interactions) compact(ctx context.Context, r *runner.Runner, c call) (reply, error) {
-	record, err := r.CompactSession(ctx, "", cmp.Or(c["instructions"], prompt.StandardSummary), runner.Options{Owner: true})
+	record, err := runner.NewTurns(r).CompactSession(ctx, "", cmp.Or(c["instructions"], prompt.StandardSummary), runner.Options{Owner: true})
 	if err := failed(record, err); err != nil {
 		return reply{}, err
 	}
@@ -246,7 +246,7 @@ func (x *Interactions) fork(ctx context.Context, r *runner.Runner, c call) (repl
 		shown.buttons = forkButtons(f)
 		return shown, err
 	}
-	if f, err = r.OpenFork(ctx, c["topic"]); err != nil {
+	if f, err = runner.NewTurns(r).Forks.Open(ctx, c["topic"]); err != nil {
 		return reply{}, err
 	}
 	return reply{"A fork is open: your next message is its first turn.", forkButtons(f)}, nil
@@ -263,18 +263,18 @@ func (x *Interactions) endFork(ctx context.Context, r *runner.Runner, p press) (
 	}
 	switch p.verb {
 	case buttonForkSave:
-		_, err = r.SaveFork(ctx)
+		_, err = runner.NewTurns(r).Forks.Save(ctx)
 		said = "The fork is the main conversation now."
 	case buttonForkReport:
 		var record runlog.Record
-		record, err = r.ReportFork(ctx, runner.Options{Owner: true})
+		record, err = runner.NewTurns(r).Forks.Report(ctx, runner.Options{Owner: true})
 		err = failed(record, err)
 		said = "The fork has ended; the main conversation gets a summary."
 		if record.Reports == 0 {
 			said = "The fork has ended; its agent left no summary, which the main conversation is told."
 		}
 	default:
-		_, err = r.ExitFork(ctx)
+		_, err = runner.NewTurns(r).Forks.Exit(ctx)
 		said = "The fork has ended and was dropped."
 	}
 	if errors.Is(err, session.ErrNoFork) {

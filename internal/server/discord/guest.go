@@ -139,7 +139,7 @@ func (l *listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 		for _, note := range said.notes {
 			a.note(note)
 		}
-		return h.Runner.ChatChannel(l.turns, name, said.Message, runner.Options{Observe: a.observer()})
+		return runner.NewTurns(h.Runner).ChatChannel(l.turns, name, said.Message, runner.Options{Observe: a.observer()})
 	})
 	l.warn(err)
 	if unshown { // until it is shown, here or after the next start

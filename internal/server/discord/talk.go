@@ -88,7 +88,7 @@ func (l *listener) say(ctx context.Context, channel string, m runner.Message) er
 // enqueue puts what the owner has said into the queue, notes the message as handled, and lets its turn come.
 func (l *listener) enqueue(ctx context.Context, h Home, channel, id string, s said) error {
 	s.Group, s.Source, s.First = "discord_"+channel, id, h.Interrupt
-	ticket, place, err := h.Runner.Enqueue(ctx, s.Message, runner.Options{Owner: true})
+	ticket, place, err := runner.NewTurns(h.Runner).Queue.Enqueue(ctx, s.Message, runner.Options{Owner: true})
 	if err != nil {
 		return err
 	}
@@ -106,12 +106,12 @@ func (l *listener) address(ctx context.Context, h Home, m *discordgo.Message, s 
 	if m.Type != discordgo.MessageTypeReply || to == nil || to.MessageID == "" {
 		return false, nil
 	}
-	run, err := h.Runner.Asked(ctx, to.MessageID)
+	run, err := runner.NewTurns(h.Runner).Replies.Asked(ctx, to.MessageID)
 	if err != nil {
 		return false, err
 	}
 	if run != "" {
-		if _, err := h.Runner.Answer(ctx, run, s.Text); err != nil {
+		if _, err := runner.NewFirer(h.Runner).Answers.Give(ctx, run, s.Text); err != nil {
 			return true, err
 		}
 		l.agree(ctx, m)
@@ -123,7 +123,7 @@ func (l *listener) address(ctx context.Context, h Home, m *discordgo.Message, s 
 	if done, err := l.answeredBefore(ctx, h, to.MessageID, s.Text); done || err != nil {
 		return done, err
 	}
-	said, err := h.Runner.Replying(ctx, to.MessageID, s.Message, runner.Options{Observe: runner.Observer{Event: func(e runlog.Event) {
+	said, err := runner.NewTurns(h.Runner).Replies.Replying(ctx, to.MessageID, s.Message, runner.Options{Observe: runner.Observer{Event: func(e runlog.Event) {
 		if e.Type == runlog.Fork && e.Tool == runlog.ForkExpired {
 			s.notes = append(s.notes, e.Text)
 		}
@@ -293,7 +293,7 @@ func (c *conversation) converse(h Home, own []spoken, a *answer) (record runlog.
 	}
 	observe := a.observer()
 	observe.Permit = l.Permit(c.channel)
-	record, rest, err := h.Runner.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
+	record, rest, err := runner.NewTurns(h.Runner).Queue.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
 	if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {
 		a.setButtons(api.Buttons(forkButtons(f)...))
 	}
@@ -336,7 +336,7 @@ func (t *talks) abandoned(l *listener, h Home) {
 	}
 	t.standIn = true
 	t.running.Go(func() {
-		if err := h.Runner.AnswerAbandoned(l.turns, runner.Options{}); err != nil && l.turns.Err() == nil {
+		if err := runner.NewTurns(h.Runner).Queue.AnswerAbandoned(l.turns, runner.Options{}); err != nil && l.turns.Err() == nil {
 			l.warn(fmt.Errorf("answer messages whose senders have died: %w", err))
 		}
 		t.mu.Lock()
