@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/session"
@@ -66,7 +65,7 @@ func (h Home) DeleteTranscript(ctx context.Context, c Conversation) error {
 func (h Home) Forget(ctx context.Context, n SessionName) error {
 	guard, err := lock.TryGuard(h.Dir.SessionLock(n.Routine))
 	if errors.Is(err, lock.ErrBusy) && n.Routine == "" {
-		return runner.NewTurns(h.Runner(true)).Clear(ctx)
+		return h.Turns(true).Clear(ctx)
 	}
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/agent/runner"
 )
 
 // chatCommand is a command of the prompt loop. No command is a turn of the conversation.
@@ -26,7 +25,7 @@ func chatCommands() []chatCommand {
 			return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, prompt.StandardSummary), "")
 		}},
 		{name: "/clear", about: "begin a new conversation; this one is kept", run: func(l *chatLoop, ctx context.Context, _ string) error {
-			return runner.NewTurns(l.h.Runner(true)).Clear(ctx)
+			return l.h.Turns(true).Clear(ctx)
 		}},
 		{name: "/model", args: "[NAME]", about: "show the model, or use another from now on", run: func(l *chatLoop, _ context.Context, name string) error {
 			return l.set(name, func(o *chatOptions) *string { return &o.model }, l.h.Config.Chat.Model, "the engine's default")
@@ -116,7 +115,7 @@ func (l *chatLoop) fork(ctx context.Context, args string) error {
 	case open && args == "":
 		return runForkStatus(ctx, l.d, l.h)
 	}
-	_, err = runner.NewTurns(l.h.Runner(l.d.atShell())).Forks.Open(ctx, args)
+	_, err = l.h.Turns(l.d.atShell()).Forks.Open(ctx, args)
 	return err
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -317,7 +316,7 @@ func TestClearDuringATurn(t *testing.T) {
 	<-asked
 	h, err := w.deps(nil, io.Discard, io.Discard).Home()
 	if err == nil {
-		err = runner.NewTurns(h.Runner(true)).Clear(t.Context())
+		err = h.Turns(true).Clear(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -83,12 +83,12 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	if err != nil || p.Tidied == today {
 		return err
 	}
-	runner.NewFirer(f).Slots.EndOrphans(sending, time.Time{})
+	fire.New(f).Slots.EndOrphans(sending, time.Time{})
 	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
 	removing, cancel := limited(ctx, removeLimit)
 	defer cancel()
-	err = errors.Join(m.prune(removing, old), f.SweepPrivate(removing), m.sweepRuns(removing), f.Slots.Fold(removing, m.now()))
+	err = errors.Join(m.prune(removing, old), f.Host.Sealing.Sweep(removing, f.Runs, m.now()), m.sweepRuns(removing), f.Slots.Fold(removing, m.now()))
 	if removing.Err() != nil {
 		p.Tidied, err = "", ctx.Err()
 	}

@@ -13,8 +13,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/agent/notify"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/job"
@@ -25,7 +27,7 @@ import (
 
 // Minute is one tick of one data directory.
 type Minute struct {
-	Runner *runner.Runner
+	Runner *run.Runner
 	Start  func(job.Job) error // starts a fire of the job, and does not wait for it
 	// StartLate starts a fire that answers a slot which was missed.
 	StartLate func(job.Job, time.Time) error
@@ -97,10 +99,10 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	if paused, _, pauseErr := m.Runner.Spend.Paused(); paused || pauseErr != nil {
 		return actions, errors.Join(err, pauseErr)
 	}
-	if f, idle, forkErr := runner.NewTurns(m.Runner).Forks.Idle(ctx); forkErr != nil {
+	if f, idle, forkErr := turn.New(m.Runner).Forks.Idle(ctx); forkErr != nil {
 		err = errors.Join(err, forkErr)
 	} else if idle {
-		actions = append(actions, Action{Do: nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(runner.ForkIdle).In(m.Runner.Zone)})
+		actions = append(actions, Action{Do: nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(turn.ForkIdle).In(m.Runner.Zone)})
 	}
 	history, historyErr := m.Runner.Slots.History()
 	entries, entriesErr := m.firer().Entries.Plan(ctx)
@@ -171,7 +173,7 @@ func (m Minute) Pass(ctx context.Context) error {
 func (m Minute) notices(ctx context.Context, files job.Set) error {
 	r := m.Runner
 	health := notify.Health{Book: r.Notify(), Outbox: r.Outbox, Home: r.Home, Disk: r.Disk}
-	err := errors.Join(health.Delivery(ctx), runner.NewFirer(r).Rules.Recheck(ctx, files))
+	err := errors.Join(health.Delivery(ctx), fire.New(r).Rules.Recheck(ctx, files))
 	if m.Space != nil {
 		free, spaceErr := m.Space(r.Home.State())
 		if spaceErr == nil {
@@ -221,14 +223,14 @@ func (m Minute) messages(ctx context.Context) error {
 
 // fork starts a prompt to the agent of the interactive fork if the fork is idle.
 func (m Minute) fork(ctx context.Context) error {
-	_, idle, err := runner.NewTurns(m.Runner).Forks.Idle(ctx)
+	_, idle, err := turn.New(m.Runner).Forks.Idle(ctx)
 	if err != nil || !idle {
 		return err
 	}
 	return m.Nudge()
 }
 
-func (m Minute) firer() runner.Firer { return runner.NewFirer(m.Runner) }
+func (m Minute) firer() fire.Firer { return fire.New(m.Runner) }
 
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/notify"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -88,8 +88,8 @@ func (e *examination) open() map[string]notice.Entry {
 const askCost = 0.05
 
 // TestQuestion is a question whose answer shows that an engine can be reached.
-func TestQuestion(root string) runner.Question {
-	return runner.Question{
+func TestQuestion(root string) turn.Question {
+	return turn.Question{
 		Text: "Answer with the word OK.", System: "You are asked whether you can be reached. Answer with one word.", Root: root,
 		MaxTurns: 1, MaxCost: askCost, Discard: true,
 	}
@@ -108,7 +108,7 @@ func (d Doctor) Ask(ctx context.Context) []Finding {
 		if strings.HasPrefix(name, "script:") {
 			continue // it plays a file, and asks nobody
 		}
-		record, err := runner.NewTurns(r).Ask(ctx, TestQuestion(string(e.home.Dir)), runner.Options{Engine: name, Owner: true})
+		record, err := turn.New(r).Ask(ctx, TestQuestion(string(e.home.Dir)), turn.Options{Engine: name, Owner: true})
 		switch {
 		case err == nil && record.Outcome == runlog.OK:
 			e.pass("question", fmt.Sprintf("%s answered, for %.4f USD", name, record.Cost))

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/forecast"
@@ -141,7 +140,7 @@ func (s *Status) tick(_ context.Context, h app.Home) error {
 }
 
 func (s *Status) seal(_ context.Context, h app.Home) error {
-	_, why, err := runner.NewFirer(h.Runner(false)).Rules.Seals(job.New(job.Routine))
+	_, why, err := h.Firer().Rules.Seals(job.New(job.Routine))
 	if err != nil {
 		why = err.Error()
 	}
@@ -248,7 +247,7 @@ func (s *Status) next(ctx context.Context, h app.Home, jobs []job.Job) {
 	from := now
 	if s.Paused != nil {
 		from = s.Paused.Until
-		s.Next = append(s.Next, held(jobs, now, from, runner.NewFirer(h.Runner(false)).Pauses.HoldsReminders(), zone)...)
+		s.Next = append(s.Next, held(jobs, now, from, h.Firer().Pauses.HoldsReminders(), zone)...)
 		if s.Next = s.Next[:min(fires, len(s.Next))]; from.IsZero() {
 			return
 		}
