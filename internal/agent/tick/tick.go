@@ -83,9 +83,9 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	due, late, err := m.due(ctx, files, false)
+	due, late, err := reminderList{m}.due(ctx, files, false)
 	var actions []Action
-	back, backErr := m.misdated(files)
+	back, backErr := reminderList{m}.misdated(files)
 	err = errors.Join(err, backErr)
 	for _, j := range back {
 		actions = append(actions, m.action(restore, j, j.RunAt))
@@ -115,7 +115,7 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 		known := slot.Extend(history[j.ID], m.firer().Slots.ScheduleOf(j), m.now())
 		at, ok := m.firer().Slots.Due(j, known, m.now())
 		if !ok {
-			at, ok = m.missedLately(j, known)
+			at, ok = slots{m}.missedLately(j, known)
 		}
 		if ok && !m.firer().Rules.HeldBack(ctx, j, false) {
 			actions = append(actions, m.action(Start, j, at))
@@ -152,7 +152,7 @@ func (m Minute) Pass(ctx context.Context) error {
 	files, err := m.Runner.Jobs.Load()
 	if err == nil {
 		m.firer().Reports.BadFiles(ctx, files.Faults)
-		err = errors.Join(m.reminders(ctx, files), m.routines(ctx, files))
+		err = errors.Join(reminderList{m}.reminders(ctx, files), slots{m}.routines(ctx, files))
 	}
 	err = errors.Join(err, pauseErr, m.messages(ctx), m.fork(ctx)) // the owner goes first, and the lock of the inbox may be held
 	_, entriesErr := m.firer().Entries.Start(ctx, m.Entry)
@@ -162,7 +162,7 @@ func (m Minute) Pass(ctx context.Context) error {
 	m.firer().Slots.EndOrphans(sending, m.now().Add(-orphanAge))
 	err = errors.Join(err, m.questions(sending))
 	err = errors.Join(err, m.notices(sending, files))
-	err = errors.Join(err, m.summary(ctx))
+	err = errors.Join(err, weekly{m}.summary(ctx))
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}
@@ -234,39 +234,42 @@ func (m Minute) firer() fire.Firer { return fire.New(m.Runner) }
 
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 
-func (m Minute) reminders(ctx context.Context, files job.Set) error {
-	due, late, err := m.due(ctx, files, true)
+// reminderList starts the reminders that are due, and collects those that are too late.
+type reminderList struct{ m Minute }
+
+func (r reminderList) reminders(ctx context.Context, files job.Set) error {
+	due, late, err := r.due(ctx, files, true)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(m.restore(ctx, files), m.collect(ctx, late), m.noteStarts(due))
+	err = errors.Join(r.restore(ctx, files), r.collect(ctx, late), r.m.noteStarts(due))
 	for _, j := range due {
-		err = errors.Join(err, m.Start(j))
+		err = errors.Join(err, r.m.Start(j))
 	}
 	return err
 }
 
 // due returns the reminders to start, oldest first, and those that are overdue. While everything is paused there are only plain ones, or
 // none. If tell is set, those that cannot be started are reported.
-func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late []job.Job, err error) {
-	paused, _, err := m.Runner.Spend.Paused()
-	if err != nil || paused && m.firer().Pauses.HoldsReminders() {
+func (r reminderList) due(ctx context.Context, files job.Set, tell bool) (start, late []job.Job, err error) {
+	paused, _, err := r.m.Runner.Spend.Paused()
+	if err != nil || paused && r.m.firer().Pauses.HoldsReminders() {
 		return nil, nil, err
 	}
-	p, err := m.page()
+	p, err := r.m.page()
 	if err != nil {
 		return nil, nil, err
 	}
 	jobs := files.Only(job.Reminder).Jobs
 	slices.SortStableFunc(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 	for _, j := range jobs {
-		last, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
+		last, _ := r.m.Runner.Runs.Noted(r.m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
 		switch {
-		case !j.Enabled || j.RunAt.After(m.now()), paused && !j.Plain:
-		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting cut off
+		case !j.Enabled || j.RunAt.After(r.m.now()), paused && !j.Plain:
+		case r.m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting cut off
 			late = append(late, j)
-		case m.resting(last) || m.within(p.Started[j.ID], startTime):
-		case m.firer().Rules.HeldBack(ctx, j, tell):
+		case r.resting(last) || r.m.within(p.Started[j.ID], startTime):
+		case r.m.firer().Rules.HeldBack(ctx, j, tell):
 		default:
 			start = append(start, j)
 		}
@@ -275,20 +278,20 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 }
 
 // resting reports whether it is too early for another attempt. The run of an earlier reminder with the same id does not count.
-func (m Minute) resting(last runlog.Record) bool {
+func (r reminderList) resting(last runlog.Record) bool {
 	if last.ID == "" {
 		return false
 	}
 	if !last.Done() {
-		return m.Runner.Runs.Alive(last) || m.within(last.Started, retryAfter)
+		return r.m.Runner.Runs.Alive(last) || r.m.within(last.Started, retryAfter)
 	}
 	switch last.Outcome {
 	case runlog.Waiting: // the run continues with the answer
 		return true
 	case runlog.Refused:
-		return m.within(*last.Finished, askAgain)
+		return r.m.within(*last.Finished, askAgain)
 	case runlog.Failed, runlog.Timeout, runlog.Interrupted, runlog.Paused:
-		return m.within(*last.Finished, retryAfter)
+		return r.m.within(*last.Finished, retryAfter)
 	}
 	return false
 }

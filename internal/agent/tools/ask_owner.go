@@ -50,7 +50,7 @@ func callAsk(ctx context.Context, b *Set, in struct {
 		q.Message = message
 		return b.Questions.Ask(ctx, q)
 	}
-	said, err := b.reachWith(ctx, Asking(q), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: q.Text}, keep)
+	said, err := mail{b}.reachWith(ctx, Asking(q), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: q.Text}, keep)
 	if err != nil {
 		return "", err
 	}

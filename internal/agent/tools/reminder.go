@@ -63,7 +63,7 @@ func reminderSchema(b *Set) json.RawMessage {
 		"skills":              list("Names of skills that the agent must invoke first."),
 		"max_chain":           chain,
 	}
-	for _, name := range b.withheld() {
+	for _, name := range (reminderCalls{b}).withheld() {
 		delete(properties, name)
 	}
 	schema, _ := json.Marshal(map[string]any{
@@ -72,10 +72,13 @@ func reminderSchema(b *Set) json.RawMessage {
 	return schema
 }
 
+// reminderCalls makes reminders, which have no more rights than the run that makes them.
+type reminderCalls struct{ set *Set }
+
 // withheld names the parameters of add_reminder that would be refused or change nothing. The main conversation and its branches
 // share one list of tools.
-func (b *Set) withheld() (names []string) {
-	r := b.Run.Record
+func (c reminderCalls) withheld() (names []string) {
+	r := c.set.Run.Record
 	if r.Shared {
 		return nil
 	}
@@ -106,7 +109,7 @@ type reminder struct {
 }
 
 func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
-	j, err := b.reminderOf(in)
+	j, err := reminderCalls{b}.reminderOf(in)
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +120,7 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 	if n := len(files.Only(job.Reminder).Jobs); n >= maxWaiting {
 		return "", &Refused{fmt.Sprintf("%d reminders are already waiting; cancel some first.", n)}
 	}
-	waits, err := b.empower(ctx, j)
+	waits, err := reminderCalls{b}.empower(ctx, j)
 	if err != nil {
 		return "", err
 	}
@@ -127,7 +130,7 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 	answer := fmt.Sprintf("Reminder %s is set for %s.", j.ID, j.RunAt.Format("Mon 2006-01-02 3:04 PM MST"))
 	if waits {
 		answer += " It asks for more than this run may do, so it will not run until the owner approves it."
-		err = b.tellWaiting(ctx, j)
+		err = reminderCalls{b}.tellWaiting(ctx, j)
 	}
 	return answer, err
 }
@@ -136,16 +139,16 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 const maxBody = 16000
 
 // reminderOf returns the job that the agent asks for. Its rights to reach the owner never exceed those of the run.
-func (b *Set) reminderOf(in reminder) (job.Job, error) {
+func (c reminderCalls) reminderOf(in reminder) (job.Job, error) {
 	j := job.New(job.Reminder)
-	at, err := timeparse.Either(in.When, b.Disk.Now(), b.Zone)
+	at, err := timeparse.Either(in.When, c.set.Disk.Now(), c.set.Zone)
 	if err != nil {
 		return j, fmt.Errorf("bad arguments: when: %w", err)
 	}
 	if utf8.RuneCountInString(in.Message) > maxBody {
 		return j, fmt.Errorf("bad arguments: message is longer than %d characters", maxBody)
 	}
-	if j.ID, err = job.NewID(b.Random); err != nil {
+	if j.ID, err = job.NewID(c.set.Random); err != nil {
 		return j, err
 	}
 	j.RunAt, j.Body, j.Description = at, strings.Trim(plaintext.Lines(in.Message), "\n"), update.Clean(in.Description)
@@ -160,7 +163,7 @@ func (b *Set) reminderOf(in reminder) (job.Job, error) {
 	if in.Update != "" {
 		j.Update = job.UpdateMode(in.Update)
 	}
-	if err := b.narrow(&j); err != nil {
+	if err := c.narrow(&j); err != nil {
 		return j, err
 	}
 	text, err := job.Format(j)
@@ -176,8 +179,8 @@ func (b *Set) reminderOf(in reminder) (job.Job, error) {
 }
 
 // narrow keeps a reminder from what the run itself may not do.
-func (b *Set) narrow(j *job.Job) error {
-	r := b.Run.Record
+func (c reminderCalls) narrow(j *job.Job) error {
+	r := c.set.Run.Record
 	if !j.Plain {
 		j.Seal, j.Network = r.Seal, cmp.Or(r.Network, job.NetworkAny)
 	}
@@ -199,15 +202,15 @@ const maxWaiting = 200
 
 // empower approves a reminder that asks for no more than the run has itself. waits reports that it asks for more, and so waits for the
 // owner.
-func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
-	subject, widened, err := b.Approvals.Of(j)
+func (c reminderCalls) empower(ctx context.Context, j job.Job) (waits bool, err error) {
+	subject, widened, err := c.set.Approvals.Of(j)
 	if err != nil || !widened {
 		return false, err
 	}
-	if !b.has(j) {
+	if !c.has(j) {
 		return true, nil
 	}
-	err = b.Approvals.Approve(ctx, subject, b.Run.ID)
+	err = c.set.Approvals.Approve(ctx, subject, c.set.Run.ID)
 	if errors.Is(err, approval.ErrNotInherited) {
 		return true, nil
 	}
@@ -215,12 +218,12 @@ func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
 }
 
 // tellWaiting notifies the owner of a reminder that waits for approval, by the same cause as a fire that is refused.
-func (b *Set) tellWaiting(ctx context.Context, j job.Job) error {
-	subject, _, err := b.Approvals.Of(j)
+func (c reminderCalls) tellWaiting(ctx context.Context, j job.Job) error {
+	subject, _, err := c.set.Approvals.Of(j)
 	if err != nil {
 		return err
 	}
-	_, err = b.Notify().Open(ctx, Waiting(j.ID, j.Label(), j.ID, subject.Widening()))
+	_, err = c.set.Notify().Open(ctx, Waiting(j.ID, j.Label(), j.ID, subject.Widening()))
 	return err
 }
 
@@ -238,15 +241,15 @@ func (b *Set) Notify() notify.Book {
 }
 
 // has reports whether the run itself may do all that the job asks for.
-func (b *Set) has(j job.Job) bool {
-	own := b.Run.Tools
+func (c reminderCalls) has(j job.Job) bool {
+	own := c.set.Run.Tools
 	for _, pattern := range j.AllowedTools {
 		if !slices.Contains(own, pattern) {
 			return false
 		}
 	}
 	for _, name := range j.Skills {
-		if !slices.Contains(b.Run.Skills, name) || !slices.Contains(own, policy.OfSkill(name)) {
+		if !slices.Contains(c.set.Run.Skills, name) || !slices.Contains(own, policy.OfSkill(name)) {
 			return false
 		}
 	}
