@@ -104,8 +104,8 @@ func (p programs) program(ctx context.Context, set *tools.Set, what job.Program,
 		_ = os.Remove(filepath.Dir(file)) // fails while the copy of another one is there
 	}()
 	c.Argv, c.Env, c.Dir, c.Grace = []string{file}, p.r.EnvOf(set.Run), p.r.Home.Path(), stopGrace
-	if set.Seal != nil && !slices.Contains(p.job.Unsealed, what.Key) {
-		c.Env, c.Seal = set.Env, set.Seal.With(seal.Rules{Read: []string{file}})
+	if set.World.Seal != nil && !slices.Contains(p.job.Unsealed, what.Key) {
+		c.Env, c.Seal = set.World.Env, set.World.Seal.With(seal.Rules{Read: []string{file}})
 	}
 	result, err := process.Run(ctx, c)
 	if err != nil && ctx.Err() == nil {

@@ -60,7 +60,7 @@ func (w *work) request(granted float64) (engine.Request, error) {
 		}
 	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.money.raise(), w.run.Reserved
-	request.Run.Socket, request.Run.Vars, request.Scope.Seal, request.Scope.Hints = w.box.socket, w.box.vars, w.tools.Seal, w.box.hints
+	request.Run.Socket, request.Run.Vars, request.Scope.Seal, request.Scope.Hints = w.box.socket, w.box.vars, w.tools.World.Seal, w.box.hints
 	request.Run.Locks = append(request.Run.Locks, w.lock.File())
 	if guard := w.spec.Identity.Guard; guard != nil {
 		request.Run.Locks = append(request.Run.Locks, guard.File())
@@ -88,7 +88,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},
 		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience},
 		Scope: engine.Scope{
-			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.Protected(),
+			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.World.Protected(),
 			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: reach(run),
 			Servers: s.servers(run), Offline: s.Policy.Seal.Offline,
 		},

@@ -52,7 +52,7 @@ func (b *sandbox) confine() (*runlog.Sealed, error) {
 		return nil, err
 	}
 	b.vars = privateVars(b.dirs[0], b.dirs[1])
-	b.tools.Env = append(slices.Clone(b.tools.Env), b.vars...)
+	b.tools.World.Env = append(slices.Clone(b.tools.World.Env), b.vars...)
 	return record, nil
 }
 
@@ -107,7 +107,7 @@ func (b *sandbox) seal(run context.Context, end func(error)) (stop func() bool) 
 		before = modes(confine.Protected(b.r.Home, b.r.Host.Secret))
 		return errors.Join(b.makePrivate(b.dirs[0], b.dirs[1]), makeCanary(b.r.Home.Canary()), b.list.MakeFolders(), socket.Listen())
 	})
-	b.tools.Seal = seal.New(func() (seal.Rules, error) {
+	b.tools.World.Seal = seal.New(func() (seal.Rules, error) {
 		if err := made(); err != nil {
 			end(fmt.Errorf("seal: %w", err))
 			return seal.Rules{}, err
@@ -116,10 +116,10 @@ func (b *sandbox) seal(run context.Context, end func(error)) (stop func() bool) 
 		rules.Sockets = append(rules.Sockets, b.socket)
 		return rules, err
 	}, func(err error) { end(&Refusal{Kind: ErrRefused, Reason: "seal: " + err.Error(), cause: err}) })
-	socket = b.r.Host.Serve(Service{b.run.ID, b.spec.servers(b.run), b.tools.Seal, b.vars, b.writable(), b.hints})
+	socket = b.r.Host.Serve(Service{b.run.ID, b.spec.servers(b.run), b.tools.World.Seal, b.vars, b.writable(), b.hints})
 	if b.socket == "" {
 		b.socket = socket.Path
-		b.tools.Env = append(slices.Clone(b.tools.Env), engine.SocketVariable+"="+b.socket)
+		b.tools.World.Env = append(slices.Clone(b.tools.World.Env), engine.SocketVariable+"="+b.socket)
 	}
 	return func() bool {
 		closed.Store(true)
@@ -127,7 +127,7 @@ func (b *sandbox) seal(run context.Context, end func(error)) (stop func() bool) 
 			return false
 		}
 		socket.Close()
-		b.r.Warn(b.tools.Seal.Close())
+		b.r.Warn(b.tools.World.Seal.Close())
 		b.r.Warn(store.Discard(run, b.dirs[0])) // Sweep removes the rest
 		b.reportModes(context.WithoutCancel(run), before)
 		return true

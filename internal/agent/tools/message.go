@@ -66,7 +66,7 @@ func (p mail) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, k
 		}
 		return "", err
 	}
-	m.Run, m.Job, m.Label, m.Kind, m.Created = r.ID, r.Job, r.Label(), outbox.Ping, p.set.Disk.Now()
+	m.Run, m.Job, m.Label, m.Kind, m.Created = r.ID, r.Job, r.Label(), outbox.Ping, p.set.World.Disk.Now()
 	if !m.Critical && keep == nil {
 		m.NotBefore = p.quietUntil()
 	}
@@ -128,11 +128,11 @@ func (p mail) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 		m.File = kept
 	}
 	if err := notify.Remember(ctx, p.set.Sessions, p.set.Run, m.ID); err != nil {
-		p.set.Disk.Warn(err.Error())
+		p.set.World.Disk.Warn(err.Error())
 	}
 	receipt, err := p.set.Sender.Send(ctx, m)
 	if err := p.set.Sessions.Received(ctx, m.ID, receipt.Outside...); err != nil {
-		p.set.Disk.Warn(err.Error())
+		p.set.World.Disk.Warn(err.Error())
 	}
 	switch receipt.Fate {
 	case outbox.Sent:
@@ -149,11 +149,11 @@ func (p mail) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 // quietUntil returns when a message of the run may be sent if quiet hours hold it; zero: they do not. What the owner waits for is not held:
 // messages of the main conversation, and of a reminder at its time.
 func (p mail) quietUntil() time.Time {
-	now := p.set.Disk.Now().In(p.set.Zone)
-	if p.set.Run.Foreground || p.set.Run.Kind == string(job.Reminder) || !p.set.Quiet.Contains(now) {
+	now := p.set.World.Disk.Now().In(p.set.World.Zone)
+	if p.set.Run.Foreground || p.set.Run.Kind == string(job.Reminder) || !p.set.World.Quiet.Contains(now) {
 		return time.Time{}
 	}
-	return p.set.Quiet.End(now)
+	return p.set.World.Quiet.End(now)
 }
 
 // sendByUpdate leaves a message as a pending update, because no delivery is configured. The update reports the message, but not what comes
@@ -232,7 +232,7 @@ func callSendFile(ctx context.Context, b *Set, in struct {
 // fileToSend returns the absolute path of a file that the run may send.
 func (p mail) fileToSend(path string) (string, error) {
 	if !filepath.IsAbs(path) {
-		path = p.set.Home.Path(path)
+		path = p.set.World.Home.Path(path)
 	}
 	if err := p.set.mayRead(path); err != nil {
 		return "", err
@@ -258,7 +258,7 @@ func (p mail) keepFile(path, message string) (string, error) {
 	if len(data) > outbox.MaxFile {
 		return "", outbox.TooLarge(path)
 	}
-	kept := p.set.Home.Run(p.set.Run.ID, "sent", message, filepath.Base(path))
+	kept := p.set.World.Home.Run(p.set.Run.ID, "sent", message, filepath.Base(path))
 	return kept, store.Write(kept, data, store.Synced)
 }
 

@@ -25,7 +25,7 @@ func (b *Set) policy() policy.Policy {
 	return policy.Policy{
 		Allow:     parse(b.Run.Tools),
 		Roots:     b.Roots(),
-		Protected: b.Protected(),
+		Protected: b.World.Protected(),
 		Ollim:     b.Commands,
 		Sealed:    b.Run.Sealed != nil && b.Run.Sealed.ABI > 0,
 	}
@@ -33,7 +33,7 @@ func (b *Set) policy() policy.Policy {
 
 // Roots returns the working directory and the dirs of the run.
 func (b *Set) Roots() []policy.Root {
-	roots := []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.Home)), Writable: true}}
+	roots := []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.World.Home)), Writable: true}}
 	for _, entry := range b.Run.Dirs {
 		dir, writable := strings.CutPrefix(entry, "rw:")
 		roots = append(roots, policy.Root{Dir: dir, Writable: writable})

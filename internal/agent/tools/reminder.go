@@ -49,7 +49,7 @@ func reminderSchema(b *Set) json.RawMessage {
 	properties := map[string]any{
 		"message": message,
 		"when": text("A delay, such as 45m, 2h, 1h30m or 3 days, or a time, such as 17:30, tomorrow 9am, monday 9am, march 7 9am or " +
-			"2026-03-07T09:00. A time without an offset such as +01:00 is in the zone " + b.Zone.String() + ". At most ten years ahead."),
+			"2026-03-07T09:00. A time without an offset such as +01:00 is in the zone " + b.World.Zone.String() + ". At most ten years ahead."),
 		"description": text("A label for lists and schedules, on one line."),
 		"background": property("boolean", "Default true. false: the task runs in the main conversation, and its answer is "+
 			"delivered to the owner. A background task cannot set false."),
@@ -141,14 +141,14 @@ const maxBody = 16000
 // reminderOf returns the job that the agent asks for. Its rights to reach the owner never exceed those of the run.
 func (c reminderCalls) reminderOf(in reminder) (job.Job, error) {
 	j := job.New(job.Reminder)
-	at, err := timeparse.Either(in.When, c.set.Disk.Now(), c.set.Zone)
+	at, err := timeparse.Either(in.When, c.set.World.Disk.Now(), c.set.World.Zone)
 	if err != nil {
 		return j, fmt.Errorf("bad arguments: when: %w", err)
 	}
 	if utf8.RuneCountInString(in.Message) > maxBody {
 		return j, fmt.Errorf("bad arguments: message is longer than %d characters", maxBody)
 	}
-	if j.ID, err = job.NewID(c.set.Random); err != nil {
+	if j.ID, err = job.NewID(c.set.World.Random); err != nil {
 		return j, err
 	}
 	j.RunAt, j.Body, j.Description = at, strings.Trim(plaintext.Lines(in.Message), "\n"), update.Clean(in.Description)
@@ -237,7 +237,7 @@ func Waiting(id, label, name string, widening []string) notify.Cause {
 
 // Notify returns the book that notifies the owner of causes.
 func (b *Set) Notify() notify.Book {
-	return notify.Book{Notices: b.Notices, Updates: b.Updates, Sender: b.Sender, Zone: b.Zone, Quiet: b.Quiet, Random: b.Random, Now: b.Disk.Now}
+	return notify.Book{Notices: b.Notices, Updates: b.Updates, Sender: b.Sender, Zone: b.World.Zone, Quiet: b.World.Quiet, Random: b.World.Random, Now: b.World.Disk.Now}
 }
 
 // has reports whether the run itself may do all that the job asks for.
@@ -268,7 +268,7 @@ func callListReminders(_ context.Context, b *Set, _ struct{}) (string, error) {
 	slices.SortStableFunc(jobs, func(a, z job.Job) int { return a.RunAt.Compare(z.RunAt) })
 	var lines []string
 	for _, j := range jobs {
-		lines = append(lines, fmt.Sprintf("%s  %s  %s", j.ID, j.RunAt.In(b.Zone).Format(time.RFC3339), j.Label()))
+		lines = append(lines, fmt.Sprintf("%s  %s  %s", j.ID, j.RunAt.In(b.World.Zone).Format(time.RFC3339), j.Label()))
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -312,7 +312,7 @@ func callFollowUp(ctx context.Context, b *Set, in struct {
 	if in.Minutes < 1 || in.Minutes > maxFollowUp {
 		return "", fmt.Errorf("bad arguments: minutes_from_now must be 1 to %d", maxFollowUp)
 	}
-	at := b.Disk.Now().Add(time.Duration(in.Minutes) * time.Minute).In(b.Zone)
+	at := b.World.Disk.Now().Add(time.Duration(in.Minutes) * time.Minute).In(b.World.Zone)
 	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.FollowUp, Text: at.Format(time.RFC3339)}); err != nil {
 		return "", err
 	}

@@ -28,7 +28,7 @@ import (
 
 // Set is the tools of one run.
 type Set struct {
-	World
+	World World
 	*state.Stores
 
 	Run      *runlog.Run
