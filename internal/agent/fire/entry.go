@@ -148,7 +148,7 @@ func (b Entries) due(ctx context.Context, tell bool) (due []dueEntry, running in
 		return nil, 0, again, errors.Join(err, filesErr)
 	}
 	if tell {
-		Reports{b.r}.gone(ctx, files, waiting)
+		Reports(b).gone(ctx, files, waiting)
 	}
 	for _, j := range files.Only(job.Webhook).Jobs {
 		e, waits := waiting[j.ID]
@@ -157,9 +157,9 @@ func (b Entries) due(ctx context.Context, tell bool) (due []dueEntry, running in
 			if !waits || !tell {
 				continue
 			}
-			if last := New(b.r).lastRun(j.ID); last.Done() { // else its run is in progress, and no search of all processes is needed
+			if last, _ := b.r.Runs.Noted(b.r.Home.JobLock(j.ID)); last.Done() { // else its run is in progress, and no search of all processes is needed
 				if left := b.r.Runs.Leftover(b.r.Home.JobLock(j.ID)); left != nil {
-					Reports{b.r}.leftover(ctx, last, left)
+					Reports(b).leftover(ctx, last, left)
 				}
 			}
 			continue
@@ -176,7 +176,7 @@ func (b Entries) due(ctx context.Context, tell bool) (due []dueEntry, running in
 		limit := j.Hook.RateLimit
 		if wait := s.Wait(e.Run, b.r.Disk.Now(), limit.N, limit.Per); wait > 0 {
 			again = min(again, wait)
-		} else if !(Rules{b.r}).HeldBack(ctx, j, tell) {
+		} else if !Rules(b).HeldBack(ctx, j, tell) {
 			due = append(due, dueEntry{e, limit, s})
 		}
 	}

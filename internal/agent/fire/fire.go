@@ -116,7 +116,8 @@ func (b Firer) Preview(ctx context.Context, name string, o Options) (run.Plan, e
 	if err != nil {
 		return run.Plan{}, err
 	}
-	f := &fire{r: b.r, job: j, options: o, all: files.Jobs, previous: b.lastRun(j.ID), claim: &claim{at: o.Slot}}
+	previous, _ := b.r.Runs.Noted(b.r.Home.JobLock(j.ID)) // zero: there is none
+	f := &fire{r: b.r, job: j, options: o, all: files.Jobs, previous: previous, claim: &claim{at: o.Slot}}
 	p, err := b.r.Preview(ctx, f.spec(), f.foresee)
 	if err != nil {
 		return run.Plan{}, err
@@ -232,16 +233,10 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 	return last
 }
 
-// lastRun returns the latest run of a job, as its lock file notes it; the zero Record if there is none.
-func (b Firer) lastRun(id string) runlog.Record {
-	record, _ := b.r.Runs.Noted(b.r.Home.JobLock(id))
-	return record
-}
-
 // skip records a fire that did not happen because the job's lock is held.
 func (f *fire) skip(ctx context.Context) (runlog.Record, error) {
 	reason := "already running since a moment ago"
-	if last := New(f.r).lastRun(f.job.ID); last.ID != "" && !last.Done() {
+	if last, _ := f.r.Runs.Noted(f.r.Home.JobLock(f.job.ID)); last.ID != "" && !last.Done() {
 		reason = "already running since " + last.Started.In(f.r.Zone).Format("2006-01-02 15:04:05")
 	}
 	left := f.r.Runs.Leftover(f.r.Home.JobLock(f.job.ID))
@@ -255,24 +250,19 @@ func (f *fire) skip(ctx context.Context) (runlog.Record, error) {
 	return record, err
 }
 
-// release calls the job's monitor, and sends what waits in the outbox. It runs after the job's lock is released, so that it does not hold
-// up the next fire. tick repeats a call that fails.
+// flushLimit bounds the time for sending messages of earlier runs, so that they do not hold up a scheduler.
+const flushLimit = time.Minute
+
+// release calls the job's monitor, and sends what waits in the outbox. It runs after the job's lock is released: neither a monitor nor a dead
+// mail server must keep the job from running. tick repeats a call that fails.
 func (f *fire) release(ctx context.Context) {
 	if f.job.Heartbeat != "" {
 		f.r.Warn(Monitors{f.r}.callOwed(ctx, func(job string, _ runlog.Record) bool { return job == f.job.ID }))
 	}
-	New(f.r).flush(ctx)
-}
-
-// flushLimit bounds the time for sending messages of earlier runs, so that they do not hold up a scheduler.
-const flushLimit = time.Minute
-
-// flush sends what waits in the outbox. The caller has released the job's lock: a dead mail server must not keep a job from running.
-func (b Firer) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
-	b.r.Warn(b.r.Notify().Sweep(ctx))
-	if _, err := b.r.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
-		b.r.Warn(err)
+	f.r.Warn(f.r.Notify().Sweep(ctx))
+	if _, err := f.r.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
+		f.r.Warn(err)
 	}
 }

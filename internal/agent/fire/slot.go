@@ -66,7 +66,7 @@ func (s Slots) Miss(ctx context.Context, id string, at time.Time, why string) (m
 	}
 	c.Outcome, c.Claimed = slot.Missed, s.r.Disk.Now().In(s.r.Zone)
 	if held = c.Held != ""; held {
-		err = Reports{s.r}.missed(ctx, id, at, c.Held)
+		err = Reports(s).missed(ctx, id, at, c.Held)
 	} else {
 		c.Held = why
 	}
@@ -153,10 +153,10 @@ func (s Slots) endOrphan(ctx context.Context, r runlog.Record) {
 	s.settleCutOff(closed)
 	isJob := r.Kind == string(job.Routine) || r.Kind == string(job.Webhook) // a reminder is tried again, and reported at the end
 	if closed.Outcome != runlog.Waiting && isJob {
-		Reports{s.r}.failure(ctx, closed, "was cut off before it ended")
+		Reports(s).failure(ctx, closed, "was cut off before it ended")
 	}
 	if left := s.r.Runs.Leftover(s.r.Home.RunLock(r.ID)); left != nil {
-		Reports{s.r}.leftover(ctx, closed, left)
+		Reports(s).leftover(ctx, closed, left)
 	}
 }
 

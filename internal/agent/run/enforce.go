@@ -17,7 +17,7 @@ var errWaiting = errors.New("the run waits for an answer")
 
 var errUnreported = errors.New("the agent did not report")
 
-// ErrGated: the job's gate found nothing to do.
+// ErrGated is the error of a run whose gate found nothing to do.
 var ErrGated = errors.New("held back by its gate")
 
 // waits returns errWaiting if a run has asked the owner a question. Its duties are enforced when it has the answer.

@@ -139,6 +139,7 @@ func DirOf(root policy.Root) string {
 // IsScript reports whether an engine is a script, which can run at another time and costs nothing.
 func IsScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
 
+// ErrTimeout is the cause of the end of a run whose time is up.
 var ErrTimeout = errors.New("timeout")
 
 // ErrWithdrawn is the cause of a context's end if the owner withdraws a message or stops its turn.

@@ -79,6 +79,7 @@ func (r *Runner) Tools(run *runlog.Run) *tools.Set {
 	return r.ToolsOf(run, sender)
 }
 
+// ToolsOf returns the tools of a run. sender sends their messages.
 func (r *Runner) ToolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 	return &tools.Set{
 		World:  tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Host.Secret, Env: r.EnvOf(run), Quiet: r.Settings.Quiet},
@@ -129,6 +130,7 @@ func (r *Runner) Mail() notify.Mail {
 	return notify.Mail{Runs: r.Runs, Sessions: r.Sessions, Updates: r.Updates, Outbox: r.Outbox, Now: r.Disk.Now, Warn: r.Warn}
 }
 
+// Warn reports an error that stops nothing; nil is none.
 func (r *Runner) Warn(err error) {
 	if err != nil {
 		r.Disk.Warn(plaintext.OneLine(err))

@@ -55,6 +55,7 @@ type Fake struct {
 // Plays returns an engine that plays events and ends with err.
 func Plays(err error, events ...runlog.Event) Fake { return Fake{events, err} }
 
+// Run plays the events.
 func (e Fake) Run(_ context.Context, _ engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
 	for _, event := range e.events {
 		if err := sink(event); err != nil {
@@ -64,8 +65,10 @@ func (e Fake) Run(_ context.Context, _ engine.Request, _ engine.Tools, sink engi
 	return engine.Result{}, e.Err
 }
 
+// Plan plans nothing.
 func (Fake) Plan(engine.Request, engine.Tools) (engine.Plan, error) { return engine.Plan{}, nil }
 
+// Compact fails.
 func (Fake) Compact(context.Context, engine.Request, string, engine.Sink) (engine.Compaction, error) {
 	return engine.Compaction{}, errors.New("not asked for")
 }
@@ -73,6 +76,7 @@ func (Fake) Compact(context.Context, engine.Request, string, engine.Sink) (engin
 // Turn is an engine that only does what the test wants.
 type Turn func(engine.Request) error
 
+// Run does what the test wants in a session.
 func (e Turn) Run(_ context.Context, request engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
 	for _, event := range []runlog.Event{{Type: runlog.Session, Session: "s"}, {Type: runlog.UsageEvent, Usage: &runlog.Usage{}}} {
 		if err := sink(event); err != nil {
@@ -82,8 +86,10 @@ func (e Turn) Run(_ context.Context, request engine.Request, _ engine.Tools, sin
 	return engine.Result{Session: "s"}, e(request)
 }
 
+// Plan plans nothing.
 func (Turn) Plan(engine.Request, engine.Tools) (engine.Plan, error) { return engine.Plan{}, nil }
 
+// Compact fails.
 func (Turn) Compact(context.Context, engine.Request, string, engine.Sink) (engine.Compaction, error) {
 	return engine.Compaction{}, errors.New("not asked for")
 }
@@ -95,6 +101,7 @@ type Answering struct {
 	Asked *[]engine.Request
 }
 
+// Run answers.
 func (e Answering) Run(_ context.Context, r engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
 	*e.Asked = append(*e.Asked, r)
 	answer := strings.Repeat("again ", len(*e.Asked)-1) + "done"

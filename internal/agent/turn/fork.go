@@ -32,12 +32,12 @@ func (k Forks) Start(ctx context.Context, topic string, o Options) (runlog.Recor
 	if err != nil || f.Topic == "" {
 		return runlog.Record{}, err
 	}
-	return k.turn(ctx, f, forkTurn{kind: kindFork, first: true}, o, saying("", ""))
+	return k.take(ctx, f, firstTurn, o, saying("", ""))
 }
 
 // Open opens an interactive fork of main; the owner's next message is its first turn.
 func (k Forks) Open(ctx context.Context, topic string) (session.Fork, error) {
-	f, err := k.fork(strings.TrimSpace(topic))
+	f, err := k.newFork(strings.TrimSpace(topic))
 	if err == nil {
 		f.Parent, err = k.r.Sessions.Main()
 	}
@@ -48,7 +48,7 @@ func (k Forks) Open(ctx context.Context, topic string) (session.Fork, error) {
 	return f, err
 }
 
-func (k Forks) fork(topic string) (session.Fork, error) {
+func (k Forks) newFork(topic string) (session.Fork, error) {
 	id, err := runlog.NewID(k.r.Disk.Now(), k.r.Random)
 	now := k.r.Disk.Now().In(k.r.Zone)
 	return session.Fork{ID: id, Topic: topic, Begun: now, Last: now}, err
@@ -61,7 +61,7 @@ func (k Forks) Enter(ctx context.Context, _ *tools.Set, t *conversation.Turn) er
 	if err != nil || !standing.EnterFork {
 		return err
 	}
-	f, err := k.fork(standing.Topic)
+	f, err := k.newFork(standing.Topic)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (k Forks) Follow(ctx context.Context, record runlog.Record, deliver bool, o
 	}
 	f, open, err := k.r.Sessions.Fork(ctx)
 	if err == nil && open && f.ID == record.ID {
-		_, err = k.turn(ctx, f, forkTurn{kind: kindFork, first: true}, o, func(s *run.Spec) {
+		_, err = k.take(ctx, f, firstTurn, o, func(s *run.Spec) {
 			s.Policy.Awaited, s.Policy.Deliver = !deliver, deliver
 		})
 	}
@@ -89,26 +89,31 @@ func (k Forks) Follow(ctx context.Context, record runlog.Record, deliver bool, o
 	}
 }
 
-// forkTurn is a turn in the interactive fork.
-type forkTurn struct {
-	kind   string // of the run
-	first  bool   // the first turn, which has no message of the owner's
-	owner  bool   // the owner sent the message or asked for the turn
-	report bool   // the agent is to report, and the turn ends the fork
-}
+// forkTurn is what a turn in the interactive fork is for.
+type forkTurn int
 
-// turn runs a turn in a fork; fill adds the message to the Spec. The error is a session.ErrNoFork, and there is no record, if the
-// fork is not open any more.
-func (k Forks) turn(ctx context.Context, f session.Fork, t forkTurn, o Options, fill func(*run.Spec)) (runlog.Record, error) {
+const (
+	firstTurn  forkTurn = iota // the agent begins, without a message of the owner's
+	ownTurn                    // the agent answers a message of the owner's
+	nudgeTurn                  // the agent is asked whether to end the fork
+	reportTurn                 // the owner ends the fork, and the agent reports
+)
+
+// take runs a turn in a fork; fill adds the message to the Spec. The error is a session.ErrNoFork, and there is no record, if the
+// newFork is not open any more.
+func (k Forks) take(ctx context.Context, f session.Fork, t forkTurn, o Options, fill func(*run.Spec)) (runlog.Record, error) {
 	s, wrong := New(k.r).turnOf(o)
-	s.Identity.Kind, s.Identity.Job, s.Identity.Path = t.kind, session.ForkKey, session.ForkKey
-	s.Conversation = &conversation.Fork{Sessions: k.r.Sessions, ID: f.ID, First: t.first, Busy: k.r.Busy}
+	s.Identity.Job, s.Identity.Path = session.ForkKey, session.ForkKey // a chat
+	if t != ownTurn {
+		s.Identity.Kind = kindFork
+	}
+	s.Conversation = &conversation.Fork{Sessions: k.r.Sessions, ID: f.ID, First: t == firstTurn, Busy: k.r.Busy}
 	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model, k.r.Settings.Main.Model), "adaptive"
-	s.Duties = []run.Duty{endFork{forks: k, fork: f, report: t.report}.enforce}
+	s.Duties = []run.Duty{endFork{forks: k, fork: f, report: t == reportTurn}.enforce}
 	fill(&s)
 	s.Origin = &forkOrigin{
 		turnOrigin: turnOrigin{runner: k.r, owner: s.Policy.Owner, wrong: wrong},
-		fork:       f, heard: t.owner, observe: o.Observe.Event,
+		fork:       f, heard: t == ownTurn || t == reportTurn, observe: o.Observe.Event,
 	}
 	return k.r.Run(ctx, s)
 }
@@ -243,7 +248,7 @@ func (k Forks) Report(ctx context.Context, o Options) (runlog.Record, error) {
 	case f.Session == "":
 		return runlog.Record{}, session.ErrNoTurn
 	}
-	return k.turn(ctx, f, forkTurn{kind: kindFork, owner: true, report: true}, o, saying("system", prompt.ForkReport))
+	return k.take(ctx, f, reportTurn, o, saying("system", prompt.ForkReport))
 }
 
 // hold waits for the turn in progress, and calls do under the fork's lock.
@@ -268,7 +273,7 @@ func (k Forks) hold(ctx context.Context, do func(session.Fork) error) (session.F
 }
 
 // save makes the fork the main session; the caller holds the fork's lock. A turn of main in progress makes it fail, because the
-// fork does not contain that turn.
+// newFork does not contain that turn.
 func (k Forks) save(ctx context.Context, id string) error {
 	guard, err := lock.TryGuard(k.r.Home.ConversationLock(session.MainKey))
 	if errors.Is(err, lock.ErrBusy) {
@@ -319,7 +324,7 @@ func (k Forks) Nudge(ctx context.Context, o Options) (runlog.Record, error) {
 		return runlog.Record{}, err
 	}
 	text := prompt.ForkTimeout(time.Duration(f.Prompts)*ForkIdle, f.Prompts == mostPrompts, f.Run == "")
-	return k.turn(ctx, f, forkTurn{kind: kindFork}, o, func(s *run.Spec) {
+	return k.take(ctx, f, nudgeTurn, o, func(s *run.Spec) {
 		saying("fork-timeout", text)(s)
 		s.Policy.Awaited, s.Policy.Deliver = false, true
 	})

@@ -77,10 +77,10 @@ func (q Queue) speak(ctx context.Context, o Options, fill func(*run.Spec)) (runl
 			s, wrong := New(q.r).turnOf(o)
 			fill(&s)
 			record, err := New(q.r).Run(ctx, s, wrong)
-			Forks{q.r}.Follow(ctx, record, s.Policy.Deliver, o)
+			Forks(q).Follow(ctx, record, s.Policy.Deliver, o)
 			return record, err
 		}
-		record, err := Forks{q.r}.turn(ctx, f, forkTurn{kind: kindChat, owner: true}, o, fill)
+		record, err := Forks(q).take(ctx, f, ownTurn, o, fill)
 		if !errors.Is(err, session.ErrNoFork) {
 			return record, err
 		} // else the fork was ended while the turn waited for it

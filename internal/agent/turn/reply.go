@@ -33,7 +33,7 @@ func (y Replies) Reply(ctx context.Context, id string, m Message, o Options) (ru
 	if err != nil {
 		return runlog.Record{}, err
 	}
-	return Queue{y.r}.Chat(ctx, m, o)
+	return Queue(y).Chat(ctx, m, o)
 }
 
 // Replying returns the message that the agent gets for the owner's reply to message id. If a background run sent message id and no fork is
@@ -49,7 +49,7 @@ func (y Replies) Replying(ctx context.Context, id string, m Message, o Options) 
 		return m, err
 	}
 	if !open && s.ForkSessionID != "" {
-		err := y.fork(ctx, s, o)
+		err := y.openFork(ctx, s, o)
 		if !errors.Is(err, session.ErrForkOpen) { // another process has just opened one
 			return m, err
 		}
@@ -78,9 +78,9 @@ func (y Replies) Asked(ctx context.Context, id string) (run string, err error) {
 	return m.Run(), nil
 }
 
-// fork opens a fork of the session that sent a message or, if that has expired, of main.
-func (y Replies) fork(ctx context.Context, s sent, o Options) error {
-	f, err := Forks{y.r}.fork("")
+// openFork opens a fork of the session that sent a message or, if that has expired, of main.
+func (y Replies) openFork(ctx context.Context, s sent, o Options) error {
+	f, err := Forks(y).newFork("")
 	if err != nil {
 		return err
 	}
