@@ -2,7 +2,7 @@
 // Spec and calls Run: the run is recorded, permitted, its cost reserved, and its prompt prepared; the agent takes its turn in the
 // conversation, its duties are enforced, and the session is compacted if the agent asked for it; then the cost is settled, the owner is
 // told what there is to tell, the text delivered, and the record finished. These are the steps of ollim(7) from the record on, in the same
-// order, a file for one or two of them. The package knows no jobs, no slots and no chat: an Origin does what they add to a step.
+// order, a file for one or two of them. The package fires no jobs, claims no slots and holds no chat: an Origin does what they add to a step.
 package run
 
 import (
