@@ -1,7 +1,7 @@
 // Command mutate changes the program in one place at a time and reports which changes no test notices. Run it from the
 // repository:
 //
-//	go run ./bench/mutate -n 20 internal/agent/runner internal/agent/conversation
+//	go run ./bench/mutate -n 20 internal/agent/run internal/agent/conversation
 //
 // A change that does not compile is omitted. A change is caught by the tests of its own package, by those of the command line,
 // which run in process, or by the scripts. The sources stay as they are: each change is an overlay of the go command.

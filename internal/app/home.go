@@ -13,7 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -110,7 +112,7 @@ func (a *App) with(dir paths.Dir, s *settings) Home {
 	h.Channels.Cache = &a.whole().memory.channels
 	h.Approvals.User, h.Approvals.Servers = a.userHome(), s.config.Servers
 	h.Updates.Started = h.answered
-	h.Queue.Runs, h.Queue.Stop = h.fate, func(run string) error { return runner.Interrupt(h.Runs, run) }
+	h.Queue.Runs, h.Queue.Stop = h.fate, func(run string) error { return turn.Interrupt(h.Runs, run) }
 	h.Inbox.Limits = inbox.LimitsOf(s.config.Webhook.Inbox, s.config.Webhook.Jobs)
 	h.Inbox.NewRun = func() (string, error) { return runlog.NewID(h.Disk.Now(), a.Random) }
 	h.Inbox.Runs = h.Runs.After
@@ -207,28 +209,34 @@ func (h Home) became(c slot.Claim) string {
 
 // Runner returns the runner of the data directory. atShell says that a person typed the command: keys and addresses of engines may then
 // also come from its environment.
-func (h Home) Runner(atShell bool) *runner.Runner {
-	return &runner.Runner{
-		World: runner.World{
-			Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random, Sleep: h.app.Sleep,
+func (h Home) Runner(atShell bool) *run.Runner {
+	return &run.Runner{
+		Stores: h.Stores, Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random,
+		Host: run.Host{
 			Process:  sync.OnceValue(func() runlog.Process { return runlog.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
-			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(),
+			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(), Sleep: h.app.Sleep,
 			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
-		Stores: h.Stores,
-		Outbox: h.Post(), Quiet: h.Config.Quiet,
-		Names: h.Config.Names, SetNames: h.SetNames,
-		Main:    h.Config.Chat,
-		Channel: h.Config.Channels,
-		Engine:  h.Config.Engine, CompactAt: h.Config.CompactAt,
-		Engines: h.engines(atShell),
-		Archive: archive{h},
+		Settings: run.Settings{
+			Engine: h.Config.Engine, CompactAt: h.Config.CompactAt, Quiet: h.Config.Quiet,
+			Names: h.Config.Names, Main: h.Config.Chat, Channel: h.Config.Channels,
+		},
+		SetNames: h.SetNames,
+		Outbox:   h.Post(),
+		Engines:  h.engines(atShell),
+		Archive:  archive{h},
 	}
 }
 
+// Firer returns what fires the jobs of the data directory.
+func (h Home) Firer() fire.Firer { return fire.New(h.Runner(false)) }
+
+// Turns returns what takes the turns that people ask for. atShell is as for Runner.
+func (h Home) Turns(atShell bool) turn.Turns { return turn.New(h.Runner(atShell)) }
+
 // sealing returns the configuration of seals. TMPDIR is that of this process.
-func (h Home) sealing() runner.Sealing {
-	s := runner.Sealing{Mode: h.Config.Seal, Check: seal.Check, Temp: "/tmp"}
+func (h Home) sealing() run.Sealing {
+	s := run.Sealing{Mode: h.Config.Seal, Check: seal.Check, Temp: "/tmp"}
 	if h.app.Kernel != nil {
 		s.Check = h.app.Kernel
 	}

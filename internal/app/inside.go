@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/forward"
@@ -116,7 +116,7 @@ func (l *liveTools) now() *tools.Set {
 
 // Sealed is a sealed run for whose processes this process executes commands of ollim.
 type Sealed struct {
-	runner.Service
+	run.Service
 
 	socket string
 	home   Home
@@ -135,7 +135,7 @@ func (s *Sealed) writes(dir string) bool {
 const longestSocket = 100
 
 // serve returns the socket by which this process executes the commands of ollim of a sealed run.
-func (h Home) serve(service runner.Service) runner.Socket {
+func (h Home) serve(service run.Service) run.Socket {
 	path := h.Dir.Run(service.Run, "socket")
 	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(real, filepath.Base(path))
@@ -145,7 +145,7 @@ func (h Home) serve(service runner.Service) runner.Socket {
 		own = fmt.Sprintf("/tmp/ollim-%s-socket%d", service.Run, os.Getpid())
 		path = filepath.Join(own, "socket")
 	}
-	run := Sealed{service, path, h}
+	sealed := Sealed{service, path, h}
 	var server *forward.Server
 	listen := func() (err error) {
 		if own != "" {
@@ -154,14 +154,14 @@ func (h Home) serve(service runner.Service) runner.Socket {
 			_ = os.Remove(path) // left by the process of a run that continues
 		}
 		if err == nil {
-			server, err = forward.Listen(path, func(ctx context.Context, r forward.Request) int { return h.app.Execute(ctx, run, r) })
+			server, err = forward.Listen(path, func(ctx context.Context, r forward.Request) int { return h.app.Execute(ctx, sealed, r) })
 		}
 		if err != nil {
 			return fmt.Errorf("the run's socket: %w", err)
 		}
 		return nil
 	}
-	return runner.Socket{Path: path, Listen: listen, Close: func() {
+	return run.Socket{Path: path, Listen: listen, Close: func() {
 		if server != nil {
 			server.Close()
 		}

@@ -141,7 +141,7 @@ func (a *App) ServerTools(ctx context.Context, name string, patterns []string) (
 		return &serverTools{ctx, h.server(name, patterns, run), set, a.warn}, nil
 	}
 	run.Vars = a.run.Vars // this process is not sealed, but the run is
-	return &serverTools{ctx, sealed(h.server(name, patterns, run), a.run.Seal, set.Protected(), set.Roots()[1:]), set, a.warn}, nil
+	return &serverTools{ctx, sealed(h.server(name, patterns, run), a.run.Seal, set.World.Protected(), set.Roots()[1:]), set, a.warn}, nil
 }
 
 // List returns the server's tools. It starts the server if they are not known.

@@ -65,7 +65,7 @@ func (h Home) DeleteTranscript(ctx context.Context, c Conversation) error {
 func (h Home) Forget(ctx context.Context, n SessionName) error {
 	guard, err := lock.TryGuard(h.Dir.SessionLock(n.Routine))
 	if errors.Is(err, lock.ErrBusy) && n.Routine == "" {
-		return h.Runner(true).Clear(ctx)
+		return h.Turns(true).Clear(ctx)
 	}
 	if err != nil {
 		return err

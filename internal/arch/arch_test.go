@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,6 +157,99 @@ func TestSizes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// mostMethods is the most methods that a type of internal/agent may have, with those of the types of internal/agent that it embeds: a type
+// with more is several types that share a receiver.
+const mostMethods = 25
+
+func TestMethods(t *testing.T) {
+	own := map[string]map[string]bool{} // type → its methods
+	embeds := map[string][]string{}     // type → types that it embeds
+	for _, path := range sources(t) {
+		if !inside(path, filepath.Join(root, "internal/agent")) {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					continue
+				}
+				name := nameOf(file, d.Recv.List[0].Type)
+				if own[name] == nil {
+					own[name] = map[string]bool{}
+				}
+				own[name][d.Name.Name] = true
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if s, ok := spec.(*ast.TypeSpec); ok {
+						embeds[file.Name.Name+"."+s.Name.Name] = embedded(file, s.Type)
+					}
+				}
+			}
+		}
+	}
+	if len(own["run.work"]) == 0 || !slices.Contains(embeds["turn.forkOrigin"], "turn.turnOrigin") {
+		t.Fatal("known methods are not found")
+	}
+	for name := range own {
+		if n := len(methods(name, own, embeds)); n > mostMethods {
+			t.Errorf("%s has %d methods, more than %d", name, n, mostMethods)
+		}
+	}
+}
+
+// methods returns the methods of a type and of what it embeds.
+func methods(name string, own map[string]map[string]bool, embeds map[string][]string) map[string]bool {
+	all := maps.Clone(own[name])
+	if all == nil {
+		all = map[string]bool{}
+	}
+	for _, e := range embeds[name] {
+		maps.Copy(all, methods(e, own, embeds))
+	}
+	return all
+}
+
+// embedded returns the types that a struct or interface embeds.
+func embedded(file *ast.File, expr ast.Expr) (names []string) {
+	var fields *ast.FieldList
+	switch t := expr.(type) {
+	case *ast.StructType:
+		fields = t.Fields
+	case *ast.InterfaceType:
+		fields = t.Methods
+	default:
+		return nil
+	}
+	for _, f := range fields.List {
+		if len(f.Names) == 0 {
+			names = append(names, nameOf(file, f.Type))
+		}
+	}
+	return names
+}
+
+// nameOf returns the name of a type with its package: "run.work" for *work.
+func nameOf(file *ast.File, expr ast.Expr) string {
+	switch t := expr.(type) {
+	case *ast.StarExpr:
+		return nameOf(file, t.X)
+	case *ast.IndexExpr:
+		return nameOf(file, t.X)
+	case *ast.IndexListExpr:
+		return nameOf(file, t.X)
+	case *ast.SelectorExpr:
+		return t.X.(*ast.Ident).Name + "." + t.Sel.Name
+	case *ast.Ident:
+		return file.Name.Name + "." + t.Name
+	}
+	return ""
 }
 
 // packages maps each directory with Go code to what its non-test files import.

@@ -47,8 +47,11 @@ func layers() []layer {
 		{path: "internal/agent", beside: map[string][]string{
 			"conversation": {"prompt"},
 			"tools":        {"confine", "notify", "prompt"},
-			"runner":       {"confine", "conversation", "notify", "prompt", "tools"},
-			"tick":         {"notify", "prompt", "runner"},
+			"run":          {"confine", "conversation", "notify", "prompt", "tools"},
+			"turn":         {"conversation", "prompt", "run", "tools"},
+			"fire":         {"confine", "conversation", "notify", "prompt", "run", "tools", "turn"},
+			"runtest":      {"run"},
+			"tick":         {"fire", "notify", "prompt", "run", "turn"},
 		}},
 		{path: "internal/server", beside: map[string][]string{
 			"discord":         {"discord/api", "discord/gateway"},

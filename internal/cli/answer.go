@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -43,7 +43,7 @@ func runAnswer(ctx context.Context, d *deps, h app.Home, name string, words []st
 	if err != nil {
 		return err
 	}
-	if _, err := h.Runner(false).Answer(ctx, run, text); err != nil {
+	if _, err := h.Firer().Answers.Give(ctx, run, text); err != nil {
 		return err
 	}
 	if wait {
@@ -61,9 +61,9 @@ func (d *deps) startToGoOn(h app.Home, run string) error {
 	return (&starter{d: d, home: h}).launch("answer", "--continue", "--", run)
 }
 
-func (d *deps) goOn(ctx context.Context, h app.Home, run string) error {
+func (d *deps) goOn(ctx context.Context, h app.Home, id string) error {
 	outlivePipe()
-	r, err := h.Runner(false).Continue(ctx, run, runner.Observer{})
+	r, err := h.Firer().Answers.Continue(ctx, id, run.Observer{})
 	switch {
 	case as[*question.Closed](err), r.ID == "":
 		return err

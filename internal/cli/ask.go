@@ -16,8 +16,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
@@ -100,9 +101,9 @@ func runAsk(ctx context.Context, d *deps, o askOptions) error {
 		d: d, format: o.format, partial: o.partial, stop: cancel, began: d.Now(), root: q.Root,
 		tools: tools.BuiltIns(q.Tools), schema: q.Schema, shown: d.answerText(h.Config.Chat),
 	}
-	options.Observe = runner.Observer{Event: v.hear, Text: v.delta()}
+	options.Observe = run.Observer{Event: v.hear, Text: v.delta()}
 	stop := d.watch("ask")
-	r, err := h.Runner(d.atShell()).Ask(ctx, q, options)
+	r, err := h.Turns(d.atShell()).Ask(ctx, q, options)
 	stop()
 	if r.ID == "" {
 		return explain(err)
@@ -146,9 +147,9 @@ func (o *askOptions) check() error {
 	return nil
 }
 
-func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (runner.Question, runner.Options, error) {
-	q := runner.Question{Text: o.text, MaxTurns: o.maxTurns, Discard: o.noSession}
-	options := runner.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
+func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (turn.Question, turn.Options, error) {
+	q := turn.Question{Text: o.text, MaxTurns: o.maxTurns, Discard: o.noSession}
+	options := turn.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
 	var err error
 	if q.Root, err = workingDir(); err != nil {
 		return q, options, err
@@ -168,7 +169,7 @@ func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (runner.
 		err = continues(h, t, o.fork, &q, &options)
 	}
 	if err == nil && piped {
-		options.Input, err = d.readPiped(h, h.Runner(d.atShell()).PlanOf(options.Engine, options.Model))
+		options.Input, err = d.readPiped(h, h.Turns(d.atShell()).PlanOf(options.Engine, options.Model))
 	}
 	switch {
 	case err == nil && q.Text == "" && choosing:
@@ -188,7 +189,7 @@ func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (runner.
 	return q, options, err
 }
 
-func continues(h app.Home, t transcript.Transcript, fork bool, q *runner.Question, options *runner.Options) error {
+func continues(h app.Home, t transcript.Transcript, fork bool, q *turn.Question, options *turn.Options) error {
 	others, err := h.Conversations()
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
@@ -95,7 +95,7 @@ func (o *agentOptions) check(f *pflag.FlagSet) error {
 	return o.checkMode()
 }
 
-func (o *agentOptions) apply(q *runner.Question) (err error) {
+func (o *agentOptions) apply(q *turn.Question) (err error) {
 	q.System, q.More, q.MaxCost = o.system, o.more, o.maxCost
 	if o.schema != "" {
 		if q.Schema, err = payload.ReadAnswer("json-schema", o.schema); err != nil {
@@ -160,7 +160,7 @@ func (o *agentOptions) checkMode() error {
 }
 
 // restrict removes the patterns of tools that --disallowed-tools names, and those that --tools does not name.
-func (o *agentOptions) restrict(q *runner.Question) error {
+func (o *agentOptions) restrict(q *turn.Question) error {
 	without, err := toolNames("disallowed-tools", o.without)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -149,7 +149,7 @@ func subtype(err error) string {
 		return "error_max_turns"
 	case is(engine.ErrMaxCost)(err):
 		return "error_max_budget_usd"
-	case is(runner.ErrUnfit)(err):
+	case is(turn.ErrUnfit)(err):
 		return "error_max_structured_output_retries"
 	}
 	return "error_during_execution"

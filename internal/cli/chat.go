@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
@@ -72,7 +73,7 @@ func runChat(ctx context.Context, d *deps, o chatOptions) error {
 		return err
 	}
 	if o.abandoned {
-		return h.Runner(false).AnswerAbandoned(ctx, runner.Options{})
+		return h.Turns(false).Queue.AnswerAbandoned(ctx, turn.Options{})
 	}
 	if isTerminal(d.In) {
 		if o.text == "" {
@@ -81,25 +82,25 @@ func runChat(ctx context.Context, d *deps, o chatOptions) error {
 		o.permits = d.permitsOnTerminal()
 	}
 	var input string
-	if o.text, input, err = d.said(h, o.text, func(r *runner.Runner) engine.Plan { return r.ChatPlan(ctx, o.model) }); err != nil {
+	if o.text, input, err = d.said(h, o.text, func(t turn.Turns) engine.Plan { return t.ChatPlan(ctx, o.model) }); err != nil {
 		return err
 	}
 	m, err := o.message(h)
 	if err != nil {
 		return err
 	}
-	return d.turn(h, o.model, func(r *runner.Runner, options runner.Options) (runlog.Record, error) {
+	return d.turn(h, o.model, func(t turn.Turns, options turn.Options) (runlog.Record, error) {
 		o.apply(&options)
 		options.Input, options.Queued = input, func(p queue.Place) { d.sayQueued(h, p) }
-		return r.Chat(ctx, m, options)
+		return t.Queue.Chat(ctx, m, options)
 	})
 }
 
 // said returns words as the message and piped input as its data; without words the piped input is the message. plan returns the plan for
 // the answer.
-func (d *deps) said(h app.Home, words string, plan func(*runner.Runner) engine.Plan) (text, input string, err error) {
+func (d *deps) said(h app.Home, words string, plan func(turn.Turns) engine.Plan) (text, input string, err error) {
 	if !isTerminal(d.In) {
-		if input, err = d.readPiped(h, plan(h.Runner(d.atShell()))); err != nil {
+		if input, err = d.readPiped(h, plan(h.Turns(d.atShell()))); err != nil {
 			return "", "", err
 		}
 	}
@@ -129,16 +130,16 @@ func (o *chatOptions) check() error {
 	return nil
 }
 
-func (o *chatOptions) apply(r *runner.Options) {
+func (o *chatOptions) apply(r *turn.Options) {
 	r.Thinking, r.Permissions = o.thinking, policy.Mode(o.permissions)
 	if o.permits != nil {
 		r.Observe.Permit = o.permits.permit
 	}
 }
 
-func (o *chatOptions) message(h app.Home) (runner.Message, error) {
+func (o *chatOptions) message(h app.Home) (turn.Message, error) {
 	files, err := attachments(o.typed, o.files, h.Runner(true).Hides)
-	return runner.Message{Text: o.text, Attachments: files, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}, err
+	return turn.Message{Text: o.text, Attachments: files, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}, err
 }
 
 func (d *deps) sayQueued(h app.Home, p queue.Place) {
@@ -168,7 +169,7 @@ func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions
 	if err != nil {
 		return err
 	}
-	text, input, err := d.said(h, text, func(r *runner.Runner) engine.Plan { return r.PlanOf("", given.model) })
+	text, input, err := d.said(h, text, func(t turn.Turns) engine.Plan { return t.PlanOf("", given.model) })
 	if err != nil {
 		return err
 	}
@@ -177,9 +178,9 @@ func runChatChannel(ctx context.Context, d *deps, text string, given chatOptions
 	if err != nil {
 		return err
 	}
-	message := runner.Message{Text: strings.ToValidUTF8(text, "\ufffd"), Attachments: files}
-	r, err := h.Runner(false).ChatChannel(ctx, name, message, runner.Options{
-		Model: given.model, Input: input, Observe: runner.Observer{Event: v.hear, Text: v.delta()},
+	message := turn.Message{Text: strings.ToValidUTF8(text, "\ufffd"), Attachments: files}
+	r, err := h.Turns(false).ChatChannel(ctx, name, message, turn.Options{
+		Model: given.model, Input: input, Observe: run.Observer{Event: v.hear, Text: v.delta()},
 	})
 	if r.ID == "" {
 		return explain(err)

@@ -24,7 +24,9 @@ func chatCommands() []chatCommand {
 		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", alone: true, run: func(l *chatLoop, ctx context.Context, instructions string) error {
 			return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, prompt.StandardSummary), "")
 		}},
-		{name: "/clear", about: "begin a new conversation; this one is kept", run: func(l *chatLoop, ctx context.Context, _ string) error { return l.h.Runner(true).Clear(ctx) }},
+		{name: "/clear", about: "begin a new conversation; this one is kept", run: func(l *chatLoop, ctx context.Context, _ string) error {
+			return l.h.Turns(true).Clear(ctx)
+		}},
 		{name: "/model", args: "[NAME]", about: "show the model, or use another from now on", run: func(l *chatLoop, _ context.Context, name string) error {
 			return l.set(name, func(o *chatOptions) *string { return &o.model }, l.h.Config.Chat.Model, "the engine's default")
 		}},
@@ -113,7 +115,7 @@ func (l *chatLoop) fork(ctx context.Context, args string) error {
 	case open && args == "":
 		return runForkStatus(ctx, l.d, l.h)
 	}
-	_, err = l.h.Runner(l.d.atShell()).OpenFork(ctx, args)
+	_, err = l.h.Turns(l.d.atShell()).Forks.Open(ctx, args)
 	return err
 }
 

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -168,7 +169,7 @@ func (l *chatLoop) interrupt() {
 // abandon leaves the messages that wait in the queue, unless the owner withdraws them.
 func (l *chatLoop) abandon(ctx context.Context) (err error) {
 	for _, t := range l.waiting {
-		if errors.Is(context.Cause(ctx), runner.ErrWithdrawn) {
+		if errors.Is(context.Cause(ctx), run.ErrWithdrawn) {
 			err = errors.Join(err, t.Remove())
 		} else {
 			t.Leave()
@@ -235,7 +236,7 @@ func (l *chatLoop) send(ctx context.Context, text string) error {
 	}
 	l.o.files = nil // the first message has them
 	m.Group = l.group
-	ticket, place, err := l.h.Runner(true).Enqueue(ctx, m, runner.Options{Model: o.model, Owner: true})
+	ticket, place, err := l.h.Turns(true).Queue.Enqueue(ctx, m, turn.Options{Model: o.model, Owner: true})
 	if err != nil {
 		return err
 	}
@@ -256,9 +257,9 @@ func (l *chatLoop) next(ctx context.Context) {
 	}
 	l.waiting = nil
 	l.begin(ctx, func(ctx context.Context) (left []*queue.Ticket, err error) {
-		err = l.d.turn(l.h, o.model, func(r *runner.Runner, options runner.Options) (record runlog.Record, err error) {
+		err = l.d.turn(l.h, o.model, func(t turn.Turns, options turn.Options) (record runlog.Record, err error) {
 			o.apply(&options)
-			record, left, err = r.Converse(ctx, own, options)
+			record, left, err = t.Queue.Converse(ctx, own, options)
 			return record, err
 		})
 		return left, errors.Join(err, l.d.flush())

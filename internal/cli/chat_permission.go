@@ -38,7 +38,7 @@ type permits struct {
 
 func newPermits(ask func(permission)) *permits { return &permits{map[string]bool{}, ask} }
 
-// permit is a runner.Observer's Permit.
+// permit is a run.Observer's Permit.
 func (p *permits) permit(ctx context.Context, use runlog.Event) bool {
 	if p.always[use.Text] {
 		return true

@@ -316,7 +316,7 @@ func TestClearDuringATurn(t *testing.T) {
 	<-asked
 	h, err := w.deps(nil, io.Discard, io.Discard).Home()
 	if err == nil {
-		err = h.Runner(true).Clear(t.Context())
+		err = h.Turns(true).Clear(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

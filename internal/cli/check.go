@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -56,7 +56,7 @@ func runCheck(ctx context.Context, d *deps, files []string) error {
 	c.fault(jobs.Faults)
 	approvals := h.Approvals
 	approvals.Zone = c.zone
-	c.approvals, c.keys, c.runner = &approvals, h.HookKeys, h.Runner(false)
+	c.approvals, c.keys, c.rules = &approvals, h.HookKeys, h.Firer().Rules
 	c.seal(job.New(job.Routine), filepath.Base(d.ConfigFile(h.Dir)))
 	if untested := h.UntestedClaude(ctx); untested != "" {
 		c.say(finding{File: filepath.Base(d.ConfigFile(h.Dir)), Key: "claude-code.command", What: "note", Text: untested})
@@ -85,7 +85,7 @@ type checker struct {
 
 	approvals *approval.Book                   // of the data directory; nil for files that need not lie in one
 	keys      func(job.Hook) ([][]byte, error) // of webhooks; nil as approvals
-	runner    *runner.Runner                   // nil as approvals
+	rules     fire.Rules                       // set if approvals is
 }
 
 // maxChecked is the largest job file or skill that is read, in bytes, as where they lie in a data directory.
@@ -212,7 +212,7 @@ func (c *checker) good(path string, j job.Job) {
 	if c.approvals == nil {
 		return
 	}
-	for _, check := range []func(job.Job) error{c.runner.CheckDirs, c.runner.CheckTools, c.runner.CheckPrograms} {
+	for _, check := range []func(job.Job) error{c.rules.CheckDirs, c.rules.CheckTools, c.rules.CheckPrograms} {
 		if err := check(j); err != nil {
 			c.fault(wrong(path, "", err.Error()))
 		}
@@ -220,10 +220,10 @@ func (c *checker) good(path string, j job.Job) {
 	if j.Seal != "" {
 		c.seal(j, path)
 	}
-	if _, why, err := c.runner.Seals(j); err == nil && why != "" && j.Network == job.NetworkNone {
+	if _, why, err := c.rules.Seals(j); err == nil && why != "" && j.Network == job.NetworkNone {
 		c.say(finding{File: path, Key: "network", What: "note", Text: "network: none is not enforced: " + why})
 	}
-	for _, dir := range c.runner.OnPath(j) {
+	for _, dir := range c.rules.OnPath(j) {
 		c.say(finding{File: path, Key: "dirs", What: "note", Text: "the agent may write in " + dir + ", which is on PATH: programs that it puts there run as yours, not sealed"})
 	}
 	for _, e := range j.Unstartable(c.approvals.Home) {
@@ -236,7 +236,7 @@ func (c *checker) good(path string, j job.Job) {
 
 // seal reports what the kernel enforces for a job. path is the file that the finding names.
 func (c *checker) seal(j job.Job, path string) {
-	switch abi, why, err := c.runner.Seals(j); {
+	switch abi, why, err := c.rules.Seals(j); {
 	case err != nil:
 		c.fault(wrong(path, "", err.Error()))
 	case why != "":

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -169,7 +169,7 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 		return err
 	}
 	s.say("\n%s  $ ollim fire %s\n  (%s)\n", clock(at.In(h.Config.Zone)), job, title)
-	r, err := h.Runner(false).Fire(ctx, job, runner.Options{})
+	r, err := h.Firer().Fire(ctx, job, fire.Options{})
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %s", job, r.Outcome), err)
 	}

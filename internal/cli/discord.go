@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/doctor"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -122,7 +122,7 @@ func (d *deps) interact(h app.Home, client *api.Client) *discord.Interactions {
 	s := starter{d: d, home: h}
 	return &discord.Interactions{
 		API: client, Now: d.Now, Warn: d.warn, Launch: s.launch,
-		Runner: func() (*runner.Runner, error) {
+		Runner: func() (*run.Runner, error) {
 			h, err := d.Home()
 			if err != nil {
 				return nil, err

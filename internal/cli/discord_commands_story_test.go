@@ -15,7 +15,8 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
@@ -51,13 +52,13 @@ func (p *phone) restart() {
 	d.Commands = commandAccess()
 	p.x = &discord.Interactions{
 		API: p.client(), Owns: func(user string) bool { return user == discordapi.Owner }, Now: d.Now, Warn: d.Warn,
-		Runner: func() (*runner.Runner, error) {
+		Runner: func() (*run.Runner, error) {
 			h, err := d.Home()
 			return h.Runner(false), err
 		},
 		Ollim:  func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, words) },
 		Launch: func(words ...string) error { p.note(&p.launched, strings.Join(words, " ")); return nil },
-		Say: func(_ context.Context, channel string, m runner.Message) error {
+		Say: func(_ context.Context, channel string, m turn.Message) error {
 			p.note(&p.said, channel+" ["+m.Tag+"] "+m.Text)
 			return nil
 		},
@@ -401,7 +402,7 @@ func TestDiscordPromptIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	message := p.send("Tasks", outbox.Button{Label: "Go", ID: outbox.ButtonID(outbox.ButtonAgent, id)})
-	p.x.Say = func(context.Context, string, runner.Message) error { return errors.New("the disk is full") }
+	p.x.Say = func(context.Context, string, turn.Message) error { return errors.New("the disk is full") }
 	p.click(message, "Go")
 	if got := p.latest().Content; !strings.Contains(got, "the disk is full") || p.buttons(message)[0].Disabled {
 		t.Error(got)

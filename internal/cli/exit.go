@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/setup"
 	"github.com/ollim/ollim/internal/engine"
@@ -125,13 +127,13 @@ func rules() []rule {
 	return []rule{
 		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
 		{is(setup.ErrNotSent), statusUnavailable}, {is(api.ErrToken), statusConfig}, {is(api.ErrClosed), statusUnavailable}, {is(gateway.ErrIntents), statusConfig}, {is(gateway.ErrRefused), statusConfig},
-		{is(engine.ErrAttachment), statusData}, {is(runner.ErrUnfit), statusData},
+		{is(engine.ErrAttachment), statusData}, {is(turn.ErrUnfit), statusData},
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
 		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob},
-		{is(inbox.ErrGone), statusNoJob}, {is(runner.ErrNotNext), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
-		{is(seal.ErrUnsupported), statusConfig}, {is(runner.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(app.ErrNoDirectory), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
+		{is(inbox.ErrGone), statusNoJob}, {is(fire.ErrNotNext), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {as[*run.Later], statusTempFail},
+		{is(seal.ErrUnsupported), statusConfig}, {is(run.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(app.ErrNoDirectory), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},
-		{is(app.ErrNotAllowed), statusRefused}, {is(runner.ErrRefused), statusRefused}, {is(runner.ErrPaused), statusTempFail},
+		{is(app.ErrNotAllowed), statusRefused}, {is(run.ErrRefused), statusRefused}, {is(run.ErrPaused), statusTempFail},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
 		{is(request.ErrNone), statusNoJob}, {is(request.ErrDamaged), statusData}, {as[*plaintext.Unknown], statusNoJob},
 		{is(app.ErrNoSession), statusNoJob},

@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -94,33 +95,33 @@ func runFire(ctx context.Context, d *deps, o fireOptions) error {
 			return err
 		}
 	}
-	firer := h.Runner(false)
+	firer := h.Firer()
 	return d.each("fire", o.jobs, func(name string) error { return o.one(ctx, d, firer, name, options) })
 }
 
 // resolve reads the options that can be wrong, and standard input where - asks for it.
-func (o *fireOptions) resolve(d *deps) (runner.Options, error) {
+func (o *fireOptions) resolve(d *deps) (fire.Options, error) {
 	wait, err := job.ParseDuration(o.wait)
 	if err != nil {
-		return runner.Options{}, usage("--wait %v", err)
+		return fire.Options{}, usage("--wait %v", err)
 	}
 	var late time.Time
 	if o.slot != "" && (!o.scheduled || len(o.jobs) > 1) {
-		return runner.Options{}, usage("--slot needs --scheduled and exactly one job")
+		return fire.Options{}, usage("--slot needs --scheduled and exactly one job")
 	}
 	if o.slot != "" {
 		if late, err = time.Parse(time.RFC3339, o.slot); err != nil {
-			return runner.Options{}, usage("--slot %q: write a time like 2026-03-07T09:00:00Z", o.slot)
+			return fire.Options{}, usage("--slot %q: write a time like 2026-03-07T09:00:00Z", o.slot)
 		}
 	}
 	if o.engine != "" {
 		if err := config.CheckEngine(o.engine); err != nil {
-			return runner.Options{}, usage("--engine: %v", err)
+			return fire.Options{}, usage("--engine: %v", err)
 		}
 	}
-	out := runner.Options{
+	out := fire.Options{
 		Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled,
-		Trigger: runner.Trigger{Scheduled: o.scheduled, Slot: late},
+		Trigger: fire.Trigger{Scheduled: o.scheduled, Slot: late},
 	}
 	if !out.Owner && !out.Scheduled {
 		out.Cron = process.UnderCron
@@ -134,7 +135,7 @@ func (o *fireOptions) resolve(d *deps) (runner.Options, error) {
 	return out, err
 }
 
-func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name string, options runner.Options) error {
+func (o *fireOptions) one(ctx context.Context, d *deps, f fire.Firer, name string, options fire.Options) error {
 	if o.dryRun {
 		return o.preview(ctx, d, f, name, options)
 	}
@@ -150,7 +151,7 @@ func (o *fireOptions) one(ctx context.Context, d *deps, f *runner.Runner, name s
 	if o.needless(err) {
 		return nil
 	}
-	if o.scheduled && as[*runner.Later](err) { // the tick tries again; cron would mail an error each minute
+	if o.scheduled && as[*run.Later](err) { // the tick tries again; cron would mail an error each minute
 		d.info("fire: %s: %v", name, err)
 		return &reported{statusTempFail}
 	}
@@ -231,9 +232,9 @@ func explain(err error) error { return explainFor(job.Routine, err) }
 func explainFor(kind job.Kind, err error) error {
 	var unknown *plaintext.Unknown
 	switch {
-	case errors.Is(err, runner.ErrNoEngine):
+	case errors.Is(err, run.ErrNoEngine):
 		return hint(err, "ollim config set engine claude-code (or native, or script:FILE; ollim demo shows one)")
-	case errors.Is(err, runner.ErrMovedClock):
+	case errors.Is(err, run.ErrMovedClock):
 		return usage("--now: %v", err)
 	case errors.As(err, &unknown) && unknown.Bad > 0:
 		return hint(err, "%s cannot be read, see: ollim check", plaintext.Count(unknown.Bad, "job file"))
@@ -243,7 +244,7 @@ func explainFor(kind job.Kind, err error) error {
 	return err
 }
 
-func (o *fireOptions) preview(ctx context.Context, d *deps, f *runner.Runner, name string, options runner.Options) error {
+func (o *fireOptions) preview(ctx context.Context, d *deps, f fire.Firer, name string, options fire.Options) error {
 	p, err := f.Preview(ctx, name, options)
 	if err != nil {
 		return explain(err)

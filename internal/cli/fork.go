@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -33,7 +34,7 @@ func newFork(d *deps) *cobra.Command {
 		// Tick starts it.
 		hidden(command(agentNever(nested), "nudge", "Let the agent of an idle fork ask whether to end it",
 			inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-				r, err := h.Runner(false).NudgeFork(ctx, runner.Options{})
+				r, err := h.Turns(false).Forks.Nudge(ctx, turn.Options{})
 				if r.ID == "" {
 					return err
 				}
@@ -55,13 +56,13 @@ func runForkStart(ctx context.Context, d *deps, h app.Home, topic, model string)
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.EnterFork, map[string]string{"topic": topic}))
 	}
-	return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
-		record, err := r.StartFork(ctx, topic, o)
+	return d.turn(h, model, func(t turn.Turns, o turn.Options) (runlog.Record, error) {
+		record, err := t.Forks.Start(ctx, topic, o)
 		if record.ID == "" && errors.Is(err, session.ErrForkOpen) {
 			return record, hint(err, "ollim fork status")
 		}
 		if err != nil || record.ID != "" && record.Outcome != runlog.OK {
-			if _, open, _ := r.Sessions.Fork(ctx); open {
+			if _, open, _ := h.Sessions.Fork(ctx); open {
 				d.line("info", "fork: it is open although its first turn failed: ollim chat continues it, ollim fork exit drops it")
 			}
 		}
@@ -70,12 +71,12 @@ func runForkStart(ctx context.Context, d *deps, h app.Home, topic, model string)
 }
 
 // turn runs a turn of the owner's conversation and writes its answer as chat does. A record without an id means that there was no run.
-func (d *deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Options) (runlog.Record, error)) error {
+func (d *deps) turn(h app.Home, model string, take func(turn.Turns, turn.Options) (runlog.Record, error)) error {
 	outlivePipe()
 	v := &voice{d: d, format: "text", stop: func(error) {}, shown: d.answerText(h.Config.Chat)} // the turn continues without a reader
 	stop := d.watch("chat")
-	r, err := run(h.Runner(d.atShell()), runner.Options{
-		Model: model, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},
+	r, err := take(h.Turns(d.atShell()), turn.Options{
+		Model: model, Owner: d.atShell(), Observe: run.Observer{Event: d.chatEvent(v), Text: v.delta()},
 	})
 	stop()
 	if r.ID == "" {
@@ -127,7 +128,7 @@ func runForkSave(ctx context.Context, d *deps, h app.Home) error {
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.SaveContext, struct{}{}))
 	}
-	f, err := h.Runner(d.atShell()).SaveFork(ctx)
+	f, err := h.Turns(d.atShell()).Forks.Save(ctx)
 	if errors.Is(err, session.ErrMainMoved) || errors.Is(err, session.ErrResumed) {
 		return hint(err, "ollim fork report")
 	}
@@ -138,8 +139,8 @@ func runForkSave(ctx context.Context, d *deps, h app.Home) error {
 }
 
 func runForkReport(ctx context.Context, d *deps, h app.Home) error {
-	return d.turn(h, "", func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
-		record, err := r.ReportFork(ctx, o)
+	return d.turn(h, "", func(t turn.Turns, o turn.Options) (runlog.Record, error) {
+		record, err := t.Forks.Report(ctx, o)
 		if errors.Is(err, session.ErrNoTurn) {
 			err = hint(err, "ollim fork exit")
 		}
@@ -151,7 +152,7 @@ func runForkExit(ctx context.Context, d *deps, h app.Home) error {
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.ExitFork, struct{}{}))
 	}
-	_, err := h.Runner(d.atShell()).ExitFork(ctx)
+	_, err := h.Turns(d.atShell()).Forks.Exit(ctx)
 	return err
 }
 
@@ -173,18 +174,18 @@ func newForkReply(d *deps) *cobra.Command {
 }
 
 func runForkReply(ctx context.Context, d *deps, h app.Home, id, text, model string) error {
-	asked, err := h.Runner(false).Asked(ctx, id)
+	asked, err := h.Turns(false).Replies.Asked(ctx, id)
 	if err != nil {
 		return err
 	}
 	if asked != "" {
-		if _, err := h.Runner(false).Answer(ctx, asked, text); err != nil {
+		if _, err := h.Firer().Answers.Give(ctx, asked, text); err != nil {
 			return err
 		}
 		return d.startToGoOn(h, asked)
 	}
-	return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
-		record, err := r.Reply(ctx, id, runner.Message{Text: text}, o)
+	return d.turn(h, model, func(t turn.Turns, o turn.Options) (runlog.Record, error) {
+		record, err := t.Replies.Reply(ctx, id, turn.Message{Text: text}, o)
 		if as[*plaintext.Unknown](err) {
 			err = hint(err, "the id is RUN.N for message N of a run: ollim run list")
 		}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/platform/forward"
 	"github.com/ollim/ollim/internal/testkit"
 )
@@ -30,7 +30,7 @@ func (w *world) socket(servers ...string) string {
 	delete(w.env, "OLLIM_RUN") // the process that executes a run is in none
 	d.Execute = d.executeForwarded
 	h := homeOf(w.t, d)
-	s := h.Runner(false).Serve(runner.Service{Run: w.last()["id"].(string), Servers: servers, Write: []string{filepath.Join(w.dir, "tasks")}})
+	s := h.Runner(false).Host.Serve(run.Service{Run: w.last()["id"].(string), Servers: servers, Write: []string{filepath.Join(w.dir, "tasks")}})
 	if err := s.Listen(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/notify"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/doctor"
 	"github.com/ollim/ollim/internal/app/setup"
@@ -129,7 +130,7 @@ func (w *initWalk) changeEngine(ctx context.Context) (bool, error) {
 func (w *initWalk) question(ctx context.Context) (runlog.Record, error) {
 	answer := ""
 	stop := w.d.watch("test question")
-	r, err := w.Home.Runner(false).Ask(ctx, doctor.TestQuestion(string(w.Dir)), runner.Options{Owner: true, Observe: runner.Observer{Event: func(e runlog.Event) {
+	r, err := w.Home.Turns(false).Ask(ctx, doctor.TestQuestion(string(w.Dir)), turn.Options{Owner: true, Observe: run.Observer{Event: func(e runlog.Event) {
 		w.d.follow(e)
 		if e.Type == runlog.Result {
 			answer = e.Text

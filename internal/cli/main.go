@@ -16,13 +16,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/ui"
-	"github.com/spf13/cobra"
 )
 
 // Main runs one command line and returns its exit status.
@@ -127,7 +128,7 @@ func (s signalled) Error() string { return syscall.Signal(s).String() }
 
 // Is makes a signal a context.Canceled, and SIGINT also a runner.ErrWithdrawn: the owner withdraws what was typed.
 func (s signalled) Is(target error) bool {
-	return target == context.Canceled || target == runner.ErrWithdrawn && syscall.Signal(s) == syscall.SIGINT
+	return target == context.Canceled || target == run.ErrWithdrawn && syscall.Signal(s) == syscall.SIGINT
 }
 
 type output struct{ w io.Writer }

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -90,10 +91,10 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 		if err != nil {
 			return runlog.Record{}, err
 		}
-		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell(), Observe: runner.Observer{Event: d.follow}}
-		return h.Runner(d.atShell()).CompactTranscript(ctx, known, instructions, o)
+		o := turn.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell(), Observe: run.Observer{Event: d.follow}}
+		return h.Turns(d.atShell()).CompactTranscript(ctx, known, instructions, o)
 	}
-	o := runner.Options{Engine: name, Owner: d.atShell(), Observe: runner.Observer{Event: d.follow}}
+	o := turn.Options{Engine: name, Owner: d.atShell(), Observe: run.Observer{Event: d.follow}}
 	if c.Name.Routine != "" {
 		files, err := h.Jobs.Load()
 		if err != nil {
@@ -103,7 +104,7 @@ func (d *deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 			o.Engine, o.Model = cmp.Or(name, j.Engine), j.Model
 		}
 	}
-	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, o)
+	return h.Turns(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, o)
 }
 
 func foreignSession() error {

@@ -34,7 +34,7 @@ func newPause(d *deps) *cobra.Command {
 func newResume(d *deps) *cobra.Command {
 	return command(agentNever(refused), "resume", "Resume automatic runs, and say what the pause held",
 		inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			held, err := h.Runner(false).HeldByPause()
+			held, err := h.Firer().Pauses.Held()
 			if err != nil { // the error must not prevent the end of the pause
 				d.warn(err.Error())
 			}

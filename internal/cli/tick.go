@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/doctor"
@@ -61,7 +61,7 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 		}
 	}
 	if !dryRun {
-		return errors.Join(m.Pass(ctx), s.endEntries(ctx, m.Runner))
+		return errors.Join(m.Pass(ctx), s.endEntries(ctx, h.Firer().Entries))
 	}
 	plan, err := m.Plan(ctx)
 	if err != nil {
@@ -164,8 +164,8 @@ func runFireEntry(ctx context.Context, d *deps, run string, alone bool) error {
 	if err != nil {
 		return err
 	}
-	r := h.Runner(false)
-	record, err := r.FireEntry(ctx, run, runner.Options{})
+	f := h.Firer()
+	record, err := f.FireEntry(ctx, run, fire.Options{})
 	if record.ID != "" {
 		d.info("fire: run %s: %s", record.ID, record.Outcome)
 		err = (&fireOptions{}).verdict(d, record, err)
@@ -174,7 +174,7 @@ func runFireEntry(ctx context.Context, d *deps, run string, alone bool) error {
 		return err
 	}
 	s := starter{d: d, home: h}
-	_, startErr := r.StartEntries(ctx, s.entry)
+	_, startErr := f.Entries.Start(ctx, s.entry)
 	return errors.Join(err, startErr)
 }
 
@@ -188,12 +188,12 @@ func (s *starter) entry(run string) (process.ID, error) {
 }
 
 // endEntries waits for what was started, and starts what can run after it, until nothing can.
-func (s *starter) endEntries(ctx context.Context, r *runner.Runner) error {
+func (s *starter) endEntries(ctx context.Context, entries fire.Entries) error {
 	for {
 		if err := s.end(); err != nil || !s.wait || ctx.Err() != nil {
 			return err
 		}
-		if _, err := r.StartEntries(ctx, s.entry); err != nil || len(s.started) == 0 {
+		if _, err := entries.Start(ctx, s.entry); err != nil || len(s.started) == 0 {
 			return errors.Join(err, s.end())
 		}
 	}
@@ -234,7 +234,7 @@ func (d *deps) passEntries(ctx context.Context, s *starter, home func() (app.Hom
 	if err == nil {
 		s.home = h
 		var again time.Duration
-		if again, err = h.Runner(false).StartEntries(ctx, s.entry); err == nil && again > 0 {
+		if again, err = h.Firer().Entries.Start(ctx, s.entry); err == nil && again > 0 {
 			return again
 		}
 	}

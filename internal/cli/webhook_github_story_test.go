@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit"
 )
@@ -177,7 +177,7 @@ func TestGitHubSends(t *testing.T) {
 			continue
 		}
 		// not by the command, which would start the other events as well
-		if r, err := h.Runner(false).FireEntry(t.Context(), answer.Run, runner.Options{}); err != nil || r.Outcome != runlog.OK {
+		if r, err := h.Firer().FireEntry(t.Context(), answer.Run, fire.Options{}); err != nil || r.Outcome != runlog.OK {
 			t.Fatalf("%s: %s, %v", e.event, r.Outcome, err)
 		}
 		prompt := w.read(runFile(answer.Run, "prompt.txt"))

@@ -123,7 +123,7 @@ func TestUnderWay(t *testing.T) {
 	c := newClock(t)
 	c.remind("a", c.now, "")
 	r := c.dies("a", true)
-	r.Process = c.minute.Runner.Process()
+	r.Process = c.minute.Runner.Host.Process()
 	if _, err := c.minute.Runner.Runs.Open(r); err != nil {
 		t.Fatal(err)
 	}

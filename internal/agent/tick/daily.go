@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -82,16 +83,16 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	if err != nil || p.Tidied == today {
 		return err
 	}
-	f.EndOrphans(sending, time.Time{})
+	fire.New(f).Slots.EndOrphans(sending, time.Time{})
 	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
 	removing, cancel := limited(ctx, removeLimit)
 	defer cancel()
-	err = errors.Join(m.prune(removing, old), f.SweepPrivate(removing), m.sweepRuns(removing), f.Slots.Fold(removing, m.now()))
+	err = errors.Join(cleaner{m}.prune(removing, old), f.Host.Sealing.Sweep(removing, f.Runs, m.now()), cleaner{m}.sweepRuns(removing), f.Slots.Fold(removing, m.now()))
 	if removing.Err() != nil {
 		p.Tidied, err = "", ctx.Err()
 	}
-	err = errors.Join(err, m.sweepObjects(ctx), m.sweepDrafts(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), m.Bill(ctx), f.Budget.Set(ctx, nil, nil))
+	err = errors.Join(err, cleaner{m}.sweepObjects(ctx), cleaner{m}.sweepDrafts(), cleaner{m}.sweepLocks(), f.Runs.SweepStops(), cleaner{m}.forgetApprovals(ctx), m.Sweep(ctx), m.Bill(ctx), f.Budget.Set(ctx, nil, nil))
 	return errors.Join(err, m.save(p))
 }
 
@@ -118,48 +119,51 @@ func (p *page) settle(now time.Time, patience time.Duration) time.Time {
 	return p.Settled
 }
 
+// cleaner removes what is kept long enough, and what nothing needs any more.
+type cleaner struct{ m Minute }
+
 // prune removes the records, late reminders, transcripts and slots that were too old at an instant; the zero time: none.
-func (m Minute) prune(ctx context.Context, at time.Time) error {
+func (c cleaner) prune(ctx context.Context, at time.Time) error {
 	if at.IsZero() {
 		return nil
 	}
-	before := at.AddDate(0, 0, -m.Keep)
-	return errors.Join(m.pruneRuns(ctx, at), m.pruneHistory(ctx, m.Retain.before(at, m.Retain.History)), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at), m.Runner.Slots.Prune(ctx, before),
-		m.pruneChanged(ctx, before), m.expireChannels(at))
+	before := at.AddDate(0, 0, -c.m.Keep)
+	return errors.Join(c.pruneRuns(ctx, at), c.pruneHistory(ctx, c.m.Retain.before(at, c.m.Retain.History)), c.pruneLate(before), c.pruneInbox(before), c.pruneTranscripts(ctx, at), c.m.Runner.Slots.Prune(ctx, before),
+		c.pruneChanged(ctx, before), c.expireChannels(at))
 }
 
 // pruneChanged removes the values of `ollim changed` of jobs that are gone, if none was kept since an instant.
-func (m Minute) pruneChanged(ctx context.Context, before time.Time) error {
-	present, err := m.present()
+func (c cleaner) pruneChanged(ctx context.Context, before time.Time) error {
+	present, err := c.present()
 	if present == nil {
 		return err
 	}
-	return m.Runner.Changes.Prune(ctx, before, func(id string) bool { return present[id] })
+	return c.m.Runner.Changes.Prune(ctx, before, func(id string) bool { return present[id] })
 }
 
 // expireChannels removes the sessions of channels that were not used for 30 days: as of now if recent ticks have shown that the clock is
 // right, else as of at.
-func (m Minute) expireChannels(at time.Time) error {
-	if now := m.now(); now.Sub(at) <= 2*m.patience() {
+func (c cleaner) expireChannels(at time.Time) error {
+	if now := c.m.now(); now.Sub(at) <= 2*c.m.patience() {
 		at = now
 	}
-	_, err := m.Runner.Channels.Expire(at)
+	_, err := c.m.Runner.Channels.Expire(at)
 	return err
 }
 
 // pruneRuns removes the records of runs that were too old at an instant. Records of runs that did nothing are removed earlier; of the time
 // between the two ages it reads only what the last call did not read.
-func (m Minute) pruneRuns(ctx context.Context, at time.Time) error {
-	p, err := m.page()
+func (c cleaner) pruneRuns(ctx context.Context, at time.Time) error {
+	p, err := c.m.page()
 	if err != nil {
 		return err
 	}
-	before, idle := at.AddDate(0, 0, -m.Keep), at.AddDate(0, 0, -m.Keep)
-	if m.Retain.Idle > 0 && m.Retain.Idle < m.Keep {
-		idle = at.AddDate(0, 0, -m.Retain.Idle)
+	before, idle := at.AddDate(0, 0, -c.m.Keep), at.AddDate(0, 0, -c.m.Keep)
+	if c.m.Retain.Idle > 0 && c.m.Retain.Idle < c.m.Keep {
+		idle = at.AddDate(0, 0, -c.m.Retain.Idle)
 	}
-	old, err := m.Runner.Runs.Between(time.Time{}, before)
-	between, betweenErr := m.Runner.Runs.Between(latest(before, p.Idled.Add(-leftOver)), latest(before, idle))
+	old, err := c.m.Runner.Runs.Between(time.Time{}, before)
+	between, betweenErr := c.m.Runner.Runs.Between(latest(before, p.Idled.Add(-leftOver)), latest(before, idle))
 	if err = errors.Join(err, betweenErr); err != nil {
 		return err
 	}
@@ -167,8 +171,8 @@ func (m Minute) pruneRuns(ctx context.Context, at time.Time) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		if m.isOver(id, before, idle) {
-			err = errors.Join(err, m.removeRun(ctx, id))
+		if c.isOver(id, before, idle) {
+			err = errors.Join(err, c.removeRun(ctx, id))
 		}
 	}
 	if err == nil {
@@ -179,17 +183,17 @@ func (m Minute) pruneRuns(ctx context.Context, at time.Time) error {
 
 // isOver reports whether a run ended before before, or did nothing and ended before idle. A run without a record was killed before it wrote
 // one.
-func (m Minute) isOver(id string, before, idle time.Time) bool {
-	r, err := m.Runner.Runs.Load(id)
+func (c cleaner) isOver(id string, before, idle time.Time) bool {
+	r, err := c.m.Runner.Runs.Load(id)
 	if err != nil {
-		return errors.Is(err, fs.ErrNotExist) && runlog.Began(id).Before(before) && lock.Free(m.Runner.Home.RunLock(id))
+		return errors.Is(err, fs.ErrNotExist) && runlog.Began(id).Before(before) && lock.Free(c.m.Runner.Home.RunLock(id))
 	}
 	return r.Done() && r.Outcome != runlog.Waiting && (r.Finished.Before(before) || didNothing(r) && r.Finished.Before(idle))
 }
 
-func (m Minute) removeRun(ctx context.Context, id string) error {
-	err := store.RemoveAll(ctx, m.Runner.Home.Run(id))
-	m.Runner.Runs.Tidy(id)
+func (c cleaner) removeRun(ctx context.Context, id string) error {
+	err := store.RemoveAll(ctx, c.m.Runner.Home.Run(id))
+	c.m.Runner.Runs.Tidy(id)
 	return err
 }
 
@@ -202,29 +206,29 @@ func latest(a, b time.Time) time.Time {
 }
 
 // pruneInbox removes the events of webhooks that are gone, if they arrived before an instant.
-func (m Minute) pruneInbox(before time.Time) error {
-	present, err := m.present()
+func (c cleaner) pruneInbox(before time.Time) error {
+	present, err := c.present()
 	if present == nil {
 		return err
 	}
-	hooks, err := m.Runner.Inbox.Hooks()
+	hooks, err := c.m.Runner.Inbox.Hooks()
 	for _, hook := range hooks {
 		if !present[hook] {
-			err = errors.Join(err, m.Runner.Inbox.Prune(hook, before))
+			err = errors.Join(err, c.m.Runner.Inbox.Prune(hook, before))
 		}
 	}
 	return err
 }
 
 // pruneLate removes the reminders that were reported before an instant.
-func (m Minute) pruneLate(before time.Time) error {
-	entries, err := os.ReadDir(m.Runner.Home.Late())
+func (c cleaner) pruneLate(before time.Time) error {
+	entries, err := os.ReadDir(c.m.Runner.Home.Late())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range entries {
 		if info, infoErr := e.Info(); infoErr == nil && info.ModTime().Before(before) {
-			err = errors.Join(err, os.Remove(filepath.Join(m.Runner.Home.Late(), e.Name())))
+			err = errors.Join(err, os.Remove(filepath.Join(c.m.Runner.Home.Late(), e.Name())))
 		}
 	}
 	return err
@@ -234,20 +238,20 @@ func (m Minute) pruneLate(before time.Time) error {
 const leftOver = 24 * time.Hour
 
 // isLeftOver reports whether the file at path was last changed longer ago than leftOver.
-func (m Minute) isLeftOver(path string) bool {
+func (c cleaner) isLeftOver(path string) bool {
 	info, err := os.Lstat(path)
-	return err == nil && info.ModTime().Before(m.now().Add(-leftOver))
+	return err == nil && info.ModTime().Before(c.m.now().Add(-leftOver))
 }
 
 // sweepRuns removes the directories of runs that have no record: their process was killed before it wrote one. Older directories than a
 // week are removed with the records of their time.
-func (m Minute) sweepRuns(ctx context.Context) error {
-	runs := m.Runner.Runs
-	ids, err := runs.WithoutEnd(m.now().AddDate(0, 0, -7))
+func (c cleaner) sweepRuns(ctx context.Context) error {
+	runs := c.m.Runner.Runs
+	ids, err := runs.WithoutEnd(c.m.now().AddDate(0, 0, -7))
 	for _, id := range ids {
-		_, statErr := os.Lstat(m.Runner.Home.Run(id, "run.json"))
-		if errors.Is(statErr, fs.ErrNotExist) && m.isLeftOver(m.Runner.Home.Run(id)) && lock.Free(m.Runner.Home.RunLock(id)) {
-			err = errors.Join(err, m.removeRun(ctx, id))
+		_, statErr := os.Lstat(c.m.Runner.Home.Run(id, "run.json"))
+		if errors.Is(statErr, fs.ErrNotExist) && c.isLeftOver(c.m.Runner.Home.Run(id)) && lock.Free(c.m.Runner.Home.RunLock(id)) {
+			err = errors.Join(err, c.removeRun(ctx, id))
 		}
 	}
 	return err
@@ -255,12 +259,12 @@ func (m Minute) sweepRuns(ctx context.Context) error {
 
 // sweepLocks removes the lock files of jobs that are gone, and of their sessions. It removes none while a job file cannot be read, which
 // may be that of such a job.
-func (m Minute) sweepLocks() error {
-	entries, err := os.ReadDir(m.Runner.Home.Locks())
+func (c cleaner) sweepLocks() error {
+	entries, err := os.ReadDir(c.m.Runner.Home.Locks())
 	if err != nil {
 		return err
 	}
-	present, err := m.present()
+	present, err := c.present()
 	if present == nil {
 		return err
 	}
@@ -268,7 +272,7 @@ func (m Minute) sweepLocks() error {
 		name, isLock := strings.CutSuffix(e.Name(), lock.Ext)
 		id, isJob := strings.CutPrefix(name, "job-")
 		id, isSession := strings.CutPrefix(id, "session-routine-")
-		if path := filepath.Join(m.Runner.Home.Locks(), e.Name()); isLock && isJob != isSession && !present[id] && m.isLeftOver(path) {
+		if path := filepath.Join(c.m.Runner.Home.Locks(), e.Name()); isLock && isJob != isSession && !present[id] && c.isLeftOver(path) {
 			err = errors.Join(err, remove(path))
 		}
 	}
@@ -288,12 +292,12 @@ func remove(path string) error {
 }
 
 // present returns the ids of all jobs, and of the reminders that may be restored; nil while a file cannot be read.
-func (m Minute) present() (map[string]bool, error) {
-	files, err := m.Runner.Jobs.Load()
+func (c cleaner) present() (map[string]bool, error) {
+	files, err := c.m.Runner.Jobs.Load()
 	if err != nil || len(files.Faults) > 0 {
 		return nil, err
 	}
-	late, err := m.Runner.Jobs.Late()
+	late, err := c.m.Runner.Jobs.Late()
 	present := map[string]bool{}
 	for _, j := range slices.Concat(files.Jobs, late.Jobs) {
 		present[j.ID] = true
@@ -302,18 +306,18 @@ func (m Minute) present() (map[string]bool, error) {
 }
 
 // sweepDrafts removes unfinished files of writers that were killed.
-func (m Minute) sweepDrafts() error {
-	return filepath.WalkDir(string(m.Runner.Home), func(path string, e fs.DirEntry, err error) error {
+func (c cleaner) sweepDrafts() error {
+	return filepath.WalkDir(string(c.m.Runner.Home), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // a directory that has gone, or cannot be read, holds nothing to sweep
 		}
-		if e.IsDir() && path == m.Runner.Home.Runs() {
+		if e.IsDir() && path == c.m.Runner.Home.Runs() {
 			return fs.SkipDir
 		}
 		if !store.IsDraft(e.Name()) || !e.Type().IsRegular() {
 			return nil
 		}
-		if m.isLeftOver(path) {
+		if c.isLeftOver(path) {
 			return os.Remove(path)
 		}
 		return nil
@@ -322,12 +326,12 @@ func (m Minute) sweepDrafts() error {
 
 // forgetApprovals drops the approvals of jobs that are gone; a key with a colon is that of a skill or of tool-policy.yaml. It drops none
 // while a job file cannot be read, which may be that of such a job.
-func (m Minute) forgetApprovals(ctx context.Context) error {
-	present, err := m.present()
+func (c cleaner) forgetApprovals(ctx context.Context) error {
+	present, err := c.present()
 	if present == nil {
 		return err
 	}
-	return m.Runner.Approvals.Forget(ctx, func(key string, a approval.Approval) bool {
-		return present[key] || strings.Contains(key, ":") || m.within(a.At, 24*time.Hour) // the job's file is written after its approval
+	return c.m.Runner.Approvals.Forget(ctx, func(key string, a approval.Approval) bool {
+		return present[key] || strings.Contains(key, ":") || c.m.within(a.At, 24*time.Hour) // the job's file is written after its approval
 	})
 }

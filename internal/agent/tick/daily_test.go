@@ -40,7 +40,7 @@ func TestOncePerDay(t *testing.T) {
 func TestRemovalGoesOn(t *testing.T) {
 	c := newClock(t)
 	cache := filepath.Join(t.TempDir(), "caches")
-	c.minute.Runner.Sealing.Cache = cache
+	c.minute.Runner.Host.Sealing.Cache = cache
 	old := filepath.Join(cache, "routine-old")
 	if err := errors.Join(os.MkdirAll(filepath.Join(old, "a", "b"), 0o700), os.Chtimes(old, c.now, c.now.AddDate(0, 0, -30))); err != nil {
 		t.Fatal(err)

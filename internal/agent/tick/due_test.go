@@ -144,14 +144,14 @@ func TestPlanChangesNothing(t *testing.T) {
 // TestNoEngine: told once, and started when there is one. A plain reminder needs none.
 func TestNoEngine(t *testing.T) {
 	c := newClock(t)
-	c.minute.Runner.Engine = ""
+	c.minute.Runner.Settings.Engine = ""
 	c.remind("a", c.now, "")
 	c.remind("own", c.now, "engine: claude-code\n")
 	c.remind("plain", c.now, "plain: true\n")
 	c.starts("own", "plain")
 	c.starts()
 	c.tells("a was not run: no engine is configured")
-	c.minute.Runner.Engine = "fake"
+	c.minute.Runner.Settings.Engine = "fake"
 	c.starts("a")
 }
 

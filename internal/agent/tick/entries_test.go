@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/queue"
@@ -104,7 +104,7 @@ func TestOwnerBeforeEntries(t *testing.T) {
 	c.minute.Converse = func() error { return c.start("message") }
 	r := c.minute.Runner
 	r.Queue.Runs = func(string) queue.Fate { return queue.Fate{} }
-	message, _, err := r.Enqueue(t.Context(), runner.Message{Text: "Hello"}, runner.Options{Owner: true})
+	message, _, err := turn.New(r).Queue.Enqueue(t.Context(), turn.Message{Text: "Hello"}, turn.Options{Owner: true})
 	if err == nil {
 		message.Leave()
 		err = r.Sessions.OpenFork(t.Context(), session.Fork{ID: "f", Last: c.now})
@@ -112,6 +112,6 @@ func TestOwnerBeforeEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.wait(runner.ForkIdle)
+	c.wait(turn.ForkIdle)
 	c.starts("message", "fork", "entry")
 }

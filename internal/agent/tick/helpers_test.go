@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -76,14 +77,14 @@ func newClock(t *testing.T) *clock {
 	stores.Inbox.Limits, stores.Inbox.Runs = inbox.LimitsOf(100, 2), stores.Runs.After
 	c.minute = tick.Minute{
 		Keep: 90,
-		Runner: &runner.Runner{
-			World: runner.World{
-				Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() runlog.Process { return runlog.Process{ID: process.Self()} },
+		Runner: &run.Runner{
+			Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Stores: stores, Settings: run.Settings{Engine: "fake"},
+			Host: run.Host{
+				Process: func() runlog.Process { return runlog.Process{ID: process.Self()} },
 				Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-				Sealing: runner.Sealing{Mode: config.SealOff, Temp: c.home.Path("..", "no-tmp"), Cache: c.home.Path("..", "no-cache")},
+				Sealing: run.Sealing{Mode: config.SealOff, Temp: c.home.Path("..", "no-tmp"), Cache: c.home.Path("..", "no-cache")},
 			},
-			Stores: stores,
-			Outbox: outbox.Post{Home: c.home, Disk: disk}, Engine: "fake",
+			Outbox:  outbox.Post{Home: c.home, Disk: disk},
 			Engines: func(string) (engine.Engine, error) { return c.engine, nil },
 		},
 		Start:     func(j job.Job) error { return c.start(j.ID) },
@@ -139,7 +140,7 @@ func (c *clock) starts(ids ...string) {
 // fire runs a job, as the process that a tick starts does.
 func (c *clock) fire(id string) runlog.Record {
 	c.t.Helper()
-	r, _ := c.minute.Runner.Fire(c.t.Context(), id, runner.Options{})
+	r, _ := fire.New(c.minute.Runner).Fire(c.t.Context(), id, fire.Options{})
 	if r.ID == "" {
 		c.t.Fatalf("fire %s: no record", id)
 	}

@@ -34,8 +34,8 @@ func didNothing(r runlog.Record) bool {
 
 // replaced removes from kept the transcripts that a compaction replaced long ago; the compacted session begins with their summary. A
 // current session, an open fork, its parent, and a transcript that was written lately stay.
-func (m Minute) replaced(list []transcript.Summary, kept map[string]bool, current map[string]string, fork session.Fork, at time.Time) {
-	before := m.Retain.before(at, m.Retain.Transcripts)
+func (c cleaner) replaced(list []transcript.Summary, kept map[string]bool, current map[string]string, fork session.Fork, at time.Time) {
+	before := c.m.Retain.before(at, c.m.Retain.Transcripts)
 	modified := map[string]time.Time{}
 	for _, t := range list {
 		modified[t.ID] = t.Modified
@@ -52,11 +52,11 @@ func (m Minute) replaced(list []transcript.Summary, kept map[string]bool, curren
 
 // pruneHistory removes events of sessions and fates of updates from before an instant; the zero time: none. Events of a session whose
 // transcript still exists stay.
-func (m Minute) pruneHistory(ctx context.Context, before time.Time) error {
+func (c cleaner) pruneHistory(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil
 	}
-	f := m.Runner
+	f := c.m.Runner
 	known, err := f.Sessions.Current()
 	if err != nil {
 		return err

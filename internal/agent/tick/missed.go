@@ -91,16 +91,16 @@ func (c *census) add(job string, at time.Time, fault *yamldoc.Fault) {
 }
 
 // countByFile adds the missed slots to the causes of invalid files.
-func (m Minute) countByFile(ctx context.Context, c *census) (err error) {
+func (s slots) countByFile(ctx context.Context, c *census) (err error) {
 	for job, missed := range c.byFile {
-		err = errors.Join(err, m.Runner.MissedByFile(ctx, missed.fault, job, missed.n))
+		err = errors.Join(err, s.m.firer().Reports.MissedByFile(ctx, missed.fault, job, missed.n))
 	}
 	return err
 }
 
 // tellMissed tells the owner which slots were missed, once. late is how many run late.
-func (m Minute) tellMissed(ctx context.Context, p *page, late int) error {
-	files, err := m.Runner.Jobs.Load()
+func (s slots) tellMissed(ctx context.Context, p *page, late int) error {
+	files, err := s.m.Runner.Jobs.Load()
 	if err != nil {
 		return err
 	}
@@ -118,10 +118,10 @@ func (m Minute) tellMissed(ctx context.Context, p *page, late int) error {
 	if more := len(names) - most; more > 0 {
 		names = append(names[:most], "and "+plaintext.Count(more, "more job"))
 	}
-	text := fmt.Sprintf("%s were missed from %s to %s: %s (%s)", plaintext.Count(total, "slot"), all.From.In(m.Runner.Zone).Format(layout),
-		all.To.In(m.Runner.Zone).Format(layout), all.Why, strings.Join(names, ", "))
+	text := fmt.Sprintf("%s were missed from %s to %s: %s (%s)", plaintext.Count(total, "slot"), all.From.In(s.m.Runner.Zone).Format(layout),
+		all.To.In(s.m.Runner.Zone).Format(layout), all.Why, strings.Join(names, ", "))
 	if total == 1 {
-		text = fmt.Sprintf("%s missed its slot of %s: %s", strings.TrimSuffix(names[0], " 1"), all.From.In(m.Runner.Zone).Format(layout), all.Why)
+		text = fmt.Sprintf("%s missed its slot of %s: %s", strings.TrimSuffix(names[0], " 1"), all.From.In(s.m.Runner.Zone).Format(layout), all.Why)
 	}
 	if late == 1 {
 		text += "; 1 more slot is run late now"
@@ -129,8 +129,8 @@ func (m Minute) tellMissed(ctx context.Context, p *page, late int) error {
 	if late > 1 {
 		text += fmt.Sprintf("; %d more slots are run late now", late)
 	}
-	return m.Runner.Notify().Tell(ctx, notify.Cause{
+	return s.m.Runner.Notify().Tell(ctx, notify.Cause{
 		Kind: notify.Slots, Subject: "missed", Name: "Missed slots", Text: text,
-		Remedy: fmt.Sprintf("`ollim schedule audit --since %dd` lists them", int(m.now().Sub(all.From).Hours()/24)+1),
+		Remedy: fmt.Sprintf("`ollim schedule audit --since %dd` lists them", int(s.m.now().Sub(all.From).Hours()/24)+1),
 	})
 }

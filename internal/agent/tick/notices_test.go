@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/notify"
 )
 
 // TestDiskFull: the owner is told that the disk is full when less than the bound is free, and that it has space again.
 func TestDiskFull(t *testing.T) {
 	c := newClock(t)
-	free := uint64(runner.FewBytes)
+	free := uint64(notify.FewBytes)
 	c.minute.Space = func(dir string) (uint64, error) {
 		if dir != c.home.State() {
 			t.Errorf("looked at %s", dir)
@@ -28,7 +28,7 @@ func TestDiskFull(t *testing.T) {
 	free = 0
 	c.tick()
 	c.tells(full)
-	free = runner.FewBytes
+	free = notify.FewBytes
 	c.tick()
 	c.tells(full, "The disk has space again")
 	c.wait(3 * time.Hour)

@@ -23,16 +23,16 @@ import (
 
 // collect sends all overdue reminders as one message, which says how late they are. The files are claimed before the message is written and moved away after it, so
 // that none is lost and at worst one is reported twice.
-func (m Minute) collect(ctx context.Context, late []job.Job) error {
+func (r reminderList) collect(ctx context.Context, late []job.Job) error {
 	var claimed []job.Job
 	for _, j := range late {
-		guard, err := lock.TryGuard(m.Runner.Home.JobLock(j.ID))
+		guard, err := lock.TryGuard(r.m.Runner.Home.JobLock(j.ID))
 		if err != nil {
 			continue // another process holds it
 		}
 		defer guard.Release()
 		if j.Attempt() == job.Waiting {
-			if j, err = m.Runner.Jobs.Claim(j); err != nil {
+			if j, err = r.m.Runner.Jobs.Claim(j); err != nil {
 				continue // it has just been cancelled
 			}
 		}
@@ -41,28 +41,28 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	if len(claimed) == 0 {
 		return nil
 	}
-	if err := m.tell(ctx, headOverdue, headPlain, claimed); err != nil {
+	if err := r.tell(ctx, headOverdue, headPlain, claimed); err != nil {
 		return err
 	}
-	if err := store.MkdirOwn(m.Runner.Home.Late()); err != nil {
+	if err := store.MkdirOwn(r.m.Runner.Home.Late()); err != nil {
 		return err
 	}
 	var err error
 	for _, j := range claimed { // their files are kept from now on, because the report may have cut their texts
-		kept := filepath.Join(m.Runner.Home.Late(), j.ID+".md")
-		err = errors.Join(err, os.Rename(j.Path, kept), os.Chtimes(kept, m.now(), m.now()))
+		kept := filepath.Join(r.m.Runner.Home.Late(), j.ID+".md")
+		err = errors.Join(err, os.Rename(j.Path, kept), os.Chtimes(kept, r.m.now(), r.m.now()))
 	}
 	return err
 }
 
 // misdated returns the collected reminders that are not overdue by the present clock: they were collected at a wrong date. It omits those
 // whose id or file name is taken.
-func (m Minute) misdated(files job.Set) (back []job.Job, err error) {
-	late, err := m.Runner.Jobs.Late()
+func (r reminderList) misdated(files job.Set) (back []job.Job, err error) {
+	late, err := r.m.Runner.Jobs.Late()
 	for _, j := range late.Jobs {
 		_, taken := files.ByID(j.ID)
-		_, statErr := os.Lstat(m.restored(j))
-		if !taken && errors.Is(statErr, fs.ErrNotExist) && m.now().Sub(j.RunAt) <= overdue {
+		_, statErr := os.Lstat(r.restored(j))
+		if !taken && errors.Is(statErr, fs.ErrNotExist) && r.m.now().Sub(j.RunAt) <= overdue {
 			back = append(back, j)
 		}
 	}
@@ -71,21 +71,21 @@ func (m Minute) misdated(files job.Set) (back []job.Job, err error) {
 }
 
 // restored returns the path that the file of a collected reminder had.
-func (m Minute) restored(j job.Job) string {
-	return filepath.Join(m.Runner.Home.Reminders(), filepath.Base(j.Path))
+func (r reminderList) restored(j job.Job) string {
+	return filepath.Join(r.m.Runner.Home.Reminders(), filepath.Base(j.Path))
 }
 
 // restore sets misdated reminders again. Like collect, at worst it reports one twice.
-func (m Minute) restore(ctx context.Context, files job.Set) error {
-	back, err := m.misdated(files)
+func (r reminderList) restore(ctx context.Context, files job.Set) error {
+	back, err := r.misdated(files)
 	if err != nil || len(back) == 0 {
 		return err
 	}
-	if err := m.tell(ctx, headRestored, headRestored, back); err != nil {
+	if err := r.tell(ctx, headRestored, headRestored, back); err != nil {
 		return err
 	}
 	for _, j := range back {
-		err = errors.Join(err, m.Runner.Jobs.GiveBack(j, m.restored(j)))
+		err = errors.Join(err, r.m.Runner.Jobs.GiveBack(j, r.restored(j)))
 	}
 	return err
 }
@@ -98,19 +98,19 @@ const (
 )
 
 // tell sends one message that names all the reminders; head opens it if an agent was to act on any of them, plain else.
-func (m Minute) tell(ctx context.Context, head, plain string, jobs []job.Job) error {
+func (r reminderList) tell(ctx context.Context, head, plain string, jobs []job.Job) error {
 	const rest, date = 200, 50                                      // characters
 	share := max((update.MaxChars-rest)/max(len(jobs), 1)-date, 20) // so that all are named in one update
 	var list []overdueReminder
 	for _, j := range jobs {
 		list = append(list, overdueReminder{
-			at: j.RunAt.In(m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share), late: max(m.now().Sub(j.RunAt), 0),
+			at: j.RunAt.In(r.m.Runner.Zone), text: plaintext.Short(cmp.Or(j.Description, j.Body), share), late: max(r.m.now().Sub(j.RunAt), 0),
 		})
 	}
 	if !slices.ContainsFunc(jobs, func(j job.Job) bool { return !j.Plain }) {
 		head = plain
 	}
-	return m.Runner.Notify().Tell(ctx, notify.Cause{Kind: notify.Late, Subject: "reminders", Name: "Reminders", Text: overdueText(head, list)})
+	return r.m.Runner.Notify().Tell(ctx, notify.Cause{Kind: notify.Late, Subject: "reminders", Name: "Reminders", Text: overdueText(head, list)})
 }
 
 // overdueReminder is a reminder whose time is long past, or was thought to be.

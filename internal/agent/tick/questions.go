@@ -42,7 +42,7 @@ func (m Minute) question(ctx context.Context, q question.Question) error {
 		}
 		return m.Continue(q.Run)
 	case !q.Sent && q.Answer == "":
-		return m.Runner.AskAgain(ctx, q)
+		return m.firer().Answers.AskAgain(ctx, q)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -50,7 +51,7 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("told %q", told)
 		}
 		if answered {
-			if _, err := c.minute.Runner.Answer(t.Context(), r.ID, "red"); err != nil {
+			if _, err := fire.New(c.minute.Runner).Answers.Give(t.Context(), r.ID, "red"); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.minute.Runner.Spend.Pause(t.Context(), c.now.Add(time.Minute)); err != nil {
@@ -97,7 +98,7 @@ func TestWaitingIsNotPruned(t *testing.T) {
 	c.remind("a", c.now, "isolated: true\n")
 	r := c.asks("a", true)
 	c.tick()
-	if _, err := c.minute.Runner.Answer(t.Context(), r.ID, "red"); err != nil {
+	if _, err := fire.New(c.minute.Runner).Answers.Give(t.Context(), r.ID, "red"); err != nil {
 		t.Fatal(err)
 	}
 	for range 300 { // a paused machine

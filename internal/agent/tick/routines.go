@@ -33,34 +33,37 @@ const again = 10 * time.Minute
 // time again.
 const noteEvery = 5 * time.Minute
 
+// slots starts the routines whose slots are due, and accounts for the slots of the past.
+type slots struct{ m Minute }
+
 // routines starts the unclaimed slots that are due, and records as missed those that will not be started.
-func (m Minute) routines(ctx context.Context, files job.Set) error {
+func (s slots) routines(ctx context.Context, files job.Set) error {
 	jobs := files.Only(job.Routine).Jobs
 	now := make([]slot.Schedule, len(jobs))
 	for i, j := range jobs {
-		now[i] = m.Runner.ScheduleOf(j)
+		now[i] = s.m.firer().Slots.ScheduleOf(j)
 	}
-	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool {
+	history, noteErr := s.m.Runner.Slots.Note(ctx, now, func(name string) bool {
 		return !slices.ContainsFunc(files.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
 	})
 	for i, j := range jobs { // jobs fire even if their schedules could not be noted
-		history[j.ID] = slot.Extend(history[j.ID], now[i], m.now())
+		history[j.ID] = slot.Extend(history[j.ID], now[i], s.m.now())
 	}
-	paused, _, err := m.Runner.Spend.Paused()
+	paused, _, err := s.m.Runner.Spend.Paused()
 	if err != nil {
 		return errors.Join(noteErr, err)
 	}
 	late := map[string]time.Time{}
 	for _, j := range jobs {
-		if at, ok := m.missedLately(j, history[j.ID]); ok && !paused {
+		if at, ok := s.missedLately(j, history[j.ID]); ok && !paused {
 			late[j.ID] = at
 		}
 	}
-	err = m.startSlots(ctx, jobs, history, late, paused)
+	err = s.startSlots(ctx, jobs, history, late, paused)
 	if noteErr != nil { // the missed slots are not known
 		return errors.Join(noteErr, err)
 	}
-	return errors.Join(err, m.account(ctx, files.Faults, history, late))
+	return errors.Join(err, s.account(ctx, files.Faults, history, late))
 }
 
 // answer is a fire to start for a slot.
@@ -71,8 +74,8 @@ type answer struct {
 }
 
 // startSlots starts what is due now, and late what may be caught up. While everything is paused the slots are paused too.
-func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[string][]slot.Schedule, late map[string]time.Time, paused bool) error {
-	p, err := m.page()
+func (s slots) startSlots(ctx context.Context, jobs []job.Job, history map[string][]slot.Schedule, late map[string]time.Time, paused bool) error {
+	p, err := s.m.page()
 	if err != nil {
 		return err
 	}
@@ -81,21 +84,21 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 	for _, j := range jobs {
 		a := answer{job: j}
 		var due bool
-		if a.at, due = m.Runner.Due(j, history[j.ID], m.now()); due {
+		if a.at, due = s.m.firer().Slots.Due(j, history[j.ID], s.m.now()); due {
 			if at, isLate := late[j.ID]; isLate { // one run for both
 				delete(late, j.ID)
-				_, _, missErr := m.Runner.Miss(ctx, j.ID, at, oneForBoth)
+				_, _, missErr := s.m.firer().Slots.Miss(ctx, j.ID, at, oneForBoth)
 				err = errors.Join(err, missErr)
 			}
 		} else if a.at, a.late = late[j.ID]; !a.late {
 			continue
 		}
 		switch started := p.Started[j.ID]; {
-		case !started.Before(a.at) && m.within(started, startTime): // for this slot, and it has not claimed it yet
+		case !started.Before(a.at) && s.m.within(started, startTime): // for this slot, and it has not claimed it yet
 		case paused:
-			err = errors.Join(err, m.claim(a, runlog.Paused))
-		case m.Runner.HeldBack(ctx, j, true):
-			err = errors.Join(err, m.claim(a, runlog.Refused))
+			err = errors.Join(err, s.claim(a, runlog.Paused))
+		case s.m.firer().Rules.HeldBack(ctx, j, true):
+			err = errors.Join(err, s.claim(a, runlog.Refused))
 		case a.late && lates == maxStarts: // in the next minute
 		default:
 			answers = append(answers, a)
@@ -104,28 +107,28 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 			}
 		}
 	}
-	return errors.Join(err, m.startAll(answers))
+	return errors.Join(err, s.startAll(answers))
 }
 
-func (m Minute) startAll(answers []answer) error {
+func (s slots) startAll(answers []answer) error {
 	var jobs []job.Job
 	for _, a := range answers {
 		jobs = append(jobs, a.job)
 	}
-	err := m.noteStarts(jobs)
+	err := s.m.noteStarts(jobs)
 	for _, a := range answers {
 		if a.late {
-			err = errors.Join(err, m.StartLate(a.job, a.at))
+			err = errors.Join(err, s.m.StartLate(a.job, a.at))
 		} else {
-			err = errors.Join(err, m.Start(a.job))
+			err = errors.Join(err, s.m.Start(a.job))
 		}
 	}
 	return err
 }
 
 // claim records the outcome of a slot without a run, unless the slot is claimed.
-func (m Minute) claim(a answer, outcome runlog.Outcome) error {
-	err := m.Runner.Slots.Claim(slot.Claim{Job: a.job.ID, Slot: a.at, Outcome: string(outcome)})
+func (s slots) claim(a answer, outcome runlog.Outcome) error {
+	err := s.m.Runner.Slots.Claim(slot.Claim{Job: a.job.ID, Slot: a.at, Outcome: string(outcome)})
 	if errors.Is(err, slot.ErrClaimed) {
 		return nil
 	}
@@ -133,23 +136,23 @@ func (m Minute) claim(a answer, outcome runlog.Outcome) error {
 }
 
 // missedLately returns the newest missed slot that the routine still catches up.
-func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, ok bool) {
+func (s slots) missedLately(j job.Job, history []slot.Schedule) (at time.Time, ok bool) {
 	if j.CatchUp == 0 || !j.Enabled {
 		return at, false
 	}
-	back := min(j.CatchUp, time.Duration(m.Keep)*24*time.Hour) // what is older has no claim any more, whether it ran or not
-	at, ok = forecast.Latest(history, m.Runner.Zone, m.now().Add(-back), m.now().Add(-slot.Grace))
-	return at, ok && m.Runner.Unanswered(j.ID, at)
+	back := min(j.CatchUp, time.Duration(s.m.Keep)*24*time.Hour) // what is older has no claim any more, whether it ran or not
+	at, ok = forecast.Latest(history, s.m.Runner.Zone, s.m.now().Add(-back), s.m.now().Add(-slot.Grace))
+	return at, ok && s.m.firer().Slots.Unanswered(j.ID, at)
 }
 
 // account records as missed every unanswered slot since the last call, except for those that are still to run late, which it notes in the
 // page.
-func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[string][]slot.Schedule, late map[string]time.Time) error {
-	p, err := m.page()
+func (s slots) account(ctx context.Context, faults yamldoc.Faults, history map[string][]slot.Schedule, late map[string]time.Time) error {
+	p, err := s.m.page()
 	if err != nil {
 		return err
 	}
-	latest := m.now().Add(-slot.Grace)
+	latest := s.m.now().Add(-slot.Grace)
 	to, from := latest, p.Accounted.Add(-again)
 	early := p.Missed != nil && p.Missed.To.After(latest) // counted at a wrong date: these slots are still to come
 	if early {
@@ -162,44 +165,44 @@ func (m Minute) account(ctx context.Context, faults yamldoc.Faults, history map[
 		to = from.Add(maxLook)
 	}
 	c := &census{page: p, faults: faults, off: !p.Accounted.IsZero() && latest.Sub(p.Accounted) > offAfter}
-	done, err := m.miss(ctx, c, history, late, from, to)
-	if err = errors.Join(err, m.countByFile(ctx, c)); err != nil {
+	done, err := s.miss(ctx, c, history, late, from, to)
+	if err = errors.Join(err, s.countByFile(ctx, c)); err != nil {
 		return err // the same again in the next minute
 	}
 	for id, at := range p.Owed {
 		if !late[id].Equal(at) { // it ran, or is not caught up any more
-			if _, _, err := m.Runner.Miss(ctx, id, at, "it was too late to catch up"); err != nil {
+			if _, _, err := s.m.firer().Slots.Miss(ctx, id, at, "it was too late to catch up"); err != nil {
 				return err
 			}
 		}
 	}
-	if done.Equal(latest) && p.Missed != nil && !m.within(p.MissedTold, missedAgain) {
-		if err := m.tellMissed(ctx, p, len(late)); err != nil {
+	if done.Equal(latest) && p.Missed != nil && !s.m.within(p.MissedTold, missedAgain) {
+		if err := s.tellMissed(ctx, p, len(late)); err != nil {
 			return err
 		}
-		p.Missed, p.MissedTold = nil, m.now()
-		return m.accounted(p, done, late)
+		p.Missed, p.MissedTold = nil, s.m.now()
+		return s.accounted(p, done, late)
 	}
 	if ahead := done.Sub(p.Accounted); done.Equal(to) && ahead >= 0 && ahead < noteEvery && maps.EqualFunc(p.Owed, late, time.Time.Equal) && !c.added && !early {
 		return nil
 	}
-	return m.accounted(p, done, late)
+	return s.accounted(p, done, late)
 }
 
-func (m Minute) accounted(p *page, done time.Time, late map[string]time.Time) error {
+func (s slots) accounted(p *page, done time.Time, late map[string]time.Time) error {
 	p.Accounted, p.Owed = done, late
-	return m.save(p)
+	return s.m.save(p)
 }
 
 // miss records the slots missed in [from, to), and returns up to when it did.
-func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
+func (s slots) miss(ctx context.Context, c *census, history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
 	type instant struct {
 		at  time.Time
 		job string
 	}
 	var slots []instant
 	for id, schedules := range history {
-		for at := range forecast.Expected(schedules, m.Runner.Zone, from, to) {
+		for at := range forecast.Expected(schedules, s.m.Runner.Zone, from, to) {
 			if wanted, isLate := late[id]; !isLate || !at.Equal(wanted) {
 				slots = append(slots, instant{at, id})
 			}
@@ -207,12 +210,12 @@ func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.S
 	}
 	slices.SortStableFunc(slots, func(a, b instant) int { return a.at.Compare(b.at) })
 	noted := 0
-	for _, s := range slots {
+	for _, one := range slots {
 		if noted == maxMissed {
-			return s.at, nil
+			return one.at, nil
 		}
-		why, fault := c.why(history[s.job])
-		missed, held, err := m.Runner.Miss(ctx, s.job, s.at, why)
+		why, fault := c.why(history[one.job])
+		missed, held, err := s.m.firer().Slots.Miss(ctx, one.job, one.at, why)
 		if err != nil {
 			return from, err
 		}
@@ -220,7 +223,7 @@ func (m Minute) miss(ctx context.Context, c *census, history map[string][]slot.S
 			noted++
 		}
 		if missed && !held {
-			c.add(s.job, s.at, fault)
+			c.add(one.job, one.at, fault)
 		}
 	}
 	return to, nil

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -75,7 +75,7 @@ func (c *clock) slots(id string, want ...string) {
 
 // answers is the fire that a tick starts: late when at is not zero.
 func (c *clock) answers(id string, at time.Time) (runlog.Record, error) {
-	return c.minute.Runner.Fire(c.t.Context(), id, runner.Options{Trigger: runner.Trigger{Scheduled: true, Slot: at}})
+	return fire.New(c.minute.Runner).Fire(c.t.Context(), id, fire.Options{Trigger: fire.Trigger{Scheduled: true, Slot: at}})
 }
 
 func (c *clock) answer(id string, at time.Time) runlog.Record {

@@ -13,7 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/job"
@@ -24,7 +27,7 @@ import (
 
 // Minute is one tick of one data directory.
 type Minute struct {
-	Runner *runner.Runner
+	Runner *run.Runner
 	Start  func(job.Job) error // starts a fire of the job, and does not wait for it
 	// StartLate starts a fire that answers a slot which was missed.
 	StartLate func(job.Job, time.Time) error
@@ -80,9 +83,9 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	due, late, err := m.due(ctx, files, false)
+	due, late, err := reminderList{m}.due(ctx, files, false)
 	var actions []Action
-	back, backErr := m.misdated(files)
+	back, backErr := reminderList{m}.misdated(files)
 	err = errors.Join(err, backErr)
 	for _, j := range back {
 		actions = append(actions, m.action(restore, j, j.RunAt))
@@ -96,25 +99,25 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	if paused, _, pauseErr := m.Runner.Spend.Paused(); paused || pauseErr != nil {
 		return actions, errors.Join(err, pauseErr)
 	}
-	if f, idle, forkErr := m.Runner.IdleFork(ctx); forkErr != nil {
+	if f, idle, forkErr := turn.New(m.Runner).Forks.Idle(ctx); forkErr != nil {
 		err = errors.Join(err, forkErr)
 	} else if idle {
-		actions = append(actions, Action{Do: nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(runner.ForkIdle).In(m.Runner.Zone)})
+		actions = append(actions, Action{Do: nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(turn.ForkIdle).In(m.Runner.Zone)})
 	}
 	history, historyErr := m.Runner.Slots.History()
-	entries, entriesErr := m.Runner.PlanEntries(ctx)
+	entries, entriesErr := m.firer().Entries.Plan(ctx)
 	err = errors.Join(err, historyErr, entriesErr)
 	for _, e := range entries {
 		j, _ := files.ByID(e.Hook)
 		actions = append(actions, m.action(Start, j, e.Arrived))
 	}
 	for _, j := range files.Only(job.Routine).Jobs {
-		known := slot.Extend(history[j.ID], m.Runner.ScheduleOf(j), m.now())
-		at, ok := m.Runner.Due(j, known, m.now())
+		known := slot.Extend(history[j.ID], m.firer().Slots.ScheduleOf(j), m.now())
+		at, ok := m.firer().Slots.Due(j, known, m.now())
 		if !ok {
-			at, ok = m.missedLately(j, known)
+			at, ok = slots{m}.missedLately(j, known)
 		}
-		if ok && !m.Runner.HeldBack(ctx, j, false) {
+		if ok && !m.firer().Rules.HeldBack(ctx, j, false) {
 			actions = append(actions, m.action(Start, j, at))
 		}
 	}
@@ -145,21 +148,21 @@ func (m Minute) Pass(ctx context.Context) error {
 	defer guard.Release()
 	_ = os.Chtimes(path, seen, seen) // if it fails, Seen has only the page
 	m.read = sync.OnceValues(m.page)
-	pauseErr := m.Runner.EndPause(ctx)
+	pauseErr := m.firer().Pauses.End(ctx)
 	files, err := m.Runner.Jobs.Load()
 	if err == nil {
-		m.Runner.ReportBadFiles(ctx, files.Faults)
-		err = errors.Join(m.reminders(ctx, files), m.routines(ctx, files))
+		m.firer().Reports.BadFiles(ctx, files.Faults)
+		err = errors.Join(reminderList{m}.reminders(ctx, files), slots{m}.routines(ctx, files))
 	}
 	err = errors.Join(err, pauseErr, m.messages(ctx), m.fork(ctx)) // the owner goes first, and the lock of the inbox may be held
-	_, entriesErr := m.Runner.StartEntries(ctx, m.Entry)
+	_, entriesErr := m.firer().Entries.Start(ctx, m.Entry)
 	err = errors.Join(err, entriesErr)
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
-	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
+	m.firer().Slots.EndOrphans(sending, m.now().Add(-orphanAge))
 	err = errors.Join(err, m.questions(sending))
 	err = errors.Join(err, m.notices(sending, files))
-	err = errors.Join(err, m.summary(ctx))
+	err = errors.Join(err, weekly{m}.summary(ctx))
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}
@@ -168,15 +171,17 @@ func (m Minute) Pass(ctx context.Context) error {
 
 // notices notifies the owner of what is due: what has ended, what is full or broken, reminders, and what quiet hours held.
 func (m Minute) notices(ctx context.Context, files job.Set) error {
-	err := errors.Join(m.Runner.CheckDelivery(ctx), m.Runner.Recheck(ctx, files))
+	r := m.Runner
+	health := notify.Health{Book: r.Notify(), Outbox: r.Outbox, Home: r.Home, Disk: r.Disk}
+	err := errors.Join(health.Delivery(ctx), fire.New(r).Rules.Recheck(ctx, files))
 	if m.Space != nil {
-		free, spaceErr := m.Space(m.Runner.Home.State())
+		free, spaceErr := m.Space(r.Home.State())
 		if spaceErr == nil {
-			spaceErr = m.Runner.CheckDisk(ctx, free)
+			spaceErr = health.Full(ctx, free)
 		}
 		err = errors.Join(err, spaceErr)
 	}
-	return errors.Join(err, m.Runner.Notify().Sweep(ctx))
+	return errors.Join(err, health.Book.Sweep(ctx))
 }
 
 // heartbeats calls the monitors: those of jobs, and the owner's own if the minute's work, whose error is given, went well.
@@ -184,9 +189,9 @@ func (m Minute) heartbeats(ctx context.Context, err error) error {
 	calling, cancel := limited(ctx, callLimit)
 	defer cancel()
 	if err == nil && m.Heartbeat != "" {
-		m.Runner.Heartbeat(calling, "tick", m.Heartbeat)
+		m.firer().Monitors.Call(calling, "tick", m.Heartbeat)
 	}
-	return errors.Join(err, m.Runner.CallHeartbeats(calling))
+	return errors.Join(err, m.firer().Monitors.CallOwed(calling))
 }
 
 // limited returns ctx with a time limit, which begins when the result is first used: a process that does not wait need not handle
@@ -218,48 +223,53 @@ func (m Minute) messages(ctx context.Context) error {
 
 // fork starts a prompt to the agent of the interactive fork if the fork is idle.
 func (m Minute) fork(ctx context.Context) error {
-	_, idle, err := m.Runner.IdleFork(ctx)
+	_, idle, err := turn.New(m.Runner).Forks.Idle(ctx)
 	if err != nil || !idle {
 		return err
 	}
 	return m.Nudge()
 }
 
+func (m Minute) firer() fire.Firer { return fire.New(m.Runner) }
+
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 
-func (m Minute) reminders(ctx context.Context, files job.Set) error {
-	due, late, err := m.due(ctx, files, true)
+// reminderList starts the reminders that are due, and collects those that are too late.
+type reminderList struct{ m Minute }
+
+func (r reminderList) reminders(ctx context.Context, files job.Set) error {
+	due, late, err := r.due(ctx, files, true)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(m.restore(ctx, files), m.collect(ctx, late), m.noteStarts(due))
+	err = errors.Join(r.restore(ctx, files), r.collect(ctx, late), r.m.noteStarts(due))
 	for _, j := range due {
-		err = errors.Join(err, m.Start(j))
+		err = errors.Join(err, r.m.Start(j))
 	}
 	return err
 }
 
 // due returns the reminders to start, oldest first, and those that are overdue. While everything is paused there are only plain ones, or
 // none. If tell is set, those that cannot be started are reported.
-func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late []job.Job, err error) {
-	paused, _, err := m.Runner.Spend.Paused()
-	if err != nil || paused && m.Runner.HoldsReminders() {
+func (r reminderList) due(ctx context.Context, files job.Set, tell bool) (start, late []job.Job, err error) {
+	paused, _, err := r.m.Runner.Spend.Paused()
+	if err != nil || paused && r.m.firer().Pauses.HoldsReminders() {
 		return nil, nil, err
 	}
-	p, err := m.page()
+	p, err := r.m.page()
 	if err != nil {
 		return nil, nil, err
 	}
 	jobs := files.Only(job.Reminder).Jobs
 	slices.SortStableFunc(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 	for _, j := range jobs {
-		last, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
+		last, _ := r.m.Runner.Runs.Noted(r.m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
 		switch {
-		case !j.Enabled || j.RunAt.After(m.now()), paused && !j.Plain:
-		case m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting cut off
+		case !j.Enabled || j.RunAt.After(r.m.now()), paused && !j.Plain:
+		case r.m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting cut off
 			late = append(late, j)
-		case m.resting(last) || m.within(p.Started[j.ID], startTime):
-		case m.Runner.HeldBack(ctx, j, tell):
+		case r.resting(last) || r.m.within(p.Started[j.ID], startTime):
+		case r.m.firer().Rules.HeldBack(ctx, j, tell):
 		default:
 			start = append(start, j)
 		}
@@ -268,20 +278,20 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 }
 
 // resting reports whether it is too early for another attempt. The run of an earlier reminder with the same id does not count.
-func (m Minute) resting(last runlog.Record) bool {
+func (r reminderList) resting(last runlog.Record) bool {
 	if last.ID == "" {
 		return false
 	}
 	if !last.Done() {
-		return m.Runner.Runs.Alive(last) || m.within(last.Started, retryAfter)
+		return r.m.Runner.Runs.Alive(last) || r.m.within(last.Started, retryAfter)
 	}
 	switch last.Outcome {
 	case runlog.Waiting: // the run continues with the answer
 		return true
 	case runlog.Refused:
-		return m.within(*last.Finished, askAgain)
+		return r.m.within(*last.Finished, askAgain)
 	case runlog.Failed, runlog.Timeout, runlog.Interrupted, runlog.Paused:
-		return m.within(*last.Finished, retryAfter)
+		return r.m.within(*last.Finished, retryAfter)
 	}
 	return false
 }

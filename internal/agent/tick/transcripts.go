@@ -17,8 +17,8 @@ import (
 // pruneTranscripts removes the transcripts of forked and isolated runs and of interactive forks that nothing refers to and that were not
 // written in the week before an instant, and those that a compaction replaced long ago. Sessions that the claude command keeps of runs that
 // were not sealed are left to it.
-func (m Minute) pruneTranscripts(ctx context.Context, at time.Time) error {
-	f, before := m.Runner, at.Add(-session.ReplyLimit)
+func (c cleaner) pruneTranscripts(ctx context.Context, at time.Time) error {
+	f, before := c.m.Runner, at.Add(-session.ReplyLimit)
 	list, _, err := transcript.Dir(f.Home.Sessions()).List("", nil)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (m Minute) pruneTranscripts(ctx context.Context, at time.Time) error {
 	delete(alone, fork.Session)
 	delete(alone, fork.Parent) // which its first turn branches
 	kept := named(list, alone)
-	m.replaced(list, kept, current, fork, at)
+	c.replaced(list, kept, current, fork, at)
 	for _, t := range list {
 		switch holder := engine.Holder(t.ID); {
 		case kept[t.ID] || !t.Modified.Before(before):
@@ -62,8 +62,8 @@ func (m Minute) pruneTranscripts(ctx context.Context, at time.Time) error {
 
 // sweepObjects removes objects (files that models saw, texts that were approved) to which no transcript, record of a run or approval refers
 // any more and which were not shown within a day.
-func (m Minute) sweepObjects(ctx context.Context) error {
-	f := m.Runner
+func (c cleaner) sweepObjects(ctx context.Context) error {
+	f := c.m.Runner
 	if !f.Objects.Any() {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (m Minute) sweepObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.Objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] || approved[hash] })
+	return f.Objects.Sweep(ctx, c.m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] || approved[hash] })
 }
 
 // named returns the sessions that are not in alone, and all sessions that they came from.

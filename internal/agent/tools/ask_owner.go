@@ -50,12 +50,12 @@ func callAsk(ctx context.Context, b *Set, in struct {
 		q.Message = message
 		return b.Questions.Ask(ctx, q)
 	}
-	said, err := b.reachWith(ctx, Asking(q), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: q.Text}, keep)
+	said, err := mail{b}.reachWith(ctx, Asking(q), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: q.Text}, keep)
 	if err != nil {
 		return "", err
 	}
 	if err := b.Questions.Edit(ctx, q.Run, func(q *question.Question) error { q.Sent = true; return nil }); err != nil {
-		b.Disk.Warn(err.Error()) // it will be sent again
+		b.World.Disk.Warn(err.Error()) // it will be sent again
 	}
 	return fmt.Sprintf("%s End your turn now. This run continues when the owner has answered; the question expires on %s.",
 		said, q.Expires.Format("Mon 2006-01-02 3:04 PM MST")), nil
@@ -86,7 +86,7 @@ func (b *Set) question(text string, choices []string, expires string) (q questio
 	if after < minExpiry || after > maxExpiry {
 		return q, fmt.Errorf("expires: want %s to %s", job.FormatDuration(minExpiry), job.FormatDuration(maxExpiry))
 	}
-	now, r := b.Disk.Now().In(b.Zone), b.Run.Record
+	now, r := b.World.Disk.Now().In(b.World.Zone), b.Run.Record
 	q = question.Question{Run: r.ID, Job: r.Job, Name: r.Name, Text: text, Choices: clean, Asked: now, Expires: now.Add(after)}
 	if r.Deadline != nil {
 		q.Left = max(r.Deadline.Sub(now), minExpiry)

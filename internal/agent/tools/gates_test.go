@@ -348,7 +348,7 @@ func TestManyAtOnce(t *testing.T) {
 	answers := make(chan string, 16)
 	for range 16 {
 		group.Go(func() {
-			r, err := (runlog.Book{Home: d.Home, Disk: d.Disk, Zone: d.Zone}).At(d.Run.ID)
+			r, err := (runlog.Book{Home: d.World.Home, Disk: d.World.Disk, Zone: d.World.Zone}).At(d.Run.ID)
 			if err != nil {
 				t.Error(err)
 				return

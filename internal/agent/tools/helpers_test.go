@@ -93,7 +93,7 @@ func (d *desk) open(runs runlog.Book, r runlog.Record) {
 // another is the desk with a new run of that record.
 func (d *desk) another(r runlog.Record) *desk {
 	d.t.Helper()
-	d.open(runlog.Book{Home: d.Home, Disk: d.Disk, Zone: d.Zone}, r)
+	d.open(runlog.Book{Home: d.World.Home, Disk: d.World.Disk, Zone: d.World.Zone}, r)
 	return d
 }
 
@@ -159,7 +159,7 @@ func object(pairs ...any) string {
 func (d *desk) events() string {
 	d.t.Helper()
 	var list []string
-	for e, err := range (runlog.Book{Home: d.Home, Disk: d.Disk, Zone: d.Zone}).Events(d.Run.ID, nil) {
+	for e, err := range (runlog.Book{Home: d.World.Home, Disk: d.World.Disk, Zone: d.World.Zone}).Events(d.Run.ID, nil) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func (d *desk) pending(want ...string) {
 // write makes a file of the data directory.
 func (d *desk) write(name, text string) string {
 	d.t.Helper()
-	path := d.Home.Path(name)
+	path := d.World.Home.Path(name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		d.t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func (d *desk) write(name, text string) string {
 
 func (d *desk) read(name string) string {
 	d.t.Helper()
-	data, err := os.ReadFile(d.Home.Path(name))
+	data, err := os.ReadFile(d.World.Home.Path(name))
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/engine/native/builtin"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -32,25 +33,28 @@ func pings(b *Set) error {
 	return nil
 }
 
+// mail sends messages of a run to its owner.
+type mail struct{ set *Set }
+
 // reach sends the owner a message if the limits of behaviour 6 permit it. The message is counted before it is sent, so that two processes
 // cannot both send the one message of a run. The count is undone only if the message was definitely refused.
-func (b *Set) reach(ctx context.Context, m outbox.Message) (string, error) {
+func (p mail) reach(ctx context.Context, m outbox.Message) (string, error) {
 	var embed json.RawMessage // kept for a reply, which quotes parts of the embed
 	if m.Embed != nil {
 		embed, _ = json.Marshal(m.Embed) // texts: it cannot fail
 	}
-	return b.reachWith(ctx, m, runlog.Event{Type: runlog.Ping, Text: m.Text, Input: embed}, nil)
+	return p.reachWith(ctx, m, runlog.Event{Type: runlog.Ping, Text: m.Text, Input: embed}, nil)
 }
 
 // reachWith is reach with the event that counts the message. keep, if it is not nil, is called with the message's id once the limits permit
 // the message and before the event; its error keeps the message from being sent.
-func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, keep func(id string) error) (string, error) {
-	r := b.Run.Record
+func (p mail) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, keep func(id string) error) (string, error) {
+	r := p.set.Run.Record
 	paid := false
-	err := b.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
+	err := p.set.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
 		m.ID = session.MessageID(r.ID, s.Messages+1)
 		var err error
-		if paid, err = b.pay(ctx, s, m.Critical); err == nil && keep != nil {
+		if paid, err = p.pay(ctx, s, m.Critical); err == nil && keep != nil {
 			err = keep(m.ID)
 		}
 		return e, err
@@ -58,22 +62,22 @@ func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, k
 	back := context.WithoutCancel(ctx) // the count is undone even if ctx has ended
 	if err != nil {
 		if paid {
-			err = errors.Join(err, b.Budget.Return(back, m.Critical))
+			err = errors.Join(err, p.set.Budget.Return(back, m.Critical))
 		}
 		return "", err
 	}
-	m.Run, m.Job, m.Label, m.Kind, m.Created = r.ID, r.Job, r.Label(), outbox.Ping, b.Disk.Now()
+	m.Run, m.Job, m.Label, m.Kind, m.Created = r.ID, r.Job, r.Label(), outbox.Ping, p.set.World.Disk.Now()
 	if !m.Critical && keep == nil {
-		m.NotBefore = b.quietUntil()
+		m.NotBefore = p.quietUntil()
 	}
-	answer, err := b.send(ctx, m, keep != nil)
+	answer, err := p.send(ctx, m, keep != nil)
 	if err != nil {
-		err = errors.Join(err, b.Run.Event(back, runlog.Event{Type: runlog.PingRefused, Tool: e.Tool, Text: e.Text}))
+		err = errors.Join(err, p.set.Run.Event(back, runlog.Event{Type: runlog.PingRefused, Tool: e.Tool, Text: e.Text}))
 		if keep != nil {
-			err = errors.Join(err, b.Questions.Drop(back, r.ID))
+			err = errors.Join(err, p.set.Questions.Drop(back, r.ID))
 		}
 		if paid {
-			err = errors.Join(err, b.Budget.Return(back, m.Critical))
+			err = errors.Join(err, p.set.Budget.Return(back, m.Critical))
 		}
 		return "", err
 	}
@@ -82,13 +86,13 @@ func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, k
 
 // pay applies the limits besides allow-ping: one message a run, and one more after each answer of the owner; none while the owner is in a
 // conversation; a token for each. A critical message is exempt, but counted. The main conversation has no limits.
-func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid bool, err error) {
-	r := b.Run.Record
+func (p mail) pay(ctx context.Context, s runlog.Standing, critical bool) (paid bool, err error) {
+	r := p.set.Run.Record
 	if r.Foreground {
 		return false, nil
 	}
 	if critical {
-		err := b.Budget.TakeCritical(ctx)
+		err := p.set.Budget.TakeCritical(ctx)
 		return err == nil, err
 	}
 	instead := " Use `report_updates` instead."
@@ -101,10 +105,10 @@ func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid b
 	case s.Pings > s.Earlier:
 		return false, &Refused{"This run has already sent its one message."}
 	}
-	if b.Busy() {
+	if p.set.Busy() {
 		return false, &Refused{"The owner is in mid-conversation." + instead}
 	}
-	ok, status, err := b.Budget.Take(ctx)
+	ok, status, err := p.set.Budget.Take(ctx)
 	if err == nil && !ok {
 		err = &Refused{"No ping is left (" + status.String() + ")." + instead}
 	}
@@ -112,23 +116,23 @@ func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid b
 }
 
 // send sends a message; asks says whether it is a question. An error means that it was definitely not sent.
-func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, error) {
-	if !b.Sender.Configured() {
-		return b.sendByUpdate(ctx, m, asks)
+func (p mail) send(ctx context.Context, m outbox.Message, asks bool) (string, error) {
+	if !p.set.Sender.Configured() {
+		return p.sendByUpdate(ctx, m, asks)
 	}
 	if m.File != "" {
-		kept, err := b.keepFile(m.File, m.ID)
+		kept, err := p.keepFile(m.File, m.ID)
 		if err != nil {
 			return "", err
 		}
 		m.File = kept
 	}
-	if err := Remember(ctx, b.Sessions, b.Run, m.ID); err != nil {
-		b.Disk.Warn(err.Error())
+	if err := notify.Remember(ctx, p.set.Sessions, p.set.Run, m.ID); err != nil {
+		p.set.World.Disk.Warn(err.Error())
 	}
-	receipt, err := b.Sender.Send(ctx, m)
-	if err := b.Sessions.Received(ctx, m.ID, receipt.Outside...); err != nil {
-		b.Disk.Warn(err.Error())
+	receipt, err := p.set.Sender.Send(ctx, m)
+	if err := p.set.Sessions.Received(ctx, m.ID, receipt.Outside...); err != nil {
+		p.set.World.Disk.Warn(err.Error())
 	}
 	switch receipt.Fate {
 	case outbox.Sent:
@@ -144,23 +148,23 @@ func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 
 // quietUntil returns when a message of the run may be sent if quiet hours hold it; zero: they do not. What the owner waits for is not held:
 // messages of the main conversation, and of a reminder at its time.
-func (b *Set) quietUntil() time.Time {
-	now := b.Disk.Now().In(b.Zone)
-	if b.Run.Foreground || b.Run.Kind == string(job.Reminder) || !b.Quiet.Contains(now) {
+func (p mail) quietUntil() time.Time {
+	now := p.set.World.Disk.Now().In(p.set.World.Zone)
+	if p.set.Run.Foreground || p.set.Run.Kind == string(job.Reminder) || !p.set.World.Quiet.Contains(now) {
 		return time.Time{}
 	}
-	return b.Quiet.End(now)
+	return p.set.World.Quiet.End(now)
 }
 
 // sendByUpdate leaves a message as a pending update, because no delivery is configured. The update reports the message, but not what comes
 // of a question.
-func (b *Set) sendByUpdate(ctx context.Context, m outbox.Message, asks bool) (string, error) {
+func (p mail) sendByUpdate(ctx context.Context, m outbox.Message, asks bool) (string, error) {
 	if m.File != "" {
 		m.Text += " (file: " + m.File + ")"
 	}
-	add := b.report
+	add := p.set.report
 	if asks {
-		add = func(ctx context.Context, text string) error { return b.Updates.Add(ctx, text, b.Run.ID) }
+		add = func(ctx context.Context, text string) error { return p.set.Updates.Add(ctx, text, p.set.Run.ID) }
 	}
 	if err := add(ctx, m.Text); err != nil {
 		return "", err
@@ -176,7 +180,7 @@ func callPing(ctx context.Context, b *Set, in struct {
 	if text == "" {
 		return "", errors.New("bad arguments: message is empty")
 	}
-	return b.reach(ctx, outbox.Message{Text: text, Critical: in.Critical})
+	return mail{b}.reach(ctx, outbox.Message{Text: text, Critical: in.Critical})
 }
 
 func callEmbed(ctx context.Context, b *Set, in struct {
@@ -191,7 +195,7 @@ func callEmbed(ctx context.Context, b *Set, in struct {
 	if err != nil {
 		return "", err
 	}
-	return b.reach(ctx, outbox.Message{Text: embed.Text(), Embed: &embed, Buttons: buttons, Critical: in.Critical})
+	return mail{b}.reach(ctx, outbox.Message{Text: embed.Text(), Embed: &embed, Buttons: buttons, Critical: in.Critical})
 }
 
 // Buttons returns the buttons of an embed, and stores their prompts.
@@ -209,24 +213,12 @@ func Buttons(ctx context.Context, prompts question.Book, e *outbox.Embed) (list 
 	return list, nil
 }
 
-// Remember notes which session a reply to a message of a run branches. A message of a foreground run needs no note.
-func Remember(ctx context.Context, sessions session.Book, run *runlog.Run, message string) error {
-	if run.Foreground {
-		return nil
-	}
-	standing, err := run.Standing()
-	if err != nil || standing.Session == "" {
-		return err
-	}
-	return sessions.Sent(ctx, session.Message{MessageID: message, ForkSessionID: standing.Session, ParentSessionID: run.Parent})
-}
-
 func callSendFile(ctx context.Context, b *Set, in struct {
 	Path     string `json:"path"`
 	Message  string `json:"message"`
 	Critical bool   `json:"critical"`
 }) (string, error) {
-	path, err := b.fileToSend(in.Path)
+	path, err := mail{b}.fileToSend(in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -234,15 +226,15 @@ func callSendFile(ctx context.Context, b *Set, in struct {
 	if text == "" {
 		text = plaintext.Line(filepath.Base(path))
 	}
-	return b.reach(ctx, outbox.Message{Text: text, File: path, Critical: in.Critical})
+	return mail{b}.reach(ctx, outbox.Message{Text: text, File: path, Critical: in.Critical})
 }
 
 // fileToSend returns the absolute path of a file that the run may send.
-func (b *Set) fileToSend(path string) (string, error) {
+func (p mail) fileToSend(path string) (string, error) {
 	if !filepath.IsAbs(path) {
-		path = b.Home.Path(path)
+		path = p.set.World.Home.Path(path)
 	}
-	if err := b.mayRead(path); err != nil {
+	if err := p.set.mayRead(path); err != nil {
 		return "", err
 	}
 	if err := outbox.CheckFile(path); err != nil {
@@ -253,8 +245,8 @@ func (b *Set) fileToSend(path string) (string, error) {
 
 // keepFile copies a file into the run's record, so that a later attempt sends the present content. The copy is in a directory of its
 // message, so that another file of the same name does not replace it.
-func (b *Set) keepFile(path, message string) (string, error) {
-	f, err := b.OpenFile(path) // the file may have been replaced since it was checked
+func (p mail) keepFile(path, message string) (string, error) {
+	f, err := p.set.OpenFile(path) // the file may have been replaced since it was checked
 	if err != nil {
 		return "", err
 	}
@@ -266,7 +258,7 @@ func (b *Set) keepFile(path, message string) (string, error) {
 	if len(data) > outbox.MaxFile {
 		return "", outbox.TooLarge(path)
 	}
-	kept := b.Home.Run(b.Run.ID, "sent", message, filepath.Base(path))
+	kept := p.set.World.Home.Run(p.set.Run.ID, "sent", message, filepath.Base(path))
 	return kept, store.Write(kept, data, store.Synced)
 }
 

@@ -103,13 +103,13 @@ func furnish(d *desk, other, outside string) {
 		}
 	}
 	for link, target := range map[string]string{
-		"link.md": filepath.Join(outside, "c.txt"), "state.md": d.Home.Path("state", "deep", "a.md"), "dir": d.Home.State("deep"), "good.md": "picture.png",
+		"link.md": filepath.Join(outside, "c.txt"), "state.md": d.World.Home.Path("state", "deep", "a.md"), "dir": d.World.Home.State("deep"), "good.md": "picture.png",
 	} {
-		if err := os.Symlink(target, d.Home.Path(link)); err != nil {
+		if err := os.Symlink(target, d.World.Home.Path(link)); err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	if err := syscall.Mkfifo(d.Home.Path("pipe"), 0o600); err != nil {
+	if err := syscall.Mkfifo(d.World.Home.Path("pipe"), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -140,18 +140,18 @@ func TestSendFile(t *testing.T) {
 	}
 	for _, tc := range []struct{ input, content, text string }{
 		{`{"path":"reports/a b.md"}`, "one", "a b.md"},
-		{object("path", d.Home.Path("picture.png"), "message", "see\x1b[1m"), "two", "see[1m"},
+		{object("path", d.World.Home.Path("picture.png"), "message", "see\x1b[1m"), "two", "see[1m"},
 		{`{"path":"good.md"}`, "two", "good.md"},
 		{object("path", filepath.Join(other, "b.txt")), "three", "b.txt"},
 	} {
-		_ = os.Remove(d.Home.Path("text"))
+		_ = os.Remove(d.World.Home.Path("text"))
 		d.says("send_file", tc.input, "Sent.")
 		if sent, text := d.read("sent"), d.read("text"); sent != tc.content || text != tc.text+"\n" {
 			t.Errorf("%s: %q, %q", tc.input, sent, text)
 		}
 	}
 	for line := range strings.Lines(d.read("files")) {
-		if !strings.HasPrefix(line, d.Home.Run(d.Run.ID, "sent")+"/") {
+		if !strings.HasPrefix(line, d.World.Home.Run(d.Run.ID, "sent")+"/") {
 			t.Errorf("%s is not in the run's record", line)
 		}
 	}
@@ -194,7 +194,7 @@ func TestLargeFile(t *testing.T) {
 	if got := strings.TrimSpace(d.read("size")); got != "10485760" {
 		t.Errorf("%s bytes", got)
 	}
-	if left, err := filepath.Glob(filepath.Join(d.Home.Runs(), "*", "*", "*", "*", "sent", "*", "*")); err != nil || len(left) != 1 {
+	if left, err := filepath.Glob(filepath.Join(d.World.Home.Runs(), "*", "*", "*", "*", "sent", "*", "*")); err != nil || len(left) != 1 {
 		t.Errorf("copies %q, %v", left, err)
 	}
 }
@@ -206,7 +206,7 @@ func TestRefusedFileIsNotKept(t *testing.T) {
 	d.write("a.md", "text")
 	d.busy = true
 	d.begins("send_file", `{"path":"a.md"}`, "error: The owner is in mid-conversation.")
-	if _, err := os.Stat(d.Home.Run(d.Run.ID, "sent")); err == nil {
+	if _, err := os.Stat(d.World.Home.Run(d.Run.ID, "sent")); err == nil {
 		t.Error("a copy was kept")
 	}
 }

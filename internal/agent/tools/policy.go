@@ -25,7 +25,7 @@ func (b *Set) policy() policy.Policy {
 	return policy.Policy{
 		Allow:     parse(b.Run.Tools),
 		Roots:     b.Roots(),
-		Protected: b.Protected(),
+		Protected: b.World.Protected(),
 		Ollim:     b.Commands,
 		Sealed:    b.Run.Sealed != nil && b.Run.Sealed.ABI > 0,
 	}
@@ -33,7 +33,7 @@ func (b *Set) policy() policy.Policy {
 
 // Roots returns the working directory and the dirs of the run.
 func (b *Set) Roots() []policy.Root {
-	roots := []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.Home)), Writable: true}}
+	roots := []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.World.Home)), Writable: true}}
 	for _, entry := range b.Run.Dirs {
 		dir, writable := strings.CutPrefix(entry, "rw:")
 		roots = append(roots, policy.Root{Dir: dir, Writable: writable})
@@ -90,21 +90,24 @@ func BuiltIns(lists ...[]string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "Skill" })
 }
 
+// permits decides the uses of an engine's own tools.
+type permits struct{ set *Set }
+
 // judge decides one use of an engine's own tool. Files that the allowing pattern names must still be as they were approved. For a question
 // at a shell this is not checked, because its owner has just typed the pattern.
-func (b *Set) judge(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
-	if reason := b.outside(tool, input); reason != "" {
+func (d permits) judge(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
+	if reason := d.outside(tool, input); reason != "" {
 		return reason, nil
 	}
-	p := b.policy()
+	p := d.set.policy()
 	v := p.Decide(tool, input)
 	if !v.Allow {
-		return b.permission(ctx, p, v.Reason, runlog.Event{Type: runlog.Asked, Tool: tool, ToolID: id, Input: input})
+		return d.permission(ctx, p, v.Reason, runlog.Event{Type: runlog.Asked, Tool: tool, ToolID: id, Input: input})
 	}
-	if b.Run.Kind == runlog.Ask {
+	if d.set.Run.Kind == runlog.Ask {
 		return "", nil
 	}
-	name, err := b.Approvals.Altered(v.By, p.Roots)
+	name, err := d.set.Approvals.Altered(v.By, p.Roots)
 	if unfit := (*approval.Unfit)(nil); errors.As(err, &unfit) {
 		return tool + ": " + unfit.Error(), nil
 	}
@@ -121,7 +124,7 @@ func (b *Set) Verdict(ctx context.Context, tool, id string, input json.RawMessag
 		if !slices.ContainsFunc(b.List(), func(t engine.Tool) bool { return t.Name == name }) {
 			reason = tool + ": this run does not have this tool"
 		}
-	} else if reason, err = b.judge(ctx, tool, id, input); err != nil {
+	} else if reason, err = (permits{b}).judge(ctx, tool, id, input); err != nil {
 		return "", err
 	}
 	return reason, b.Run.Event(ctx, runlog.Event{Type: runlog.Verdict, Tool: tool, ToolID: id, Text: reason, IsError: reason != ""})
@@ -138,22 +141,22 @@ func (b *Set) Within(names []string) engine.Tools {
 }
 
 // names reports whether the subagent's list names a tool.
-func (b *Set) names(tool string) bool {
-	if b.within == nil || slices.Contains(*b.within, tool) {
+func (d permits) names(tool string) bool {
+	if d.set.within == nil || slices.Contains(*d.set.within, tool) {
 		return true
 	}
-	p := b.policy()
-	p.Allow = parse(*b.within)
+	p := d.set.policy()
+	p.Allow = parse(*d.set.within)
 	return p.Names(tool)
 }
 
 // outside returns why the subagent's own list does not allow a use; "" if it does. A tool's name alone allows all its uses.
-func (b *Set) outside(tool string, input json.RawMessage) string {
-	if b.within == nil || slices.Contains(*b.within, tool) {
+func (d permits) outside(tool string, input json.RawMessage) string {
+	if d.set.within == nil || slices.Contains(*d.set.within, tool) {
 		return ""
 	}
-	p := b.policy()
-	p.Allow = parse(*b.within)
+	p := d.set.policy()
+	p.Allow = parse(*d.set.within)
 	if v := p.Decide(tool, input); !v.Allow {
 		return v.Reason
 	}
@@ -168,8 +171,8 @@ const AskPatience = 60 * time.Second
 const AskEvery = 100 * time.Millisecond
 
 // permission decides a use that no pattern allows, by the run's permission mode. refusal is the reason for which the patterns refuse it.
-func (b *Set) permission(ctx context.Context, p policy.Policy, refusal string, use runlog.Event) (reason string, err error) {
-	mode := policy.Mode(b.Run.Permissions)
+func (d permits) permission(ctx context.Context, p policy.Policy, refusal string, use runlog.Event) (reason string, err error) {
+	mode := policy.Mode(d.set.Run.Permissions)
 	if mode == "" {
 		return refusal, nil
 	}
@@ -179,23 +182,23 @@ func (b *Set) permission(ctx context.Context, p policy.Policy, refusal string, u
 		return refusal, nil
 	case mode == policy.AcceptEdits && policy.Edits(use.Tool):
 		return "", nil
-	case !b.Run.MayAsk:
+	case !d.set.Run.MayAsk:
 		return refusal + "; the owner cannot be asked, because this turn has no terminal", nil
 	}
 	use.Text = pattern.String()
-	if err := b.Run.Event(ctx, use); err != nil {
+	if err := d.set.Run.Event(ctx, use); err != nil {
 		return "", err
 	}
-	return b.awaitPermission(ctx, use)
+	return d.awaitPermission(ctx, use)
 }
 
-func (b *Set) awaitPermission(ctx context.Context, use runlog.Event) (reason string, err error) {
+func (d permits) awaitPermission(ctx context.Context, use runlog.Event) (reason string, err error) {
 	waiting, cancel := context.WithTimeout(ctx, AskPatience)
 	defer cancel()
 	look := time.NewTicker(AskEvery)
 	defer look.Stop()
 	for {
-		allowed, answered, err := b.Run.Answer(use.ToolID)
+		allowed, answered, err := d.set.Run.Answer(use.ToolID)
 		switch {
 		case err != nil:
 			return "", err
@@ -211,7 +214,7 @@ func (b *Set) awaitPermission(ctx context.Context, use runlog.Event) (reason str
 				return "", context.Cause(ctx)
 			}
 			denied := runlog.Event{Type: runlog.Permitted, Tool: use.Tool, ToolID: use.ToolID, IsError: true}
-			return use.Tool + ": the owner did not answer within a minute", b.Run.Event(ctx, denied)
+			return use.Tool + ": the owner did not answer within a minute", d.set.Run.Event(ctx, denied)
 		}
 	}
 }

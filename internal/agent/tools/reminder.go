@@ -49,7 +49,7 @@ func reminderSchema(b *Set) json.RawMessage {
 	properties := map[string]any{
 		"message": message,
 		"when": text("A delay, such as 45m, 2h, 1h30m or 3 days, or a time, such as 17:30, tomorrow 9am, monday 9am, march 7 9am or " +
-			"2026-03-07T09:00. A time without an offset such as +01:00 is in the zone " + b.Zone.String() + ". At most ten years ahead."),
+			"2026-03-07T09:00. A time without an offset such as +01:00 is in the zone " + b.World.Zone.String() + ". At most ten years ahead."),
 		"description": text("A label for lists and schedules, on one line."),
 		"background": property("boolean", "Default true. false: the task runs in the main conversation, and its answer is "+
 			"delivered to the owner. A background task cannot set false."),
@@ -63,7 +63,7 @@ func reminderSchema(b *Set) json.RawMessage {
 		"skills":              list("Names of skills that the agent must invoke first."),
 		"max_chain":           chain,
 	}
-	for _, name := range b.withheld() {
+	for _, name := range (reminderCalls{b}).withheld() {
 		delete(properties, name)
 	}
 	schema, _ := json.Marshal(map[string]any{
@@ -72,10 +72,13 @@ func reminderSchema(b *Set) json.RawMessage {
 	return schema
 }
 
+// reminderCalls makes reminders, which have no more rights than the run that makes them.
+type reminderCalls struct{ set *Set }
+
 // withheld names the parameters of add_reminder that would be refused or change nothing. The main conversation and its branches
 // share one list of tools.
-func (b *Set) withheld() (names []string) {
-	r := b.Run.Record
+func (c reminderCalls) withheld() (names []string) {
+	r := c.set.Run.Record
 	if r.Shared {
 		return nil
 	}
@@ -106,7 +109,7 @@ type reminder struct {
 }
 
 func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
-	j, err := b.reminderOf(in)
+	j, err := reminderCalls{b}.reminderOf(in)
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +120,7 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 	if n := len(files.Only(job.Reminder).Jobs); n >= maxWaiting {
 		return "", &Refused{fmt.Sprintf("%d reminders are already waiting; cancel some first.", n)}
 	}
-	waits, err := b.empower(ctx, j)
+	waits, err := reminderCalls{b}.empower(ctx, j)
 	if err != nil {
 		return "", err
 	}
@@ -127,7 +130,7 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 	answer := fmt.Sprintf("Reminder %s is set for %s.", j.ID, j.RunAt.Format("Mon 2006-01-02 3:04 PM MST"))
 	if waits {
 		answer += " It asks for more than this run may do, so it will not run until the owner approves it."
-		err = b.tellWaiting(ctx, j)
+		err = reminderCalls{b}.tellWaiting(ctx, j)
 	}
 	return answer, err
 }
@@ -136,16 +139,16 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 const maxBody = 16000
 
 // reminderOf returns the job that the agent asks for. Its rights to reach the owner never exceed those of the run.
-func (b *Set) reminderOf(in reminder) (job.Job, error) {
+func (c reminderCalls) reminderOf(in reminder) (job.Job, error) {
 	j := job.New(job.Reminder)
-	at, err := timeparse.Either(in.When, b.Disk.Now(), b.Zone)
+	at, err := timeparse.Either(in.When, c.set.World.Disk.Now(), c.set.World.Zone)
 	if err != nil {
 		return j, fmt.Errorf("bad arguments: when: %w", err)
 	}
 	if utf8.RuneCountInString(in.Message) > maxBody {
 		return j, fmt.Errorf("bad arguments: message is longer than %d characters", maxBody)
 	}
-	if j.ID, err = job.NewID(b.Random); err != nil {
+	if j.ID, err = job.NewID(c.set.World.Random); err != nil {
 		return j, err
 	}
 	j.RunAt, j.Body, j.Description = at, strings.Trim(plaintext.Lines(in.Message), "\n"), update.Clean(in.Description)
@@ -160,7 +163,7 @@ func (b *Set) reminderOf(in reminder) (job.Job, error) {
 	if in.Update != "" {
 		j.Update = job.UpdateMode(in.Update)
 	}
-	if err := b.narrow(&j); err != nil {
+	if err := c.narrow(&j); err != nil {
 		return j, err
 	}
 	text, err := job.Format(j)
@@ -176,8 +179,8 @@ func (b *Set) reminderOf(in reminder) (job.Job, error) {
 }
 
 // narrow keeps a reminder from what the run itself may not do.
-func (b *Set) narrow(j *job.Job) error {
-	r := b.Run.Record
+func (c reminderCalls) narrow(j *job.Job) error {
+	r := c.set.Run.Record
 	if !j.Plain {
 		j.Seal, j.Network = r.Seal, cmp.Or(r.Network, job.NetworkAny)
 	}
@@ -199,15 +202,15 @@ const maxWaiting = 200
 
 // empower approves a reminder that asks for no more than the run has itself. waits reports that it asks for more, and so waits for the
 // owner.
-func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
-	subject, widened, err := b.Approvals.Of(j)
+func (c reminderCalls) empower(ctx context.Context, j job.Job) (waits bool, err error) {
+	subject, widened, err := c.set.Approvals.Of(j)
 	if err != nil || !widened {
 		return false, err
 	}
-	if !b.has(j) {
+	if !c.has(j) {
 		return true, nil
 	}
-	err = b.Approvals.Approve(ctx, subject, b.Run.ID)
+	err = c.set.Approvals.Approve(ctx, subject, c.set.Run.ID)
 	if errors.Is(err, approval.ErrNotInherited) {
 		return true, nil
 	}
@@ -215,12 +218,12 @@ func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
 }
 
 // tellWaiting notifies the owner of a reminder that waits for approval, by the same cause as a fire that is refused.
-func (b *Set) tellWaiting(ctx context.Context, j job.Job) error {
-	subject, _, err := b.Approvals.Of(j)
+func (c reminderCalls) tellWaiting(ctx context.Context, j job.Job) error {
+	subject, _, err := c.set.Approvals.Of(j)
 	if err != nil {
 		return err
 	}
-	_, err = b.Notify().Open(ctx, Waiting(j.ID, j.Label(), j.ID, subject.Widening()))
+	_, err = c.set.Notify().Open(ctx, Waiting(j.ID, j.Label(), j.ID, subject.Widening()))
 	return err
 }
 
@@ -234,19 +237,19 @@ func Waiting(id, label, name string, widening []string) notify.Cause {
 
 // Notify returns the book that notifies the owner of causes.
 func (b *Set) Notify() notify.Book {
-	return notify.Book{Notices: b.Notices, Updates: b.Updates, Sender: b.Sender, Zone: b.Zone, Quiet: b.Quiet, Random: b.Random, Now: b.Disk.Now}
+	return notify.Book{Notices: b.Notices, Updates: b.Updates, Sender: b.Sender, Zone: b.World.Zone, Quiet: b.World.Quiet, Random: b.World.Random, Now: b.World.Disk.Now}
 }
 
 // has reports whether the run itself may do all that the job asks for.
-func (b *Set) has(j job.Job) bool {
-	own := b.Run.Tools
+func (c reminderCalls) has(j job.Job) bool {
+	own := c.set.Run.Tools
 	for _, pattern := range j.AllowedTools {
 		if !slices.Contains(own, pattern) {
 			return false
 		}
 	}
 	for _, name := range j.Skills {
-		if !slices.Contains(b.Run.Skills, name) || !slices.Contains(own, policy.OfSkill(name)) {
+		if !slices.Contains(c.set.Run.Skills, name) || !slices.Contains(own, policy.OfSkill(name)) {
 			return false
 		}
 	}
@@ -265,7 +268,7 @@ func callListReminders(_ context.Context, b *Set, _ struct{}) (string, error) {
 	slices.SortStableFunc(jobs, func(a, z job.Job) int { return a.RunAt.Compare(z.RunAt) })
 	var lines []string
 	for _, j := range jobs {
-		lines = append(lines, fmt.Sprintf("%s  %s  %s", j.ID, j.RunAt.In(b.Zone).Format(time.RFC3339), j.Label()))
+		lines = append(lines, fmt.Sprintf("%s  %s  %s", j.ID, j.RunAt.In(b.World.Zone).Format(time.RFC3339), j.Label()))
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -309,7 +312,7 @@ func callFollowUp(ctx context.Context, b *Set, in struct {
 	if in.Minutes < 1 || in.Minutes > maxFollowUp {
 		return "", fmt.Errorf("bad arguments: minutes_from_now must be 1 to %d", maxFollowUp)
 	}
-	at := b.Disk.Now().Add(time.Duration(in.Minutes) * time.Minute).In(b.Zone)
+	at := b.World.Disk.Now().Add(time.Duration(in.Minutes) * time.Minute).In(b.World.Zone)
 	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.FollowUp, Text: at.Format(time.RFC3339)}); err != nil {
 		return "", err
 	}

@@ -35,7 +35,7 @@ func TestAddReminder(t *testing.T) {
 		if j.Label() != "A b" || !j.Isolated || j.Model != "haiku" || j.Update != job.Always || j.AllowPing || j.MaxChain != 2 {
 			t.Errorf("%+v", j)
 		}
-		if want := time.Date(2026, 2, 25, 9, 0, 0, 0, d.Zone); !j.RunAt.Equal(want) {
+		if want := time.Date(2026, 2, 25, 9, 0, 0, 0, d.World.Zone); !j.RunAt.Equal(want) {
 			t.Errorf("at %s", j.RunAt)
 		}
 	}
@@ -216,7 +216,7 @@ func TestTooManyReminders(t *testing.T) {
 	}
 	d.says("add_reminder", `{"message":"m","when":"1h"}`, "error: 200 reminders are already waiting; cancel some first.")
 	d.recorded("refusal:add_reminder")
-	if err := os.Remove(d.Home.Path("reminders", "0.md")); err != nil {
+	if err := os.Remove(d.World.Home.Path("reminders", "0.md")); err != nil {
 		t.Fatal(err)
 	}
 	d.begins("add_reminder", `{"message":"m","when":"1h"}`, "Reminder ")

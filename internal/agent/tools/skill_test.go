@@ -51,7 +51,7 @@ func TestSkill(t *testing.T) {
 	d.begins("skill", `{"name":"maps"}`, `error: no skill "maps"`)
 	d.begins("skill", `{"nam":"live"}`, "error: bad arguments: ")
 	d.recorded(strings.TrimSpace(strings.Repeat("refusal:skill ", 5)))
-	if _, err := os.Stat(d.Home.Path("owned")); err == nil {
+	if _, err := os.Stat(d.World.Home.Path("owned")); err == nil {
 		t.Error("a command was run")
 	}
 }
@@ -106,7 +106,7 @@ func TestPrepare(t *testing.T) {
 	if err := d.Prepare(ctx, "news", func() error { return no }); !errors.Is(err, no) {
 		t.Error(err)
 	}
-	if _, err := os.Stat(d.Home.Path("ran")); err == nil {
+	if _, err := os.Stat(d.World.Home.Path("ran")); err == nil {
 		t.Error("the commands of a skill that is not approved have run")
 	}
 }

@@ -28,7 +28,7 @@ import (
 
 // Set is the tools of one run.
 type Set struct {
-	World
+	World World
 	*state.Stores
 
 	Run      *runlog.Run
@@ -133,7 +133,7 @@ func (e *Refused) Error() string { return e.Reason }
 func (b *Set) List() []engine.Tool {
 	var list []engine.Tool
 	for _, t := range tools() {
-		if !b.names(own + t.name) {
+		if !(permits{b}).names(own + t.name) {
 			continue
 		}
 		if b.Run.Shared || t.may(b) == nil || t.name == "follow_up_chain" && b.Run.MaxChain > 0 {

@@ -45,7 +45,7 @@ func callSkill(ctx context.Context, b *Set, in struct {
 // of now.
 func (b *Set) prepared(ctx context.Context, name string) (string, error) {
 	if slices.Contains(b.Run.Skills, name) {
-		text, err := store.Read(b.Home.Run(b.Run.ID, "skills", name+".md"))
+		text, err := store.Read(b.World.Home.Run(b.Run.ID, "skills", name+".md"))
 		return string(text), err
 	}
 	s, err := b.Skills.Find(name)
@@ -60,7 +60,7 @@ func (b *Set) prepared(ctx context.Context, name string) (string, error) {
 			return "", errors.Join(errors.New("the skill has just been changed; try again"), err)
 		}
 	}
-	return skill.Renderer{Dir: string(b.Home), Env: b.Env, Seal: b.Seal}.Render(ctx, s), nil
+	return skill.Renderer{Dir: string(b.World.Home), Env: b.World.Env, Seal: b.World.Seal}.Render(ctx, s), nil
 }
 
 // approvedSkill keeps an agent from running commands that it has written into a skill.
@@ -91,6 +91,6 @@ func (b *Set) Prepare(ctx context.Context, name string, still func() error) erro
 	if err != nil {
 		return err
 	}
-	text := skill.Renderer{Dir: string(b.Home), Env: b.Env, Seal: b.Seal}.Render(ctx, s)
-	return store.Write(b.Home.Run(b.Run.ID, "skills", name+".md"), []byte(text), store.Buffered)
+	text := skill.Renderer{Dir: string(b.World.Home), Env: b.World.Env, Seal: b.World.Seal}.Render(ctx, s)
+	return store.Write(b.World.Home.Run(b.Run.ID, "skills", name+".md"), []byte(text), store.Buffered)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/notify"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -72,7 +72,7 @@ func (e *examination) uses(context.Context) string {
 	outages := e.outages()
 	for _, name := range slices.Sorted(maps.Keys(e.engineNames())) {
 		if o, failed := outages[name]; failed {
-			e.fail(plain(e.home.Runner(false).CauseOf(o.last, "failed").Remedy), "the engine %s has failed since %s (%s): %s",
+			e.fail(plain(notify.Failure(o.last, "failed", e.home.Dir).Remedy), "the engine %s has failed since %s (%s): %s",
 				name, e.clockText(o.since), plaintext.Count(o.runs, "run"), cmp.Or(o.last.Error, string(o.last.Outcome)))
 		}
 	}
@@ -103,8 +103,8 @@ func (e *examination) open() map[string]notice.Entry {
 const askCost = 0.05
 
 // TestQuestion is a question whose answer shows that an engine can be reached.
-func TestQuestion(root string) runner.Question {
-	return runner.Question{
+func TestQuestion(root string) turn.Question {
+	return turn.Question{
 		Text: "Answer with the word OK.", System: "You are asked whether you can be reached. Answer with one word.", Root: root,
 		MaxTurns: 1, MaxCost: askCost, Discard: true,
 	}
@@ -123,14 +123,14 @@ func (d Doctor) Ask(ctx context.Context) []Finding {
 		if strings.HasPrefix(name, "script:") {
 			continue // it plays a file, and asks nobody
 		}
-		record, err := r.Ask(ctx, TestQuestion(string(e.home.Dir)), runner.Options{Engine: name, Owner: true})
+		record, err := turn.New(r).Ask(ctx, TestQuestion(string(e.home.Dir)), turn.Options{Engine: name, Owner: true})
 		switch {
 		case err == nil && record.Outcome == runlog.OK:
 			e.pass("question", fmt.Sprintf("%s answered, for %.4f USD", name, record.Cost))
 		case record.ID == "":
 			e.fault(fmt.Errorf("%s: %w", name, err), "")
 		default:
-			e.fail(plain(r.CauseOf(record, "failed").Remedy), "%s: %s", name, cmp.Or(record.Error, string(record.Outcome)))
+			e.fail(plain(notify.Failure(record, "failed", r.Home).Remedy), "%s: %s", name, cmp.Or(record.Error, string(record.Outcome)))
 		}
 	}
 	return e.list

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -36,7 +36,7 @@ type freeSpace struct {
 
 // Bounds of what is left of a file system. A run's record takes some 100 KiB, a week of a busy installation some 100 MiB.
 const (
-	fewBytes  = runner.FewBytes
+	fewBytes  = notify.FewBytes
 	someBytes = 500 << 20
 	fewFiles  = 10_000
 )
@@ -185,7 +185,7 @@ func (e *examination) start(verb, unit string, kinds ...string) string {
 // seal looks at what the kernel enforces on the programs that agents start.
 func (e *examination) seal(context.Context) string {
 	const remedy = "use Linux 6.12 or later, with Landlock; ollim-security(7) says what is not enforced until then"
-	abi, why, err := e.home.Runner(false).Seals(job.New(job.Routine))
+	abi, why, err := e.home.Firer().Rules.Seals(job.New(job.Routine))
 	switch {
 	case err != nil:
 		e.fault(err, remedy+"; or: ollim config set seal auto")

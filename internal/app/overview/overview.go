@@ -140,7 +140,7 @@ func (s *Status) tick(_ context.Context, h app.Home) error {
 }
 
 func (s *Status) seal(_ context.Context, h app.Home) error {
-	_, why, err := h.Runner(false).Seals(job.New(job.Routine))
+	_, why, err := h.Firer().Rules.Seals(job.New(job.Routine))
 	if err != nil {
 		why = err.Error()
 	}
@@ -247,7 +247,7 @@ func (s *Status) next(ctx context.Context, h app.Home, jobs []job.Job) {
 	from := now
 	if s.Paused != nil {
 		from = s.Paused.Until
-		s.Next = append(s.Next, held(jobs, now, from, h.Runner(false).HoldsReminders(), zone)...)
+		s.Next = append(s.Next, held(jobs, now, from, h.Firer().Pauses.HoldsReminders(), zone)...)
 		if s.Next = s.Next[:min(fires, len(s.Next))]; from.IsZero() {
 			return
 		}

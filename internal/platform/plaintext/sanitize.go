@@ -35,3 +35,8 @@ func Rune(r rune) rune {
 	}
 	return r
 }
+
+// OneLine returns the text of an error in one line.
+func OneLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -222,9 +224,9 @@ func change(rows []discordgo.MessageComponent, edit func(*discordgo.Button)) []d
 }
 
 // answerQuestion is a choice of a question that a run has asked.
-func (x *Interactions) answerQuestion(ctx context.Context, r *runner.Runner, p press) (string, error) {
+func (x *Interactions) answerQuestion(ctx context.Context, r *run.Runner, p press) (string, error) {
 	run, choice, _ := strings.Cut(p.arg, ":")
-	if _, err := r.Answer(ctx, run, choice); err != nil {
+	if _, err := fire.New(r).Answers.Give(ctx, run, choice); err != nil {
 		return "", err
 	}
 	if paused, _, err := r.Spend.Paused(); paused {
@@ -234,12 +236,12 @@ func (x *Interactions) answerQuestion(ctx context.Context, r *runner.Runner, p p
 }
 
 // sayPrompt lets a button say its prompt in the conversation, once.
-func (x *Interactions) sayPrompt(ctx context.Context, r *runner.Runner, p press) (string, error) {
+func (x *Interactions) sayPrompt(ctx context.Context, r *run.Runner, p press) (string, error) {
 	text, err := r.Questions.UsePrompt(ctx, p.arg)
 	if err != nil {
 		return "", err
 	}
-	if err = x.Say(ctx, p.channel, runner.Message{Tag: "button", Text: text}); err != nil {
+	if err = x.Say(ctx, p.channel, turn.Message{Tag: "button", Text: text}); err != nil {
 		return "", errors.Join(err, r.Questions.ReturnPrompt(context.WithoutCancel(ctx), p.arg))
 	}
 	return "-# The button says: " + inSpan(text), nil // the owner has seen only its label
@@ -252,7 +254,7 @@ func taskCommand(verb string) func(*Interactions, context.Context, press) (strin
 	}
 }
 
-func (x *Interactions) clear(ctx context.Context, r *runner.Runner, p press) (string, error) {
+func (x *Interactions) clear(ctx context.Context, r *run.Runner, p press) (string, error) {
 	main, err := r.Sessions.Main()
 	switch {
 	case err != nil:
@@ -261,5 +263,5 @@ func (x *Interactions) clear(ctx context.Context, r *runner.Runner, p press) (st
 		return "", stale("this conversation has ended already")
 	}
 	x.permissions.forget()
-	return "Your next message begins a new conversation.", r.Clear(ctx)
+	return "Your next message begins a new conversation.", turn.New(r).Clear(ctx)
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
@@ -18,14 +19,14 @@ import (
 // long is announced within the three seconds that Discord waits, and follows.
 type Interactions struct {
 	API    *api.Client
-	Owns   func(user string) bool         // reports whether a user is the owner; nobody else is answered
-	Runner func() (*runner.Runner, error) // with the settings as they are now
+	Owns   func(user string) bool      // reports whether a user is the owner; nobody else is answered
+	Runner func() (*run.Runner, error) // with the settings as they are now
 	Now    func() time.Time
 	Warn   func(message string)
 
-	Ollim  func(ctx context.Context, words ...string) (string, error)        // runs a command line as the owner, and returns what it prints
-	Launch func(words ...string) error                                       // starts a command line as a process that outlives this one
-	Say    func(ctx context.Context, channel string, m runner.Message) error // lets the owner take a turn; it returns when m is queued
+	Ollim  func(ctx context.Context, words ...string) (string, error)      // runs a command line as the owner, and returns what it prints
+	Launch func(words ...string) error                                     // starts a command line as a process that outlives this one
+	Say    func(ctx context.Context, channel string, m turn.Message) error // lets the owner take a turn; it returns when m is queued
 
 	permissions permissions
 	working     sync.WaitGroup

@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -26,7 +27,7 @@ func output(words ...string) func(*Interactions, context.Context, call) (reply, 
 }
 
 // withRunner lets a command or a button work with the settings as they are now.
-func withRunner[A, B any](do func(*Interactions, context.Context, *runner.Runner, A) (B, error)) func(*Interactions, context.Context, A) (B, error) {
+func withRunner[A, B any](do func(*Interactions, context.Context, *run.Runner, A) (B, error)) func(*Interactions, context.Context, A) (B, error) {
 	return func(x *Interactions, ctx context.Context, a A) (answer B, err error) {
 		r, err := x.Runner()
 		if err != nil {
@@ -171,7 +172,7 @@ func (x *Interactions) jobs(context.Context) (list []completion) {
 }
 
 // fire starts a job as a process of its own, as tick does.
-func (x *Interactions) fire(_ context.Context, r *runner.Runner, c call) (reply, error) {
+func (x *Interactions) fire(_ context.Context, r *run.Runner, c call) (reply, error) {
 	files, err := r.Jobs.Load()
 	if err != nil {
 		return reply{}, err
@@ -183,16 +184,16 @@ func (x *Interactions) fire(_ context.Context, r *runner.Runner, c call) (reply,
 	return reply{text: "Started `" + inCode(j.Name()) + "`."}, x.Launch("fire", "--", j.ID)
 }
 
-func (x *Interactions) interrupt(_ context.Context, r *runner.Runner, _ call) (reply, error) {
-	run, err := r.StopTurn()
+func (x *Interactions) interrupt(_ context.Context, r *run.Runner, _ call) (reply, error) {
+	run, err := turn.New(r).Queue.Stop()
 	if err == nil && run == "" {
 		return reply{text: "No turn is in progress."}, nil
 	}
 	return reply{text: "The turn in progress is being stopped."}, err
 }
 
-func (x *Interactions) compact(ctx context.Context, r *runner.Runner, c call) (reply, error) {
-	record, err := r.CompactSession(ctx, "", cmp.Or(c["instructions"], prompt.StandardSummary), runner.Options{Owner: true})
+func (x *Interactions) compact(ctx context.Context, r *run.Runner, c call) (reply, error) {
+	record, err := turn.New(r).CompactSession(ctx, "", cmp.Or(c["instructions"], prompt.StandardSummary), turn.Options{Owner: true})
 	if err := failed(record, err); err != nil {
 		return reply{}, err
 	}
@@ -210,7 +211,7 @@ func failed(record runlog.Record, err error) error {
 }
 
 // askToClear asks the owner to confirm.
-func (x *Interactions) askToClear(_ context.Context, r *runner.Runner, _ call) (reply, error) {
+func (x *Interactions) askToClear(_ context.Context, r *run.Runner, _ call) (reply, error) {
 	main, err := r.Sessions.Main()
 	switch {
 	case err != nil:
@@ -229,7 +230,7 @@ func (x *Interactions) askToConfirm(text, label, verb, arg string) reply {
 	}}
 }
 
-func (x *Interactions) fork(ctx context.Context, r *runner.Runner, c call) (reply, error) {
+func (x *Interactions) fork(ctx context.Context, r *run.Runner, c call) (reply, error) {
 	f, open, err := r.Sessions.Fork(ctx)
 	switch {
 	case err != nil:
@@ -246,14 +247,14 @@ func (x *Interactions) fork(ctx context.Context, r *runner.Runner, c call) (repl
 		shown.buttons = forkButtons(f)
 		return shown, err
 	}
-	if f, err = r.OpenFork(ctx, c["topic"]); err != nil {
+	if f, err = turn.New(r).Forks.Open(ctx, c["topic"]); err != nil {
 		return reply{}, err
 	}
 	return reply{"A fork is open: your next message is its first turn.", forkButtons(f)}, nil
 }
 
 // endFork ends the fork of an id, and returns what became of it.
-func (x *Interactions) endFork(ctx context.Context, r *runner.Runner, p press) (said string, err error) {
+func (x *Interactions) endFork(ctx context.Context, r *run.Runner, p press) (said string, err error) {
 	f, open, err := r.Sessions.Fork(ctx)
 	if err != nil {
 		return "", err
@@ -263,18 +264,18 @@ func (x *Interactions) endFork(ctx context.Context, r *runner.Runner, p press) (
 	}
 	switch p.verb {
 	case buttonForkSave:
-		_, err = r.SaveFork(ctx)
+		_, err = turn.New(r).Forks.Save(ctx)
 		said = "The fork is the main conversation now."
 	case buttonForkReport:
 		var record runlog.Record
-		record, err = r.ReportFork(ctx, runner.Options{Owner: true})
+		record, err = turn.New(r).Forks.Report(ctx, turn.Options{Owner: true})
 		err = failed(record, err)
 		said = "The fork has ended; the main conversation gets a summary."
 		if record.Reports == 0 {
 			said = "The fork has ended; its agent left no summary, which the main conversation is told."
 		}
 	default:
-		_, err = r.ExitFork(ctx)
+		_, err = turn.New(r).Forks.Exit(ctx)
 		said = "The fork has ended and was dropped."
 	}
 	if errors.Is(err, session.ErrNoFork) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/server/discord/gateway"
 	"github.com/ollim/ollim/internal/state/channel"
@@ -139,7 +139,7 @@ func (l *listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 		for _, note := range said.notes {
 			a.note(note)
 		}
-		return h.Runner.ChatChannel(l.turns, name, said.Message, runner.Options{Observe: a.observer()})
+		return turn.New(h.Runner).ChatChannel(l.turns, name, said.Message, turn.Options{Observe: a.observer()})
 	})
 	l.warn(err)
 	if unshown { // until it is shown, here or after the next start

@@ -10,7 +10,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -225,7 +225,7 @@ func answerOf(h Home, record runlog.Record) (string, error) {
 
 // answering returns the record of the run that answers a message; the zero record if there is none.
 func (l *listener) answering(h Home, id string) (runlog.Record, error) {
-	for r, err := range h.Runner.Runs.Since(h.Disk.Now().Add(-runner.ForkIdle * 6 * 24)) {
+	for r, err := range h.Runner.Runs.Since(h.Disk.Now().Add(-turn.ForkIdle * 6 * 24)) {
 		if err != nil {
 			return runlog.Record{}, err
 		}

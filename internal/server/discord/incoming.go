@@ -11,7 +11,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/media"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -31,7 +31,7 @@ const (
 
 // said is what a message says to the agent.
 type said struct {
-	runner.Message
+	turn.Message
 
 	notes []string // what the sender is to be told about it
 }

@@ -23,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -36,7 +36,7 @@ import (
 type Home struct {
 	Dir    paths.Dir
 	Disk   store.Disk
-	Runner *runner.Runner
+	Runner *run.Runner
 
 	Owner      string   // a user id; "": whoever owns the application
 	Allow      []string // ids of channels and users; empty: nobody

@@ -37,7 +37,7 @@ type permissions struct {
 // askTime is how long it may take to send a question.
 const askTime = 10 * time.Second
 
-// Permit returns the Permit of a runner.Observer that asks the owner in a channel. No answer until the context ends is no.
+// Permit returns the Permit of a run.Observer that asks the owner in a channel. No answer until the context ends is no.
 func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event) bool {
 	return func(ctx context.Context, use runlog.Event) bool {
 		if x.permissions.isAllowed(use.Text) {

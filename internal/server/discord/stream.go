@@ -8,7 +8,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/queue"
@@ -111,8 +111,8 @@ func (s stream) begin(ctx context.Context, at source) *answer {
 }
 
 // observer returns functions that show what they are given.
-func (a *answer) observer() runner.Observer {
-	return runner.Observer{
+func (a *answer) observer() run.Observer {
+	return run.Observer{
 		Event: func(e runlog.Event) { a.change(func(c *content) { c.hear(e, a.stream.Now()) }) },
 		Text: func(text string) error {
 			a.change(func(c *content) { c.say(text, a.stream.Now()) })

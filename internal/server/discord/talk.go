@@ -11,8 +11,10 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -81,14 +83,14 @@ func (l *listener) talk(ctx context.Context, h Home, m *discordgo.Message) {
 }
 
 // say puts something that the owner has said without a message, such as with a button, into the conversation in a channel.
-func (l *listener) say(ctx context.Context, channel string, m runner.Message) error {
+func (l *listener) say(ctx context.Context, channel string, m turn.Message) error {
 	return l.enqueue(ctx, l.now(), channel, "", said{Message: m})
 }
 
 // enqueue puts what the owner has said into the queue, notes the message as handled, and lets its turn come.
 func (l *listener) enqueue(ctx context.Context, h Home, channel, id string, s said) error {
 	s.Group, s.Source, s.First = "discord_"+channel, id, h.Interrupt
-	ticket, place, err := h.Runner.Enqueue(ctx, s.Message, runner.Options{Owner: true})
+	ticket, place, err := turn.New(h.Runner).Queue.Enqueue(ctx, s.Message, turn.Options{Owner: true})
 	if err != nil {
 		return err
 	}
@@ -106,24 +108,24 @@ func (l *listener) address(ctx context.Context, h Home, m *discordgo.Message, s 
 	if m.Type != discordgo.MessageTypeReply || to == nil || to.MessageID == "" {
 		return false, nil
 	}
-	run, err := h.Runner.Asked(ctx, to.MessageID)
+	asked, err := turn.New(h.Runner).Replies.Asked(ctx, to.MessageID)
 	if err != nil {
 		return false, err
 	}
-	if run != "" {
-		if _, err := h.Runner.Answer(ctx, run, s.Text); err != nil {
+	if asked != "" {
+		if _, err := fire.New(h.Runner).Answers.Give(ctx, asked, s.Text); err != nil {
 			return true, err
 		}
 		l.agree(ctx, m)
 		if paused, _, err := h.Runner.Spend.Paused(); paused {
 			return true, err // the run goes on after ollim resume
 		}
-		return true, l.Launch("answer", "--continue", "--", run)
+		return true, l.Launch("answer", "--continue", "--", asked)
 	}
 	if done, err := l.answeredBefore(ctx, h, to.MessageID, s.Text); done || err != nil {
 		return done, err
 	}
-	said, err := h.Runner.Replying(ctx, to.MessageID, s.Message, runner.Options{Observe: runner.Observer{Event: func(e runlog.Event) {
+	said, err := turn.New(h.Runner).Replies.Replying(ctx, to.MessageID, s.Message, turn.Options{Observe: run.Observer{Event: func(e runlog.Event) {
 		if e.Type == runlog.Fork && e.Tool == runlog.ForkExpired {
 			s.notes = append(s.notes, e.Text)
 		}
@@ -293,7 +295,7 @@ func (c *conversation) converse(h Home, own []spoken, a *answer) (record runlog.
 	}
 	observe := a.observer()
 	observe.Permit = l.Permit(c.channel)
-	record, rest, err := h.Runner.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
+	record, rest, err := turn.New(h.Runner).Queue.Converse(l.turns, tickets, turn.Options{Owner: true, Observe: observe})
 	if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {
 		a.setButtons(api.Buttons(forkButtons(f)...))
 	}
@@ -336,7 +338,7 @@ func (t *talks) abandoned(l *listener, h Home) {
 	}
 	t.standIn = true
 	t.running.Go(func() {
-		if err := h.Runner.AnswerAbandoned(l.turns, runner.Options{}); err != nil && l.turns.Err() == nil {
+		if err := turn.New(h.Runner).Queue.AnswerAbandoned(l.turns, turn.Options{}); err != nil && l.turns.Err() == nil {
 			l.warn(fmt.Errorf("answer messages whose senders have died: %w", err))
 		}
 		t.mu.Lock()

@@ -1,0 +1,284 @@
+package fire
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
+)
+
+// Slots decides which slots of routines are due, and what became of them.
+type Slots struct{ r *run.Runner }
+
+// ScheduleOf returns the schedule of a routine's file, with the zone that is configured now.
+func (s Slots) ScheduleOf(j job.Job) slot.Schedule {
+	return slot.Schedule{Job: j.ID, Name: j.Name(), Cron: j.Cron, Zone: j.Zone(s.r.Zone).String(), Enabled: j.Enabled}
+}
+
+// void reports whether a claim has no run, because its process died before it wrote the record. The process is checked before the record,
+// because a run may end between the two. A slot that was recorded as missed is open again if the clock has been set back since.
+func (s Slots) void(c slot.Claim) bool {
+	if c.Outcome != "" {
+		return c.Run == "" && c.Claimed.After(s.r.Disk.Now())
+	}
+	if c.Alive() {
+		return false
+	}
+	_, err := s.r.Runs.Load(c.Run)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Unanswered reports whether a slot has no claim, or a void one.
+func (s Slots) Unanswered(id string, at time.Time) bool {
+	c, err := s.r.Slots.Load(id, at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	return err == nil && s.void(c) && lock.Free(s.r.Home.JobLock(id))
+}
+
+// Miss records a slot as missed, and why, if it is unanswered. held reports whether it was missed because of a limit; the owner is then
+// notified.
+func (s Slots) Miss(ctx context.Context, id string, at time.Time, why string) (missed, held bool, err error) {
+	err = s.r.Slots.Claim(slot.Claim{Job: id, Slot: at, Outcome: slot.Missed, Held: why})
+	if !errors.Is(err, slot.ErrClaimed) {
+		return err == nil, false, err
+	}
+	if !s.Unanswered(id, at) {
+		return false, false, nil
+	}
+	guard, err := lock.TryGuard(s.r.Home.JobLock(id))
+	if err != nil {
+		return false, false, nil
+	}
+	defer guard.Release()
+	c, err := s.r.Slots.Load(id, at)
+	if err != nil || !s.void(c) {
+		return false, false, err
+	}
+	c.Outcome, c.Claimed = slot.Missed, s.r.Disk.Now().In(s.r.Zone)
+	if held = c.Held != ""; held {
+		err = Reports(s).missed(ctx, id, at, c.Held)
+	} else {
+		c.Held = why
+	}
+	return true, held, errors.Join(s.r.Slots.Rewrite(c), err)
+}
+
+// settleCutOff notes in the claim that the process of a run died, or that the run waits for an answer all the same.
+func (s Slots) settleCutOff(r runlog.Record) {
+	outcome := runlog.Interrupted
+	if r.Outcome == runlog.Waiting {
+		outcome = r.Outcome
+	}
+	if r.Kind == string(job.Routine) && r.Scheduled != nil {
+		s.r.Warn(s.r.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(outcome)))
+	}
+}
+
+// settleKilled notes in the claim how a run ended whose process was killed between the end of its record and that note.
+func (s Slots) settleKilled(r runlog.Record) {
+	if r.Kind != string(job.Routine) || r.Scheduled == nil {
+		return
+	}
+	c, err := s.r.Slots.Load(r.Job, *r.Scheduled)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	s.r.Warn(err)
+	if err == nil && c.Run == r.ID && c.Outcome != string(r.Outcome) && (c.Outcome == "" || c.Outcome == string(runlog.Waiting)) {
+		s.r.Warn(s.r.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(r.Outcome)))
+	}
+}
+
+// Due returns the latest slot of a routine and reports whether it is recent and unanswered. Times before the file had its schedule are not
+// slots.
+func (s Slots) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {
+	at, due = forecast.Latest(history, s.r.Zone, now.Add(-slot.Grace), now.Add(time.Nanosecond))
+	return at, due && s.Unanswered(j.ID, at)
+}
+
+// settleAge is how long after the beginning of a run EndOrphans checks that its slot has the outcome.
+const settleAge = time.Hour
+
+// settleLately calls settleKilled for the runs of the last hour. A later look at the slot of a longer run finds the outcome in its record.
+func (s Slots) settleLately(ctx context.Context) {
+	for r, err := range s.r.Runs.Since(s.r.Disk.Now().Add(-settleAge)) {
+		if s.r.Warn(err); err != nil || ctx.Err() != nil {
+			return
+		}
+		if r.Done() {
+			s.settleKilled(r)
+		}
+	}
+}
+
+// EndOrphans ends the records of runs that began since an instant and whose process died. An engine that outlived the process is
+// ended at the run's time limit. The failure is reported as the next fire would. When ctx ends, the rest is left to the next call.
+func (s Slots) EndOrphans(ctx context.Context, since time.Time) {
+	s.settleLately(ctx)
+	open, err := s.r.Runs.Unfinished(since)
+	s.r.Warn(err)
+	for _, r := range open {
+		if ctx.Err() != nil {
+			return
+		}
+		if s.r.Runs.Attended(r) || r.Kind == string(job.Webhook) && s.r.Inbox.Waits(r.ID) { // its run has not begun, and will be started again
+			continue
+		}
+		// The native engine ended with its process; a command that it left behind holds the lock for no engine.
+		if r.Engine != engine.Native && s.r.Runs.Alive(r) {
+			if r.Deadline == nil || s.r.Disk.Now().Before(*r.Deadline) {
+				continue
+			}
+		}
+		s.endOrphan(ctx, r)
+	}
+}
+
+func (s Slots) endOrphan(ctx context.Context, r runlog.Record) {
+	cutOff, err := s.r.Runs.CloseOf(r)
+	s.r.Warn(err)
+	closed, err := s.r.Runs.Load(r.ID)
+	if err != nil || !closed.Done() { // it continues in another process
+		return
+	}
+	s.r.Warn(s.r.Runs.ForgetStop(r.ID))
+	if !cutOff {
+		return
+	}
+	s.settleCutOff(closed)
+	isJob := r.Kind == string(job.Routine) || r.Kind == string(job.Webhook) // a reminder is tried again, and reported at the end
+	if closed.Outcome != runlog.Waiting && isJob {
+		Reports(s).failure(ctx, closed, "was cut off before it ended")
+	}
+	if left := s.r.Runs.Leftover(s.r.Home.RunLock(r.ID)); left != nil {
+		Reports(s).leftover(ctx, closed, left)
+	}
+}
+
+// claim is the claim of a fire on a slot of its routine.
+type claim struct {
+	r       *run.Runner
+	job     job.Job
+	trigger Trigger
+	run     string
+	at      time.Time // slot that the fire runs for; zero: none
+	rival   time.Time // a slot that another run had claimed before
+}
+
+// take claims the slot that Options names, else the routine's latest one if that is recent. It comes before anything else, so
+// that a later fire finds the slot claimed.
+func (c *claim) take(ctx context.Context) error {
+	if c.job.Kind != job.Routine {
+		return nil
+	}
+	history, err := c.r.Slots.Note(ctx, []slot.Schedule{Slots{c.r}.ScheduleOf(c.job)}, nil)
+	c.r.Warn(err) // the history of schedules is incomplete, but the job runs
+	at, err := c.slotOf(history[c.job.ID])
+	if err != nil || at.IsZero() {
+		return err
+	}
+	err = c.r.Slots.Claim(slot.Claim{Job: c.job.ID, Slot: at, Run: c.run, PID: c.r.Host.Process().PID, PIDStart: c.r.Host.Process().Start})
+	if errors.Is(err, slot.ErrClaimed) {
+		if c.rival = at; !c.yields() {
+			c.giveWay(ctx, c.job.ID, at)
+		}
+		return nil
+	}
+	c.at = at
+	return err
+}
+
+// giveWay waits until the run that claimed a slot has begun, for a second at most: if this fire took the job's lock before that run,
+// the slot would be skipped.
+func (c *claim) giveWay(ctx context.Context, id string, at time.Time) {
+	for range 100 {
+		held, err := c.r.Slots.Load(id, at)
+		if err != nil || held.Outcome != "" || !held.Alive() {
+			return
+		}
+		if _, err := c.r.Runs.Load(held.Run); !errors.Is(err, fs.ErrNotExist) || c.r.Host.Sleep(ctx, 10*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// slotOf returns the slot that the fire is for, zero if it is for none. A timer's fire for no slot is an ErrNone.
+func (c *claim) slotOf(history []slot.Schedule) (at time.Time, err error) {
+	now, zone := c.r.Disk.Now(), c.job.Zone(c.r.Zone)
+	if late := c.trigger.Slot; !late.IsZero() {
+		own, _ := c.job.Schedule.Prev(late, zone)
+		_, former := forecast.Latest(history, c.r.Zone, late, late.Add(time.Nanosecond)) // of the expression at that time
+		if late.After(now) || !own.Equal(late) && !former {
+			return at, slot.ErrNone
+		}
+		return late, nil
+	}
+	latest, ok := c.job.Schedule.Prev(now, zone)
+	switch recent := ok && now.Sub(latest) <= slot.Grace; {
+	case recent && c.job.Enabled:
+		return latest, nil
+	case c.trigger.Scheduled: // the timer is stale, or the slot is older, which tick starts late if the routine catches up
+		return at, slot.ErrNone
+	}
+	return at, nil // permit reports a routine that is not enabled
+}
+
+// cronDelay is how long after the beginning of its minute cron may start a line of a crontab.
+const cronDelay = 2 * time.Minute
+
+// yields reports whether the fire gives way to the run that claimed its slot. A timer's fire always does. The fire of a crontab's line does
+// within cronDelay of the slot. Any other fire is an additional run.
+func (c *claim) yields() bool {
+	if c.rival.IsZero() {
+		return false
+	}
+	return c.trigger.Scheduled || c.trigger.Cron != nil && c.r.Disk.Now().Sub(c.rival) < cronDelay && c.trigger.Cron()
+}
+
+// contest checks the claim of the slot under the job's lock. A void claim of another run is taken over. A valid one leaves a timer's
+// fire with nothing to do, and makes any other fire an additional run.
+func (c *claim) contest() error {
+	at := c.at
+	if at.IsZero() {
+		at = c.rival
+	}
+	if at.IsZero() {
+		return nil
+	}
+	held, err := c.r.Slots.Load(c.job.ID, at)
+	if err == nil && held.Run == c.run {
+		return nil
+	}
+	if err == nil && (Slots{c.r}).void(held) {
+		c.at = at
+		return c.r.Slots.Rewrite(slot.Claim{
+			Job: c.job.ID, Slot: at, Claimed: c.r.Disk.Now().In(c.r.Zone), Run: c.run, PID: c.r.Host.Process().PID, PIDStart: c.r.Host.Process().Start,
+		})
+	}
+	c.at, c.rival = time.Time{}, at
+	if c.yields() {
+		return slot.ErrClaimed
+	}
+	return nil
+}
+
+// settle notes in the claim how the fire ended. A fire without a record has failed.
+func (c *claim) settle(outcome runlog.Outcome) {
+	if c.at.IsZero() {
+		return
+	}
+	if outcome == "" {
+		outcome = runlog.Failed
+	}
+	c.r.Warn(c.r.Slots.Settle(c.job.ID, c.at, c.run, string(outcome)))
+}

@@ -1,0 +1,133 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/media"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// engineOf makes the engine of a run.
+func (r *Runner) engineOf(s Spec) (engine.Engine, error) {
+	made, err := r.Engines(s.Engine.Name)
+	if err != nil || !s.Engine.Transcribe || s.Engine.Name == engine.Native {
+		return made, err
+	}
+	return &transcriber{Engine: made, runner: r, name: s.Engine.Name}, nil
+}
+
+// converse takes the run's turn in the conversation: the agent answers, its duties are enforced, and the session is compacted. granted is the
+// most that the run may cost, in USD; 0 is no limit.
+func (w *work) converse(ctx context.Context, e engine.Engine, input prompt.Input, granted float64) error {
+	turn, err := w.r.conversations().Begin(ctx, w.spec.Conversation, conversation.Parts{
+		Engine: e, Tools: w.tools, Run: w.run, Observe: w.spec.Observe.Event,
+	})
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
+	defer w.askOwner(ctx)()
+	if turn.Request, err = w.request(granted); err != nil {
+		return err
+	}
+	if w.spec.Compact != "" {
+		return w.money.remedy("", w.compactNow(ctx, turn))
+	}
+	if err = turn.Say(ctx, input); err == nil {
+		err = w.enforce(ctx, turn)
+	}
+	return errors.Join(w.money.remedy(turn.Name(), err), w.compact(ctx, turn, err))
+}
+
+// request returns the request to the engine. granted is the most that the run may cost, in USD; 0 is no limit.
+func (w *work) request(granted float64) (engine.Request, error) {
+	request, err := w.r.requestOf(w.spec, w.run, w.tools)
+	if !w.run.Private {
+		log := w.r.Requests.Log(w.run.ID)
+		request.Run.Sent = func(body []byte) { // stored in order, while the service works on the request
+			w.keeping.Wait()
+			w.keeping.Go(func() { w.unkept = cmp.Or(log.Add(context.Background(), body), w.unkept) })
+		}
+	}
+	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.money.raise(), w.run.Reserved
+	request.Run.Socket, request.Run.Vars, request.Scope.Seal, request.Scope.Hints = w.box.socket, w.box.vars, w.tools.World.Seal, w.box.hints
+	request.Run.Locks = append(request.Run.Locks, w.lock.File())
+	if guard := w.spec.Identity.Guard; guard != nil {
+		request.Run.Locks = append(request.Run.Locks, guard.File())
+	}
+	return request, err
+}
+
+// kept waits until the requests that were sent are stored. A failure to store one is only a warning.
+func (w *work) kept() {
+	w.keeping.Wait()
+	if w.unkept != nil {
+		w.r.Warn(fmt.Errorf("run %s: a request to the model is not kept: %w", w.run.ID, w.unkept))
+	}
+}
+
+// requestOf returns the request as a preview shows it. It takes no locks and reserves no money.
+func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Request, error) {
+	seen := slices.DeleteFunc(slices.Clone(s.Input.Piped.Files), func(a engine.Attachment) bool { return !media.IsSeen(a.Type) })
+	request := engine.Request{
+		Run: engine.Run{ID: run.ID},
+		Input: engine.Input{
+			System: system(s, run), SystemOnly: !run.Shared, Attachments: seen, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
+		},
+		Session: engine.Session{Full: r.full(s, run)},
+		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},
+		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience},
+		Scope: engine.Scope{
+			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.World.Protected(),
+			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: reach(run),
+			Servers: s.servers(run), Offline: s.Policy.Seal.Offline,
+		},
+	}
+	if !IsScript(run.Engine) { // a script has no cache
+		request.Session.Pace = r.past().pace(s, run.Record)
+	}
+	if run.Scheduled != nil {
+		request.Run.Slot = *run.Scheduled
+	}
+	return request, s.Origin.Complete(&request)
+}
+
+// askOwner lets the owner answer what the run's tools ask, until the returned function is called.
+func (w *work) askOwner(ctx context.Context) (stop func()) {
+	if !w.run.MayAsk {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		look := time.NewTicker(tools.AskEvery)
+		defer look.Stop()
+		for ctx.Err() == nil {
+			asked, err := w.run.Unanswered()
+			w.r.Warn(err)
+			for _, use := range asked {
+				waiting, cancel := context.WithTimeout(ctx, tools.AskPatience)
+				allowed := w.spec.Observe.Permit(waiting, use)
+				if waiting.Err() == nil { // else the use has been decided meanwhile
+					w.r.Warn(w.run.Event(ctx, runlog.Event{Type: runlog.Permitted, Tool: use.Tool, ToolID: use.ToolID, IsError: !allowed}))
+				}
+				cancel()
+			}
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return func() { cancel(); asking.Wait() }
+}

@@ -1,0 +1,152 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// lateAfter is the delay after which a plain reminder says that it is late, hourLate the delay after which quiet hours hold it back.
+const (
+	lateAfter = 2 * time.Minute
+	hourLate  = time.Hour
+)
+
+// lateness returns a text that says how late something is; "" if it is not late. due is nil if it had no time.
+func lateness(due *time.Time, now time.Time) string {
+	if due == nil || now.Sub(*due) <= lateAfter {
+		return ""
+	}
+	return fmt.Sprintf("(late: it was due %s, %s)", due.In(now.Location()).Format("Mon 2 Jan 3:04 PM"), prompt.Ago(now.Sub(*due)))
+}
+
+// sendBody sends the text of the task itself.
+func (w *work) sendBody(ctx context.Context) error {
+	in, err := w.spec.Origin.Prepare(ctx, w.tools, w.spec.Input)
+	if err != nil {
+		return err
+	}
+	text, until, now := in.Task.Body, time.Time{}, w.r.Disk.Now().In(w.r.Zone)
+	if late := lateness(w.run.Scheduled, now); late != "" {
+		text += "\n" + late
+	}
+	if w.run.Scheduled != nil && now.Sub(*w.run.Scheduled) > hourLate && w.r.Settings.Quiet.Contains(now) {
+		until = w.r.Settings.Quiet.End(now) // it is more than an hour late
+	}
+	return w.r.Mail().Tell(ctx, w.spec.Sender, w.run, text, until)
+}
+
+// deliver sends the owner the final text if the policy says so. A text that cannot be delivered waits in the outbox. A failed delivery
+// never changes the outcome.
+func (w *work) deliver(ctx context.Context) {
+	if !w.spec.Policy.Deliver || w.run.Text == "" {
+		return
+	}
+	text := w.run.Text
+	if standing, err := w.run.Standing(); err == nil && standing.Popped > 0 {
+		text += "\n\n" + prompt.CatchingUp // at the end, because a notification shows the beginning of the text
+	}
+	_, err := w.r.Mail().Post(ctx, w.spec.Sender, w.run, outbox.Text, text, time.Time{})
+	w.r.Warn(err)
+}
+
+// report tells the owner what the run has shown to be wrong or right again.
+func (w *work) report(ctx context.Context, cause error) {
+	w.reportServers(ctx)
+	w.recovered(ctx)
+	w.spec.Origin.Report(ctx, w.run, cause)
+}
+
+// reportServers reports the MCP servers that the run could not use: on standard error if the owner waits for the answer, else by a
+// notification. The cause of a server that the run has used is closed.
+func (w *work) reportServers(ctx context.Context) {
+	failed, err := w.run.FailedServers()
+	w.r.Warn(err)
+	bad := map[string]bool{}
+	for _, e := range failed {
+		bad[e.Tool] = true
+		if w.spec.Policy.Awaited {
+			w.r.Warn(fmt.Errorf("MCP server %s: %s", e.Tool, e.Text))
+			continue
+		}
+		_, err := w.r.Notify().Open(ctx, notify.Cause{
+			Kind: notify.Server, Subject: e.Tool, Name: "The MCP server " + e.Tool, Run: w.run.ID,
+			Text:   fmt.Sprintf("%s: the MCP server %s could not be used: %s", w.run.Label(), e.Tool, e.Text),
+			Remedy: "`ollim doctor` looks at the servers; correct mcp-servers in config.yaml",
+			Jobs:   []notify.Affected{{ID: w.run.Job, Name: w.run.Label(), Count: notice.Count{Failed: 1}}},
+		})
+		w.r.Warn(err)
+	}
+	if w.r.Notices.Empty() {
+		return
+	}
+	answered, err := w.run.Answered() // a server that the run did not use may not have been started
+	w.r.Warn(err)
+	for _, server := range policy.Servers(answered) {
+		if !bad[server] {
+			w.r.Warn(w.r.Notify().Close(ctx, notice.Key(string(notify.Server), server), ""))
+		}
+	}
+}
+
+// recovered closes the causes that a run which ended ok, unreported or waiting shows to be over. If the engine, its service or a limit
+// caused a failure after the run began, that cause stays open: the next run may still be refused.
+func (w *work) recovered(ctx context.Context) {
+	if w.r.Notices.Empty() || w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
+		return
+	}
+	book := w.r.Notify()
+	open, err := book.OpenCauses()
+	w.r.Warn(err)
+	answered := w.run.Turns > 0
+	for key, e := range open {
+		over, how, since := false, "", !w.run.Started.Before(e.Since)
+		if e.Kind == string(notify.Gone) && e.Subject == w.run.Job {
+			w.r.Warn(book.Drop(ctx, key))
+		}
+		switch notify.Kind(e.Kind) {
+		case notify.Service, notify.Key:
+			over = answered && since && e.Subject == w.run.Engine
+		case notify.Engine:
+			over = answered && since && (e.Subject == w.run.Engine || e.Subject == "none")
+		case notify.Limit, notify.Reserved:
+			over, how = w.run.Accounted && since && !w.spec.Policy.Owner, notify.NoLonger
+		case notify.Unit:
+			over = w.run.Job != "" && (strings.HasSuffix(e.Subject, "-"+w.run.Job+".service") || strings.HasSuffix(e.Subject, "@"+w.run.Job+".service"))
+		case notify.Job, notify.Refused, notify.Approval:
+			over = e.Subject == w.run.Job && w.run.Job != "" && w.run.Outcome != runlog.Waiting
+			if notify.Kind(e.Kind) == notify.Approval {
+				how = "is approved"
+			}
+		}
+		if over {
+			w.r.Warn(book.Close(ctx, key, how))
+		}
+	}
+}
+
+// end lets the origin do what follows from the outcome.
+func (w *work) end(ctx context.Context, cause error) {
+	ctx, stop := w.box.again(ctx)
+	defer stop()
+	w.spec.Origin.End(ctx, w.tools, cause)
+}
+
+// finish finishes the record. It drops the run's question unless the run waits for the answer.
+func (w *work) finish(ctx context.Context, cause error) (runlog.Record, error) {
+	err := w.run.Finish(w.run.Outcome, w.run.Error)
+	w.r.Warn(w.r.Runs.ForgetStop(w.run.ID))
+	if w.run.Outcome != runlog.Waiting {
+		w.r.Warn(w.r.Questions.Drop(ctx, w.run.ID))
+	}
+	return w.run.Record, errors.Join(err, cause)
+}

@@ -1,0 +1,12 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.InMemory()
+	m.Run()
+}

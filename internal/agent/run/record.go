@@ -1,0 +1,183 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Errors of a run that cannot begin.
+var (
+	// ErrNoEngine: neither the job nor the configuration names an engine.
+	ErrNoEngine = errors.New("no engine is configured")
+	// ErrMovedClock: only the script engine can be given another time.
+	ErrMovedClock = errors.New("only the script engine can run at another time")
+)
+
+// begin takes the run's lock, writes the record, and notes it in the job's lock.
+func (r *Runner) begin(ctx context.Context, s Spec) (*work, error) {
+	s = r.complete(s)
+	record, err := r.record(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	w := &work{r: r, spec: s}
+	if w.lock, err = r.Runs.Hold(record.ID); err != nil {
+		return nil, err
+	}
+	if err := w.open(ctx, record); err != nil {
+		w.lock.Release()
+		return nil, err
+	}
+	w.equip()
+	return w, nil
+}
+
+func (w *work) open(ctx context.Context, record runlog.Record) (err error) {
+	if guard := w.spec.Identity.Guard; guard != nil { // before the record, so that the next fire finds every record that was begun
+		w.note = guard.LastNote()
+		if err := guard.Note(record.ID + "\n"); err != nil {
+			return err
+		}
+	}
+	if w.spec.Identity.Again {
+		w.run, err = w.r.Runs.Reopen(ctx, record.ID, func(r *runlog.Record) { *r = record })
+	} else {
+		w.run, err = w.r.Runs.Open(record)
+	}
+	return err
+}
+
+// equip gives the run its tools, its seal, which is not in force yet, and its account.
+func (w *work) equip() {
+	w.tools = w.r.ToolsOf(w.run, w.spec.Sender)
+	w.box = &sandbox{r: w.r, spec: w.spec, run: w.run, tools: w.tools}
+	w.money = &account{run: w.run, spec: w.spec, spend: w.r.Spend, runs: w.r.Runs, warn: w.r.Warn}
+}
+
+// release releases the locks of a run that has ended: the run's own lock last, because a process that waits for it may fire the job again.
+func (w *work) release() {
+	w.spec.Identity.Guard.Release()
+	w.r.Runs.Leave(w.run.ID, w.lock)
+}
+
+// complete fills in what a Spec may leave out.
+func (r *Runner) complete(s Spec) Spec {
+	s.Engine.Name = cmp.Or(s.Engine.Name, r.Settings.Engine)
+	if s.Sender == nil {
+		s.Sender = r.Outbox
+	}
+	return s
+}
+
+// record returns the record that a run begins with, which is not on disk yet.
+func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err error) {
+	name := s.Engine.Name
+	switch {
+	case name == "" && !s.Plain && s.Origin.Permit() == nil:
+		return record, ErrNoEngine
+	case s.Engine.Moved && !IsScript(name):
+		return record, ErrMovedClock
+	}
+	id := s.Identity
+	id.Name = cmp.Or(id.Name, id.Job)
+	if id.Run == "" {
+		if id.Run, err = runlog.NewID(r.Disk.Now(), r.Random); err != nil {
+			return record, err
+		}
+	}
+	history, err := r.conversations().Open(ctx, s.Conversation, name)
+	if err != nil {
+		return record, err
+	}
+	traits := s.Conversation.Traits()
+	deadline := r.Disk.Now().Add(s.Limits.Time).In(r.Zone)
+	record = runlog.Record{
+		ID: id.Run, Subject: id.Subject, Process: r.Host.Process(),
+		Mode: traits.Mode, Foreground: traits.Foreground, Shared: traits.Shared, Persistent: traits.Persistent, Key: s.Conversation.Key(),
+		Engine: name, Model: s.Engine.Model, Started: r.Disk.Now(), Deadline: &deadline,
+		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(), Owner: s.Policy.Owner,
+		Tools: s.Policy.Tools, Root: s.Policy.Root, Skills: s.Input.Task.Skills,
+		Previous: r.past().previous(s.Conversation.Key(), id.Run), SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,
+	}
+	if s.Policy.Mode != policy.DontAsk {
+		record.Permissions, record.MayAsk = string(s.Policy.Mode), s.Policy.Mode != "" && s.Observe.Permit != nil
+	}
+	for _, root := range s.Policy.Dirs {
+		record.Dirs = append(record.Dirs, DirOf(root))
+	}
+	if s.Policy.Seal.On {
+		record.Seal = job.SealOn
+	}
+	if s.Policy.Seal.Offline {
+		record.Network = job.NetworkNone
+	}
+	if s.Plain {
+		record.Engine, record.Tools = "", nil
+	}
+	if !id.Scheduled.IsZero() {
+		at := id.Scheduled.In(r.Zone)
+		record.Scheduled = &at
+	}
+	return record, s.Origin.Begin(&record)
+}
+
+// DirOf returns a directory as records name it.
+func DirOf(root policy.Root) string {
+	if root.Writable {
+		return "rw:" + root.Dir
+	}
+	return root.Dir
+}
+
+// IsScript reports whether an engine is a script, which can run at another time and costs nothing.
+func IsScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
+
+// ErrTimeout is the cause of the end of a run whose time is up.
+var ErrTimeout = errors.New("timeout")
+
+// ErrWithdrawn is the cause of a context's end if the owner withdraws a message or stops its turn.
+var ErrWithdrawn = errors.New("withdrawn")
+
+// stopEvery is how often a run looks whether it was asked to end: a request is a file, which reaches the run from any PID
+// namespace and from any machine that shares the directory, where signals and inotify do not.
+const stopEvery = time.Second
+
+// bounded returns a context that ends at the run's time limit, or when the run is asked to end. cancel must be called.
+func (w *work) bounded(parent context.Context) (context.Context, context.CancelFunc) {
+	asked, stop := context.WithCancel(parent)
+	ctx, cancel := context.WithTimeoutCause(asked, w.spec.Limits.Time, ErrTimeout)
+	go func() {
+		look := time.NewTicker(stopEvery)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				if w.r.Runs.StopAsked(w.run.ID) {
+					stop()
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(); stop() }
+}
+
+// stopped adds the reason of a stop to an error: the engine only sees that its context ended.
+func stopped(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, context.Canceled) && !errors.Is(cause, ErrTimeout) {
+		return cause // the caller gave the reason
+	}
+	return errors.Join(cause, err)
+}

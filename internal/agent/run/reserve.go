@@ -1,0 +1,165 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/spend"
+)
+
+// Later is the error of a run that did not take place because other runs have reserved the rest of a limit, or of a queued run because of
+// any limit. The run left no record, and its slot is free for another attempt.
+type Later struct{ Limit *spend.Limit }
+
+func (e *Later) Error() string { return e.Limit.Error() }
+
+// Refusal returns the refusal of a run that the limit keeps from running.
+func (e *Later) Refusal() error { return atLimit(e.Limit) }
+
+// overLimit ends a run that needs more than is left of a limit.
+type overLimit struct{ limit *spend.Limit }
+
+func (e *overLimit) Error() string {
+	return "spending limit: " + strings.TrimPrefix(e.limit.Error(), "limit ")
+}
+
+func (e *overLimit) Unwrap() []error { return []error{engine.ErrMaxCost, e.limit} }
+
+// account reserves and settles the money of a run.
+type account struct {
+	run   *runlog.Run
+	spec  Spec
+	spend spend.Book
+	runs  runlog.Book
+	warn  func(error)
+}
+
+// reserve sets aside what the run is likely to cost, and returns the most that it may cost, in USD; 0 is no limit. At a limit
+// the run is refused.
+func (a *account) reserve(ctx context.Context) (float64, error) {
+	limits := a.spec.Limits
+	if IsScript(a.run.Engine) {
+		return limits.Cost, nil // a script costs nothing
+	}
+	claim := spend.Claim{Run: a.run.Account(), Job: a.run.Job, Most: limits.Cost, Force: a.spec.Policy.Owner}
+	grant, err := a.spend.Reserve(ctx, claim, a.look)
+	var limit *spend.Limit
+	if errors.As(err, &limit) {
+		return 0, atLimit(limit)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if limits.Typed && limits.Cost > 0 {
+		grant.Most = limits.Cost
+	}
+	err = a.run.Update(func(record *runlog.Record) {
+		record.Accounted, record.Owner, record.Reserved = true, claim.Force, finite(grant.Reserved)
+	})
+	return finite(grant.Most), err
+}
+
+// finite returns an amount as engines expect it: 0 is no limit.
+func finite(usd float64) float64 {
+	if math.IsInf(usd, 1) {
+		return 0
+	}
+	return usd
+}
+
+// atLimit returns the refusal of a run that may not spend anything.
+func atLimit(limit *spend.Limit) error {
+	return &Refusal{Kind: ErrRefused, Reason: limit.Error(), Notice: notify.AtLimit(limit), cause: limit}
+}
+
+// raise returns the function by which the engine reserves more than at the start of the run; nil for an engine that costs nothing.
+func (a *account) raise() func(ctx context.Context, least, most float64) (float64, error) {
+	if !a.run.Accounted || a.run.Reserved == 0 {
+		return nil
+	}
+	have := a.run.Reserved
+	return func(ctx context.Context, least, most float64) (float64, error) {
+		if have >= most {
+			return most, nil
+		}
+		got, err := a.spend.Raise(ctx, a.run.Account(), least, most, a.look)
+		var limit *spend.Limit
+		if errors.As(err, &limit) {
+			return 0, &overLimit{limit}
+		}
+		have = max(have, got)
+		return got, err
+	}
+}
+
+// look reports what another run has cost so far, and whether it may still spend. A negative cost is not known: then all that was
+// reserved counts.
+func (a *account) look(account string) (cost float64, alive bool) {
+	record, err := a.runs.Load(runlog.OfAccount(account))
+	if err != nil {
+		return -1, false
+	}
+	if record.Account() != account { // an earlier part, which was settled when the run continued
+		return -1, false
+	}
+	alive = a.runs.Alive(record)
+	bill, err := a.runs.Bill(record)
+	if err != nil {
+		return -1, alive
+	}
+	return max(bill.Cost-record.Settled, 0), alive
+}
+
+// most returns the most that a run may cost, in USD, by its job or --max-cost and by spend.per-run; 0 is no limit.
+func (s Spec) most(perRun float64) float64 {
+	perRun = finite(perRun)
+	if cost := s.Limits.Cost; cost > 0 && (perRun == 0 || s.Limits.Typed || cost < perRun) {
+		return cost
+	}
+	return perRun
+}
+
+// remedy adds what the owner can do to the error of a run that reached its own limit. The error of a daily or monthly limit already says
+// until when it lasts.
+func (a *account) remedy(session string, err error) error {
+	if !errors.Is(err, engine.ErrMaxCost) || errors.As(err, new(*overLimit)) {
+		return err
+	}
+	most := a.spec.most(a.spend.Limits.PerRun)
+	if next := (*engine.Unaffordable)(nil); errors.As(err, &next) {
+		most = max(most, next.Next+next.Spent)
+	}
+	raise := strings.Join(a.raised(math.Ceil(most*200)/100), " and ")
+	if so, soErr := a.run.SoFar(); session != "" && soErr == nil && so.ContextBefore > shortSession {
+		return fmt.Errorf("%w; to shorten the session: ollim session compact %s Keep what matters; to allow more: %s", err, session, raise)
+	}
+	return fmt.Errorf("%w; to allow more: %s", err, raise)
+}
+
+// raised returns the settings with which a run like this one may cost most, in USD.
+func (a *account) raised(most float64) (steps []string) {
+	own, enough := a.spec.Limits.Cost, engine.USD(most)
+	switch {
+	case own == 0 || own >= most:
+	case a.spec.Limits.Typed:
+		return []string{"--max-cost " + enough}
+	case a.run.Kind == string(job.Reminder):
+		steps = append(steps, fmt.Sprintf("set max-cost: %s in %s", enough, a.run.Path))
+	default:
+		steps = append(steps, fmt.Sprintf("set max-cost: %s with ollim %s edit %s", enough, a.run.Kind, a.run.Name))
+	}
+	if perRun := finite(a.spend.Limits.PerRun); perRun > 0 && perRun < most {
+		steps = append(steps, "ollim config set spend.per-run "+enough)
+	}
+	return steps
+}
+
+// shortSession is the length in tokens of a session that a compaction would not make much cheaper.
+const shortSession = 8000

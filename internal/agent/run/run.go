@@ -1,0 +1,125 @@
+// Package run carries out runs of agents. The caller, such as the fire of a job, a message of the owner or a question at a shell, builds a
+// Spec and calls Run: the run is recorded, permitted, its cost reserved, and its prompt prepared; the agent takes its turn in the
+// conversation, its duties are enforced, and the session is compacted if the agent asked for it; then the cost is settled, the owner is
+// told what there is to tell, the text delivered, and the record finished. These are the steps of ollim(7) from the record on, in the same
+// order, a file for one or two of them. The package fires no jobs, claims no slots and holds no chat: an Origin does what they add to a step.
+package run
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// work is a run under way.
+type work struct {
+	r       *Runner
+	spec    Spec
+	run     *runlog.Run
+	lock    *lock.Guard // the run's own
+	note    string      // note in the job's lock file before this run
+	tools   *tools.Set
+	box     *sandbox
+	money   *account
+	keeping sync.WaitGroup // requests to the model that are being stored
+	unkept  error          // first error of storing one
+}
+
+// Run carries out a Spec. The record says how the run ended. An error without a record means that nothing ran; an error beside a record is
+// a failure that callers may want to distinguish.
+func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
+	ctx.Done() // from here on a signal ends ctx; otherwise it would end the process, with the record open
+	w, err := r.begin(ctx, s)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	defer w.release()
+	cause := w.carryOut(ctx)
+	w.run.Withdrawn = w.spec.Policy.Owner && errors.Is(context.Cause(ctx), ErrWithdrawn)
+	ctx = context.WithoutCancel(ctx) // a run that was stopped is still concluded
+	later, cause := w.unspent(cause)
+	if later != nil {
+		return runlog.Record{}, w.postpone(ctx, later)
+	}
+	cause = w.conclude(ctx, cause)
+	w.money.settle(ctx)
+	w.report(ctx, cause)
+	w.deliver(ctx)
+	w.end(ctx, cause)
+	return w.finish(ctx, cause)
+}
+
+// carryOut does the steps that a time limit bounds: permit, reserve, prepare, converse.
+func (w *work) carryOut(ctx context.Context) error {
+	ctx, cancel := w.bounded(ctx)
+	defer cancel()
+	defer w.kept()
+	if err := w.spec.Origin.Permit(); err != nil {
+		return err
+	}
+	if w.spec.Plain {
+		return w.sendBody(ctx)
+	}
+	ctx, stop, err := w.box.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	engine, err := w.r.engineOf(w.spec)
+	if err != nil {
+		return err
+	}
+	granted, err := w.money.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	input, err := w.prepare(ctx)
+	if err == nil {
+		err = w.converse(ctx, engine, input, granted)
+	}
+	return stopped(ctx, err)
+}
+
+// Skip records a run that does not take place, and why.
+func (r *Runner) Skip(ctx context.Context, s Spec, reason string) (runlog.Record, error) {
+	w, err := r.begin(ctx, s)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	defer w.release()
+	err = w.run.Finish(runlog.Skipped, reason)
+	return w.run.Record, err
+}
+
+// Abandon ends a run that waits and cannot continue, and tells the owner so by text. The programs that its origin starts at the end are sealed;
+// none starts if that is not possible or the run is not permitted. A Spec without a conversation is that of a run whose job is gone.
+func (r *Runner) Abandon(ctx context.Context, s Spec, outcome runlog.Outcome, reason, text string) (runlog.Record, error) {
+	id := s.Identity.Run
+	held, err := r.Runs.Hold(id)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	defer r.Runs.Leave(id, held)
+	run, err := r.Runs.At(id)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	r.Warn(run.Conclude(outcome, reason))
+	r.Warn(r.Notify().Tell(ctx, notify.Cause{
+		Kind: notify.News, Subject: id, Name: run.Label(), Text: text, Run: id, Jobs: []notify.Affected{{ID: run.Job, Name: run.Label()}},
+	}))
+	w := &work{r: r, spec: r.complete(s), run: run}
+	w.equip()
+	if _, err = w.box.confine(); err == nil && s.Conversation != nil {
+		err = s.Origin.Permit()
+	}
+	r.Warn(err)
+	w.end(ctx, nil)
+	err = run.Finish(outcome, reason)
+	return run.Record, err
+}
