@@ -20,19 +20,23 @@ func (l *Ledger) checkpointPath() string { return l.home.State("checkpoint.json"
 
 func (l *Ledger) basePath() string { return l.home.State("ledger", "base.json") }
 
-// load returns a view of the checkpoint if it belongs to these files, else of the base.
-func (l *Ledger) load() *view {
-	v := &view{l: l, states: map[string]*state{}, at: position{Hash: first}}
-	c, invalid, err := store.PeekJSON[checkpoint](l.checkpointPath())
-	if err != nil || invalid != nil || c.At.Offset == 0 || !l.holds(c.At) {
-		if c, _ = l.loadBase(); c.At.Day == "" {
-			return v
-		}
-	}
-	v.mark, v.at, v.parts = c.At, c.At, c.Books
+// from returns the view of a state, without the facts since.
+func (l *Ledger) from(c checkpoint) *view {
+	v := &view{l: l, states: map[string]*state{}, mark: c.At, at: c.At, parts: c.Books}
 	for _, part := range c.Books {
 		v.size += int64(len(part))
 	}
+	return v
+}
+
+// atBase returns the view of the state before the first fact that is on disk.
+func (l *Ledger) atBase() *view {
+	c, ok := l.loadBase()
+	if !ok {
+		c = checkpoint{At: position{Hash: first}}
+	}
+	v := l.from(c)
+	v.base = c.At
 	return v
 }
 
@@ -128,10 +132,7 @@ func (l *Ledger) tidy() error {
 
 // rebase makes the end of a day the base.
 func (l *Ledger) rebase(day string) error {
-	v := &view{l: l, states: map[string]*state{}, at: position{Hash: first}}
-	if base, ok := l.loadBase(); ok {
-		v.mark, v.at, v.parts = base.At, base.At, base.Books
-	}
+	v := l.atBase()
 	var failed error
 	err := v.readOn(position{Day: day, Offset: -1}, func(line Line) {
 		if v.add(line); v.weight > most && failed == nil {

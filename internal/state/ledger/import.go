@@ -77,8 +77,8 @@ func (l *Ledger) begin() (*view, error) {
 	if owed, err := l.isOwed(); !owed || err != nil {
 		return nil, err
 	}
-	v := l.load()
-	if err := v.readOn(position{Day: "9"}, v.add); err != nil {
+	v, err := l.fresh()
+	if err != nil {
 		return nil, err
 	}
 	tx := &Tx{View: View{v}, At: l.disk.Now().UTC()}

@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -64,19 +65,34 @@ type Tx struct {
 
 // Read calls do with the state as it is now. It takes no lock and writes nothing, unless a store is to be imported. do must not use the ledger.
 func (l *Ledger) Read(do func(View) error) error {
-	imported, err := l.begin()
-	if err != nil {
+	done, err := l.readNow(do, false)
+	if done || err != nil {
 		return err
 	}
-	if imported != nil {
+	imported, err := l.begin()
+	switch {
+	case err != nil:
+		return err
+	case imported != nil:
 		return do(View{imported})
 	}
+	_, err = l.readNow(do, true)
+	return err
+}
+
+// readNow calls do with the state as it is now and reports whether it did. It does not if stores are still to be imported, unless imported
+// is set.
+func (l *Ledger) readNow(do func(View) error, imported bool) (done bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.refresh(); err != nil {
-		return err
+		return false, err
 	}
-	return do(View{l.view})
+	owed, err := l.owed(View{l.view})
+	if err != nil || len(owed) > 0 && !imported {
+		return false, err
+	}
+	return true, do(View{l.view})
 }
 
 // Change calls do with the state under the lock of the ledger and appends the facts that it added, all or none. If do returns an error,
@@ -155,6 +171,21 @@ func (l *Ledger) append(tx *Tx, d store.Durability) error {
 	return nil
 }
 
+// beginDay syncs the name of a new file, and the file before it: a change that is synced later syncs only the file that it is in, and the
+// facts before it must be on disk too.
+func (l *Ledger) beginDay(path string) error {
+	if before := l.path(l.view.at.Day); l.view.at.Offset > 0 && before != path {
+		f, err := store.Open(before, os.O_RDONLY)
+		if err == nil {
+			err = errors.Join(f.Sync(), f.Close())
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // Trim has removed it
+			return err
+		}
+	}
+	return store.SyncDir(path)
+}
+
 // write appends text at a position, the end of the last whole change. It removes the part of a change that a killed process left there.
 func (l *Ledger) write(at position, text []byte, d store.Durability) (err error) {
 	path := l.path(at.Day)
@@ -183,8 +214,8 @@ func (l *Ledger) write(at position, text []byte, d store.Durability) (err error)
 	if err == nil && d == store.Synced {
 		err = f.Sync()
 	}
-	if err == nil && at.Offset == 0 && d == store.Synced {
-		err = store.SyncDir(path)
+	if err == nil && at.Offset == 0 {
+		err = l.beginDay(path)
 	}
 	if err != nil {
 		err = errors.Join(err, f.Truncate(at.Offset))

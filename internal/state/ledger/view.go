@@ -31,9 +31,13 @@ type position struct {
 	Hash   string `json:"hash"` // of the line before it
 }
 
+// newest is after every position.
+var newest = position{Day: "9"}
+
 // view is what a process has read: the state at a mark, as text or folded, and the facts since.
 type view struct {
 	l      *Ledger
+	base   position // the end of the days that Trim has removed
 	mark   position
 	parts  map[string]json.RawMessage // of the mark, by book
 	size   int64                      // of the checkpoint, in bytes
@@ -96,7 +100,7 @@ func (v *view) atMark(b Reducer) (any, error) {
 			value = decoded
 		}
 	}
-	again := &view{l: v.l, at: from}
+	again := &view{l: v.l, base: from, at: from}
 	return value, again.readOn(v.mark, func(l Line) {
 		if b.apply(value, l) != nil {
 			v.bad++
@@ -123,22 +127,36 @@ func (v *view) fold() error {
 
 // refresh updates the view to the present ledger.
 func (l *Ledger) refresh() error {
-	if l.view != nil && !l.holds(l.view.at) {
-		l.view = nil // the files are of another history: restored, or a write that failed was undone
+	v, err := l.view, errOther
+	if v != nil {
+		err = v.readOn(newest, v.add)
 	}
-	if l.view == nil {
-		l.view = l.load()
+	if errors.Is(err, errOther) { // restored, or a write that failed was undone
+		v, err = l.fresh()
 	}
-	v := l.view
-	err := v.readOn(position{Day: "9"}, v.add)
 	if err == nil && v.weight > most {
 		err = v.fold()
 	}
-	if err != nil {
+	if l.view = v; err != nil {
 		l.view = nil
 	}
 	return err
 }
+
+// fresh returns a view that is made of what is on disk: of the checkpoint if it belongs to the files, else of the base.
+func (l *Ledger) fresh() (*view, error) {
+	if c, invalid, err := store.PeekJSON[checkpoint](l.checkpointPath()); err == nil && invalid == nil && c.At.Offset > 0 {
+		v := l.from(c)
+		if err := v.readOn(newest, v.add); !errors.Is(err, errOther) {
+			return v, err
+		}
+	}
+	v := l.atBase()
+	return v, v.readOn(newest, v.add)
+}
+
+// errOther is the error of files that do not have the line at which a view ends.
+var errOther = errors.New("the files of the ledger are of another history")
 
 // holds reports whether a line with the hash of a position ends there.
 func (l *Ledger) holds(at position) bool {
@@ -150,9 +168,14 @@ func (l *Ledger) holds(at position) bool {
 		return false
 	}
 	defer func() { _ = f.Close() }()
+	return at.in(f)
+}
+
+// in reports whether a line with the hash of the position ends there in the open file of its day.
+func (at position) in(f io.ReaderAt) bool {
 	want := at.Hash + "\"}\n"
 	text := make([]byte, len(want))
-	_, err = f.ReadAt(text, at.Offset-int64(len(want)))
+	_, err := f.ReadAt(text, at.Offset-int64(len(want)))
 	return err == nil && string(text) == want
 }
 
@@ -161,6 +184,9 @@ func (v *view) readOn(until position, pass func(Line)) error {
 	days, err := v.l.days()
 	if err != nil {
 		return err
+	}
+	if v.at.Offset > 0 && v.at != v.base && !slices.Contains(days, v.at.Day) {
+		return errOther
 	}
 	for _, day := range days {
 		if day < v.at.Day || day > until.Day {
@@ -193,6 +219,9 @@ func (v *view) readDay(end int64, pass func(Line)) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
+	if v.at.Offset > 0 && v.at != v.base && !v.at.in(f) {
+		return errOther
+	}
 	if end < 0 {
 		if end, err = f.Seek(0, io.SeekEnd); err != nil {
 			return err
