@@ -22,6 +22,7 @@ func withClaude(t testing.TB) (*command, *anthropicapi.Server) {
 	c.ok(append([]string{"config", "set", "env"}, anthropicapi.ClaudeEnv(t, api)...)...)
 	c.useClaude(anthropicapi.Claude(t))
 	c.ok("config", "set", "engine", "claude-code")
+	c.ok("config", "set", "quiet", "none") // at any hour of the day; the server of tools gets no environment of the test
 	return c, api
 }
 

@@ -195,11 +195,12 @@ func (h Home) Audit(from time.Time) ([]forecast.Answer, error) {
 
 // became returns the outcome of a claim that does not record it; "" if its run is in progress.
 func (h Home) became(c slot.Claim) string {
+	alive := c.Alive() // before the record is read, whose end it may write meanwhile
 	r, err := h.Runs.Load(c.Run)
 	switch {
-	case err == nil && r.Done():
-		return string(r.Outcome)
-	case c.Alive(), err == nil && h.Runs.Alive(r):
+	case err == nil:
+		return string(h.Runs.CutOff(r).Outcome)
+	case alive:
 		return ""
 	case errors.Is(err, fs.ErrNotExist):
 		return forecast.Unaccounted // its process died before it had a record

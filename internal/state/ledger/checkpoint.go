@@ -3,7 +3,9 @@ package ledger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -76,11 +78,15 @@ func (l *Ledger) headPath() string { return l.home.State("ledger", "head.json") 
 // writeHead notes the position after what was synced, in text of constant length, so that it is replaced in place. After an error Verify
 // cannot detect that the last facts were removed.
 func (l *Ledger) writeHead(at position) {
-	f, err := store.Open(l.headPath(), os.O_CREATE|os.O_WRONLY)
+	text := fmt.Appendf(nil, "{\"day\":%q,\"offset\":%14d,\"hash\":%q}\n", at.Day, at.Offset, at.Hash)
+	f, err := store.Open(l.headPath(), os.O_WRONLY)
+	if errors.Is(err, fs.ErrNotExist) { // a new file is never empty
+		_ = store.Write(l.headPath(), text, store.Buffered)
+	}
 	if err != nil {
 		return
 	}
-	_, _ = fmt.Fprintf(f, "{\"day\":%q,\"offset\":%14d,\"hash\":%q}\n", at.Day, at.Offset, at.Hash)
+	_, _ = f.Write(text)
 	_ = f.Close()
 }
 

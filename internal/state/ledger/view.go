@@ -31,8 +31,8 @@ type position struct {
 	Hash   string `json:"hash"` // of the line before it
 }
 
-// newest is after every position.
-var newest = position{Day: "9"}
+// newest returns a position after all others.
+func newest() position { return position{Day: "9"} }
 
 // view is what a process has read: the state at a mark, as text or folded, and the facts since.
 type view struct {
@@ -129,7 +129,7 @@ func (v *view) fold() error {
 func (l *Ledger) refresh() error {
 	v, err := l.view, errOther
 	if v != nil {
-		err = v.readOn(newest, v.add)
+		err = v.readOn(newest(), v.add)
 	}
 	if errors.Is(err, errOther) { // restored, or a write that failed was undone
 		v, err = l.fresh()
@@ -147,12 +147,12 @@ func (l *Ledger) refresh() error {
 func (l *Ledger) fresh() (*view, error) {
 	if c, invalid, err := store.PeekJSON[checkpoint](l.checkpointPath()); err == nil && invalid == nil && c.At.Offset > 0 {
 		v := l.from(c)
-		if err := v.readOn(newest, v.add); !errors.Is(err, errOther) {
+		if err := v.readOn(newest(), v.add); !errors.Is(err, errOther) {
 			return v, err
 		}
 	}
 	v := l.atBase()
-	return v, v.readOn(newest, v.add)
+	return v, v.readOn(newest(), v.add)
 }
 
 // errOther is the error of files that do not have the line at which a view ends.
