@@ -151,8 +151,14 @@ func (b Book) moveIn(id string) error {
 	return nil
 }
 
-// Tidy removes the directory of a run's day, month and year that are empty.
+// Tidy removes the directory of a run's day, month and year that are empty, and the sums of that day.
 func (b Book) Tidy(id string) {
+	day := filepath.Dir(b.Home.Run(id))
+	defer func() {
+		if _, err := os.Lstat(day); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(b.dayPath(b.dayOf(day)))
+		}
+	}()
 	for path := filepath.Dir(b.Home.Run(id)); path != b.Home.Runs() && len(path) > len(b.Home.Runs()); path = filepath.Dir(path) {
 		if os.Remove(path) != nil {
 			return

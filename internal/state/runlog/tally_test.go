@@ -304,3 +304,26 @@ func TestUnfinished(t *testing.T) {
 		}
 	}
 }
+
+// TestTidyRemovesTheSums: the sums of a day go with its last run.
+func TestTidyRemovesTheSums(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	old := d.now.AddDate(0, 0, -3)
+	ids := []string{newID(t, old, 1), newID(t, old, 2)}
+	for _, id := range ids {
+		d.put(Record{ID: id, Started: old, Finished: &old, Outcome: OK})
+	}
+	if _, err := d.Tally(d.midnight(old)); err != nil {
+		t.Fatal(err)
+	}
+	for left, id := range ids {
+		if err := os.RemoveAll(d.Home.Run(id)); err != nil {
+			t.Fatal(err)
+		}
+		d.Tidy(id)
+		if files, _ := filepath.Glob(d.dayPath("*")); len(files) != 1-left {
+			t.Errorf("%d runs are left: %q", 1-left, files)
+		}
+	}
+}
