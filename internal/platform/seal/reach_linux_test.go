@@ -103,7 +103,7 @@ func lineOf(results, name string) (string, bool) {
 func newOutside(t *testing.T, p place) (outside, *atomic.Int32) {
 	t.Helper()
 	o := outside{Inside: p.Inside, Unix: filepath.Join(p.Outside, "socket"), Dgram: filepath.Join(p.Outside, "dgram"), Allowed: filepath.Join(p.Outside, "allowed")}
-	o.Abstract = fmt.Sprintf("@ollim-seal-reach-%d-%s", os.Getpid(), filepath.Base(t.Name()))
+	o.Abstract = fmt.Sprintf("@ollim-seal-reach-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-"))
 	var touched atomic.Int32
 	listen := func(network, address string, arrived func()) string {
 		l, err := net.Listen(network, address)
