@@ -58,7 +58,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a session of its own, without the terminal, whose keys are for this process
 	cmd.WaitDelay = e.Grace
 	out, end := io.Pipe()
-	cmd.Stdout = end // the exec package would copy the output, and wait for any process that keeps the pipe open
+	cmd.Stdout = end // the exec package copies it, and so does not wait for a process that keeps its pipe open
 	if err := at.start(cmd, r.Run.Locks); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func Open(c Call) (*Peer, error) {
 		return nil, err
 	}
 	out, end := io.Pipe()
-	p.Out, cmd.Stdout = out, end // with a writer, the exec package would wait for every process that keeps the pipe open
+	p.Out, cmd.Stdout = out, end // the exec package copies it, and so does not wait for a process that keeps its pipe open
 	p.done, err = c.launch(cmd, func() { _ = end.Close() })
 	return p, err
 }

@@ -291,7 +291,7 @@ func number(path string, lines []place) []int {
 	at := int64(0)
 	for line, err := range forward(io.NewSectionReader(f, 0, lines[len(lines)-1].at)) {
 		if err != nil {
-			break // all lines were numbered
+			break // the other numbers stay unknown
 		}
 		for ; lines[next].at <= at; next++ {
 			numbers[next] = count
