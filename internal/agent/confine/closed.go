@@ -14,16 +14,16 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// systemBus is what programs that only say that they cannot connect to the bus connect to.
+// systemBus is the socket that programs use which only say that they cannot connect to the bus.
 const systemBus = "/run/dbus/system_bus_socket"
 
-// Hints says what the model is told in the result of a command: what Closed says of one that failed. Of one that succeeded only the lines
-// of its output that say that permission was denied count, because a program may go on without what was closed to it.
+// Hints returns what the model is told in the result of a command. For a failed command that is what Closed returns. For a successful one
+// only the lines of output that say "permission denied" count, because a program may continue without what was closed to it.
 func (l *List) Hints(command, output string, failed bool) (list []string) {
 	if failed {
 		return l.Closed(command + "\n" + output)
 	}
-	if !denies(output) { // most commands
+	if !denies(output) { // true for most commands
 		return nil
 	}
 	var lines strings.Builder
@@ -36,14 +36,14 @@ func (l *List) Hints(command, output string, failed bool) (list []string) {
 	return slices.DeleteFunc(list, func(why string) bool { return why == perhaps })
 }
 
-// perhaps is said of a failed command whose output names nothing that is closed.
+// perhaps is the hint for a failed command whose output names nothing that is closed.
 const perhaps = "permission was denied, perhaps by the seal: read and write list what is open"
 
-// mostHints limits how much is closed to one command in words: a search can meet any number of closed directories.
+// mostHints limits the hints for one command, because a search can meet any number of closed directories.
 const mostHints = 5
 
-// Closed says what is closed to the programs of the run of what a command that failed and its output name, and what opens it. The programs
-// themselves say only that permission was denied, or that there is nothing.
+// Closed returns which of the paths that a failed command and its output name are closed to the programs of the run, and what opens them.
+// The programs themselves only say that permission was denied, or that nothing is there.
 func (l *List) Closed(text string) (list []string) {
 	rules, err := l.Rules()
 	g, groundErr := l.ground()
@@ -78,7 +78,7 @@ func denies(text string) bool {
 	return mentions(text, "permission denied", "eacces", "eperm", "not permitted", "read-only", "readonly", "unable to open")
 }
 
-// implied returns, a line each, the paths that programs use without naming them in what they say.
+// implied returns the paths that programs use without naming them in their output, one on each line.
 func implied(text string) (paths string) {
 	if mentions(text, "connect to bus", "connect to system scope bus") {
 		paths += "\n" + systemBus
@@ -89,14 +89,14 @@ func implied(text string) (paths string) {
 	return paths
 }
 
-// mentions reports whether a text has one of the words, given in lower case, in any case.
+// mentions reports whether a text has one of the words, in any case. The words are lower case.
 func mentions(text string, words ...string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// closed returns why a path is closed, and what dirs has to name; "" if it is open, does not exist, or is never opened. denied says that
-// permission was denied.
+// closed returns why a path is closed, and the name that dirs needs to open it; "" if the path is open, does not exist, or can never be
+// opened. denied says that the output reports denied permission.
 func (l *List) closed(g policy.Ground, rules seal.Rules, path string, denied bool) (name, why string) {
 	real, err := policy.Resolve(path)
 	if denied && err == nil && !slices.ContainsFunc(rules.Write, func(dir string) bool { return within(real, dir) }) {
@@ -136,10 +136,11 @@ func (l *List) closed(g policy.Ground, rules seal.Rules, path string, denied boo
 	return "", ""
 }
 
-// sharedMemory is where programs make shared memory and semaphores.
+// sharedMemory is the directory in which programs make shared memory and semaphores.
 const sharedMemory = "/dev/shm"
 
-// elsewhere returns what a program can use instead of a place for all programs of the machine or of the owner, which it may not change.
+// elsewhere returns what a program can use instead of a path that belongs to all programs of the machine or the owner, and that it may
+// not change.
 func (l *List) elsewhere(path, real string) (name, why string) {
 	home, _ := filepath.EvalSymlinks(last(l.run.Env, "HOME"))
 	cache := func(variable, dir string) string {
@@ -164,7 +165,7 @@ func (l *List) elsewhere(path, real string) (name, why string) {
 	return "", ""
 }
 
-// named reports whether a path is below the owner's home, or below a directory that the run knows.
+// named reports whether a path is below the owner's home, or below a directory of the run.
 func (l *List) named(real, home string) bool {
 	return home != "" && within(real, home) || within(real, l.run.Root) || within(real, string(l.run.Home)) ||
 		slices.ContainsFunc(l.run.Dirs, func(dir policy.Root) bool { return within(real, dir.Dir) })

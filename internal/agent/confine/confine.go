@@ -1,11 +1,11 @@
-// Package confine lists what the programs of a run may reach when they are sealed. It is a positive list, made anew for each
-// program: what the machine has for everybody, the run's working directory and dirs to read, rw: directories and the directories
-// that patterns of Write and Edit begin with to write, and a private directory for temporary files. The rest of the owner's home is closed.
+// Package confine lists what the sealed programs of a run may access. It is a list of permissions, made anew for each program: readable
+// are what the machine has for all users, the run's working directory and dirs; writable are rw: directories, the directories that
+// patterns of Write and Edit begin with, and a private directory for temporary files. The rest of the owner's home is closed.
 //
-// A rule of the seal covers a whole tree, so a directory that contains a protected path is never granted as a whole: its entries
-// are, one by one, without those that are protected. An entry that is made later in such a directory is closed until the next
-// program starts, and no sealed program can make one there. Links are followed here, once, and what they lead to is granted only where it
-// would have been granted under its own name.
+// A rule of the seal covers a whole tree. A directory that contains a protected path is therefore never granted as a whole: its entries
+// are granted one by one, without those that are protected. An entry that is made later in such a directory is closed until the next
+// program starts, and no sealed program can make one there. This package resolves links once, and grants their targets only where the
+// targets would have been granted by their own names.
 package confine
 
 import (
@@ -26,18 +26,19 @@ import (
 // Run is the run whose programs are to be sealed.
 type Run struct {
 	Home      paths.Dir
-	Root      string        // the working directory, absolute
-	Dirs      []policy.Root // of the job
-	Allow     []string      // the patterns in force
-	Protected []string      // absolute; see Protected
-	Env       []string      // of the programs: PATH, HOME and where toolchains are
-	Self      string        // the program ollim
-	Private   []string      // directories of the run's own, without links: temporary files, caches
-	Network   bool          // connections to anywhere
-	Inside    bool          // the engine's own tools are sealed as well: they write what the patterns allow
+	Root      string        // working directory, absolute
+	Dirs      []policy.Root // dirs of the job
+	Allow     []string      // tool patterns in force
+	Protected []string      // absolute paths, see Protected
+	Env       []string      // environment of the programs: PATH, HOME and the places of toolchains
+	Self      string        // path of the program ollim
+	Private   []string      // directories of the run itself, without links: temporary files, caches
+	Network   bool          // connections to any address are allowed
+	Inside    bool          // the engine's own tools are sealed as well, and write what the patterns allow
 }
 
-// Protected returns what no sealed program reaches. secret are the paths outside the data directory that no agent may reach.
+// Protected returns the paths that no sealed program may access. secret are the paths outside the data directory that no agent may
+// access.
 func Protected(home paths.Dir, secret []string) []string {
 	return append([]string{home.State(), home.Sessions(), home.Path("gates"), home.Config(), home.ToolPolicy()}, secret...)
 }
@@ -54,7 +55,7 @@ func CheckDirs(dirs []policy.Root, protected []string) error {
 	for _, dir := range dirs {
 		real, err := policy.Resolve(filepath.Clean(dir.Dir))
 		if err != nil {
-			continue // it leads nowhere, and what it will lead to is looked at by then
+			continue // the path leads nowhere, and is checked again when it does
 		}
 		if err := refusal(g, dir.Dir, real); err != nil {
 			return err
@@ -65,7 +66,7 @@ func CheckDirs(dirs []policy.Root, protected []string) error {
 
 // refusal returns an error if a directory of dirs may not be granted.
 func refusal(g policy.Ground, named, real string) error {
-	info, _ := os.Stat(real) // nil if there is nothing
+	info, _ := os.Stat(real) // nil if the path does not exist
 	if g.Hides(real, info) {
 		return fmt.Errorf("%s is a %w path", named, ErrProtected)
 	}
@@ -81,13 +82,13 @@ type List struct {
 	system func() grants
 }
 
-// grants are what the machine has for every run.
+// grants are the paths that the machine offers to every run.
 type grants struct {
-	shared []string // the system's own, the same for every user
-	home   []string // toolchains and programs elsewhere
+	shared []string // paths of the system, the same for every user
+	home   []string // toolchains and programs in other places
 }
 
-// New returns the list of a run. Nothing is read before it is used.
+// New returns the list of a run. It reads nothing before the list is used.
 func New(r Run) *List {
 	l := &List{run: r}
 	l.system = sync.OnceValue(l.machine)
@@ -111,8 +112,8 @@ func (l *List) Rules() (seal.Rules, error) {
 	return rules, nil
 }
 
-// own returns the rules without what the machine has for every run, and without what is in the working directory. making says that a
-// program starts now.
+// own returns the rules without the machine's paths and without the content of the working directory. making says that a program starts
+// now.
 func (l *List) own(g policy.Ground, making bool) (seal.Rules, error) {
 	r := l.run
 	rules := seal.Rules{Network: r.Network, Canary: r.Home.Canary(), Write: append(devices(), r.Private...)}
@@ -131,8 +132,8 @@ func (l *List) ground() (policy.Ground, error) {
 	return policy.Policy{Roots: append([]policy.Root{{Dir: l.run.Root}}, l.run.Dirs...), Protected: l.run.Protected}.Ground()
 }
 
-// addDir adds an entry of a job's dirs: a directory, a file, or a socket that may be connected to. It is nothing if an agent that may
-// write around it has put a link in its place.
+// addDir adds an entry of a job's dirs: a directory, a file, or a socket to connect to. It adds nothing if an agent has put a link in its
+// place.
 func addDir(rules *seal.Rules, g policy.Ground, dir policy.Root, writable []string) error {
 	real, fixed, err := policy.Follow(filepath.Clean(dir.Dir), writable)
 	if err != nil {
@@ -143,7 +144,7 @@ func addDir(rules *seal.Rules, g policy.Ground, dir policy.Root, writable []stri
 	}
 	info, _ := os.Lstat(real)
 	switch {
-	case info == nil, !fixed: // it has just been removed, or replaced
+	case info == nil, !fixed: // the path was just removed or replaced
 	case info.Mode()&fs.ModeSocket != 0:
 		rules.Sockets = append(rules.Sockets, real)
 	case dir.Writable:
@@ -154,14 +155,14 @@ func addDir(rules *seal.Rules, g policy.Ground, dir policy.Root, writable []stri
 	return nil
 }
 
-// folders returns the directories and files that patterns of Write and Edit begin with. A pattern such as ./**.md begins with the
-// working directory: where that contains protected paths, it gives nothing to programs. An engine whose own tools are sealed gets
-// what is in the directory, except hidden files, so that these tools work.
+// folders returns the directories and files that patterns of Write and Edit begin with. A pattern such as ./**.md begins with the working
+// directory; if that contains protected paths, the pattern gives programs no access. An engine whose own tools are sealed gets the
+// entries of the directory, except hidden files, so that these tools work.
 func (l *List) folders(g policy.Ground, making bool) (list []string) {
 	for _, text := range l.run.Allow {
 		p, err := policy.Parse(text)
 		if err != nil {
-			continue // it allows nothing
+			continue // the pattern allows nothing
 		}
 		base, ok := p.WritesIn(g.Dir())
 		if !ok {
@@ -170,7 +171,7 @@ func (l *List) folders(g policy.Ground, making bool) (list []string) {
 		base = g.Rooted(base)
 		real, err := policy.Resolve(base)
 		if err != nil || real != base || g.Hides(real, nil) {
-			continue // a link gives nothing: another pattern may let the agent put one there
+			continue // a link gives no access, because another pattern may let the agent make one
 		}
 		if g.Encloses(real) != "" {
 			if l.run.Inside && !making {
@@ -182,7 +183,7 @@ func (l *List) folders(g policy.Ground, making bool) (list []string) {
 		}
 		if slices.ContainsFunc(g.Roots(), func(root string) bool { return within(real, root) }) {
 			if making && l.run.Root == string(l.run.Home) && !p.WritesFile() {
-				_ = os.MkdirAll(real, 0o700) // a sealed program could not make it; without it, it finds nothing
+				_ = os.MkdirAll(real, 0o700) // a sealed program could not make it; on an error, the program finds nothing there
 			}
 			list = append(list, real)
 		}
@@ -190,8 +191,8 @@ func (l *List) folders(g policy.Ground, making bool) (list []string) {
 	return list
 }
 
-// MakeFolders makes the directories that patterns of Write and Edit begin with, such as notes/ for notes/**.md. A sealed tool could not.
-// Programs need none.
+// MakeFolders makes the directories that patterns of Write and Edit begin with, such as notes/ for notes/**.md, because a sealed tool
+// could not. Sealed programs do not need them.
 func (l *List) MakeFolders() error {
 	if !l.run.Inside {
 		return nil
@@ -211,8 +212,8 @@ func (l *List) MakeFolders() error {
 	return err
 }
 
-// Summary returns the rules as a record names them: the working directory as a whole, no directory that is the same for every user, and
-// those of toolchains if asked to, which takes longer to find. It makes nothing.
+// Summary returns the rules in the form of the record: the working directory as a whole, and no directory that is the same for every
+// user. It includes toolchains only on request, because finding them takes longer. It makes no directory.
 func (l *List) Summary(toolchains bool) (seal.Rules, error) {
 	g, err := l.ground()
 	if err != nil {
@@ -246,13 +247,13 @@ func (l *List) Writable(path string) bool {
 	g, err := l.ground()
 	rules, ownErr := l.own(g, false)
 	if errors.Join(err, ownErr) != nil {
-		return true // then the run is refused
+		return true // on an error the run is refused
 	}
 	info, _ := os.Lstat(path)
 	return !g.Hides(path, info) && slices.ContainsFunc(rules.Write, func(dir string) bool { return within(path, dir) })
 }
 
-// open returns a directory or file, without links, as it may be granted: itself, or what is in it beside protected paths.
+// open returns the paths, without links, that may be granted for a directory or file: itself, or the entries beside protected paths.
 func open(g policy.Ground, path string) []string {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSymlink != 0 || g.Hides(path, info) {
@@ -263,7 +264,7 @@ func open(g policy.Ground, path string) []string {
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil // it is closed to everybody
+		return nil // nobody can read it
 	}
 	var list []string
 	for _, entry := range entries {

@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// devices are those that programs expect. Terminals are not among them, nor is shared memory: others have theirs there too.
+// devices returns the device files that programs expect. It omits terminals and shared memory, which other programs use too.
 func devices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 }
@@ -28,10 +28,10 @@ func (l *List) machine() grants {
 	const own = `.gitconfig .config/git/config .config/git/ignore .config/git/attributes .config/go go/pkg/mod
 		.cargo/registry .cargo/git .cargo/config.toml .cargo/config
 		.rustup .nvm .pyenv .rbenv .asdf .sdkman .volta .local/share/mise .local/lib .nix-profile .m2/repository`
-	// They name directories that toolchains read.
+	// variables name directories that toolchains read.
 	const variables = "GOROOT GOMODCACHE RUSTUP_HOME NVM_DIR PYENV_ROOT JAVA_HOME VIRTUAL_ENV GIT_CONFIG_GLOBAL"
 	var m grants
-	home, _ := filepath.EvalSymlinks(last(l.run.Env, "HOME")) // "" is no directory
+	home, _ := filepath.EvalSymlinks(last(l.run.Env, "HOME")) // on an error home is "", which matches no directory
 	for _, path := range strings.Fields(system) {
 		m.shared = add(m.shared, l.beside(g, home, path), path)
 	}
@@ -56,14 +56,14 @@ func (l *List) machine() grants {
 	return m
 }
 
-// beside returns the ground of a system's directory: the home of an account such as one of a service can lie in it, as in /opt.
+// beside returns the ground for a system directory such as /opt, in which the home of a service account may be.
 func (l *List) beside(g policy.Ground, home, place string) policy.Ground {
 	if real, err := filepath.EvalSymlinks(place); err != nil || home == real || !within(home, real) {
 		return g
 	}
 	beside, err := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: append([]string{home}, l.run.Protected...)}.Ground()
 	if err != nil {
-		return g // of paths that could be read a moment ago
+		return g // the paths could be read a moment ago
 	}
 	return beside
 }
@@ -82,17 +82,17 @@ func add(list []string, g policy.Ground, path string) []string {
 	return list
 }
 
-// collector collects places that are not the system's.
+// collector collects paths outside the system's directories.
 type collector struct {
 	ground   policy.Ground
-	home     string   // without links; "" if there is none
-	writable []string // where the agent may have put links
-	system   []string // what the list begins with: what is the same for every user
+	home     string   // the owner's home, without links; "" if there is none
+	writable []string // directories in which the agent may have made links
+	system   []string // paths that are the same for every user
 	list     []string
-	prefixes []string // whose programs are added already
+	prefixes []string // prefixes whose programs were added already
 }
 
-// add adds a path that is not the owner's home, nor above it.
+// add adds a path, unless it is the owner's home or above it.
 func (c *collector) add(path string) {
 	real, fixed, err := policy.Follow(path, c.writable)
 	if err == nil && fixed && filepath.IsAbs(path) && !within(c.home, real) {
@@ -110,7 +110,7 @@ func OnPath(env []string, dirs []policy.Root, caches string) []string {
 	})
 }
 
-// programs adds a directory of PATH, and what the links in it lead to: the programs of a version manager, mostly.
+// programs adds a directory of PATH and the targets of its links, which are mostly programs of a version manager.
 func (c *collector) programs(dir string) {
 	real, fixed, err := policy.Follow(dir, c.writable)
 	if err != nil || !fixed || !filepath.IsAbs(dir) || slices.ContainsFunc(c.system, func(place string) bool { return within(real, place) }) {
@@ -127,14 +127,15 @@ func (c *collector) programs(dir string) {
 		}
 		if target, fixed, err := policy.Follow(filepath.Join(real, entry.Name()), c.writable); err == nil && fixed {
 			c.add(target)
-			if dir := filepath.Dir(target); slices.Contains([]string{"bin", "sbin", "libexec", "shims"}, filepath.Base(dir)) { // else the link opens only that file
+			// otherwise the link gives access to that file only
+			if dir := filepath.Dir(target); slices.Contains([]string{"bin", "sbin", "libexec", "shims"}, filepath.Base(dir)) {
 				c.prefix(dir)
 			}
 		}
 	}
 }
 
-// prefix adds a directory of programs, with what they read beside it.
+// prefix adds a directory of programs and the files that they read beside it.
 func (c *collector) prefix(dir string) {
 	if slices.Contains(c.prefixes, dir) {
 		return
@@ -146,7 +147,7 @@ func (c *collector) prefix(dir string) {
 	case "shims":
 		c.add(around)
 	case "bin", "sbin":
-		const beside = "lib lib64 libexec include src pkg VERSION go.env pyvenv.cfg" // as npm reads its modules and go its sources
+		const beside = "lib lib64 libexec include src pkg VERSION go.env pyvenv.cfg" // npm reads its modules there, and go its sources
 		for _, name := range strings.Fields(beside) {
 			if !within(c.home, around) {
 				c.add(filepath.Join(around, name))
@@ -155,8 +156,8 @@ func (c *collector) prefix(dir string) {
 	}
 }
 
-// Program returns what a command that the owner configured reads besides: the files that its words name, with the project that
-// they are part of. Nothing protected is in it, and nothing to which links lead that an agent may have put into dirs.
+// Program returns the paths that a command of the owner reads besides: the files that its words name, and the project that they belong
+// to. It omits protected paths, and targets of links that an agent may have made in dirs.
 func Program(words []string, dir string, env, protected []string, dirs []policy.Root) []string {
 	g, err := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: protected}.Ground()
 	if err != nil {
@@ -183,8 +184,8 @@ func Program(words []string, dir string, env, protected []string, dirs []policy.
 	return c.list
 }
 
-// project returns the nearest directory from dir upwards that holds the description of a project, or the packages that one is
-// installed with; dir itself if there is none.
+// project returns the nearest directory, from dir upwards, that contains the description of a project or its installed packages; dir
+// itself if there is none.
 func project(dir string) string {
 	const modules = "/node_modules"
 	if i := strings.LastIndex(dir+"/", modules+"/"); i >= 0 {
@@ -200,7 +201,7 @@ func project(dir string) string {
 	return dir
 }
 
-// last returns the value of a variable, of several the last one.
+// last returns the value of a variable. If there are several, the last one counts.
 func last(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

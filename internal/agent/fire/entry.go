@@ -39,7 +39,7 @@ func (e *answered) begun(ctx context.Context, j job.Job) (runlog.Record, error) 
 		return none, ErrNotNext
 	}
 	stale, err := e.r.Runs.At(e.Run)
-	if err == nil && stale.Done() { // the run was refused, but its entry was not taken
+	if err == nil && stale.Done() { // the run was refused before its entry was taken
 		return stale.Record, e.take()
 	}
 	if err == nil {
@@ -58,8 +58,8 @@ func (e *answered) take() error {
 	return e.r.Inbox.Claim(e.Entry)
 }
 
-// giveBack moves the entry of a run that did not take place back into the inbox. The owner is notified of a limit that only the
-// owner or time can lift.
+// giveBack moves the entry of a run that did not take place back into the inbox. It notifies the owner of a limit that only the owner or
+// time can end.
 func (e *answered) giveBack(ctx context.Context, run *runlog.Run, later *run.Later) error {
 	if e == nil {
 		return nil
@@ -100,7 +100,8 @@ func (b Entries) Start(ctx context.Context, start func(run string) (process.ID, 
 			break
 		}
 		starts := d.starts.Started(d.Run, process.ID{}, b.r.Disk.Now(), d.limit.Per)
-		if noteErr := b.r.Inbox.NoteStarts(d.Hook, starts); noteErr != nil { // a full disk: the process would fail, and be started again at once
+		// the disk is full: the process would fail, and be started again at once
+		if noteErr := b.r.Inbox.NoteStarts(d.Hook, starts); noteErr != nil {
 			err = errors.Join(err, noteErr)
 			continue
 		}
@@ -132,8 +133,8 @@ type dueEntry struct {
 	starts inbox.Starts
 }
 
-// due returns the entries to start, oldest first, how many webhooks have a run in progress, and when to look again. If tell is set,
-// it reports what keeps a webhook from running.
+// due returns the entries to start, oldest first, the number of webhooks with a run in progress, and when to check again. If tell is set,
+// it reports what prevents a webhook from running.
 func (b Entries) due(ctx context.Context, tell bool) (due []dueEntry, running int, again time.Duration, err error) {
 	waiting, err := b.first()
 	if len(waiting) == 0 {
@@ -157,7 +158,8 @@ func (b Entries) due(ctx context.Context, tell bool) (due []dueEntry, running in
 			if !waits || !tell {
 				continue
 			}
-			if last, _ := b.r.Runs.Noted(b.r.Home.JobLock(j.ID)); last.Done() { // else its run is in progress, and no search of all processes is needed
+			// otherwise the last run is in progress, and the search of all processes is not needed
+			if last, _ := b.r.Runs.Noted(b.r.Home.JobLock(j.ID)); last.Done() {
 				if left := b.r.Runs.Leftover(b.r.Home.JobLock(j.ID)); left != nil {
 					Reports(b).leftover(ctx, last, left)
 				}

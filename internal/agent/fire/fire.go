@@ -1,6 +1,6 @@
-// Package fire fires jobs: it claims the slot, takes the job's lock, runs the owner's programs around the agent's turn, keeps runs that wait
-// for an answer, and says which jobs may run and which slots are due. What every run has is in package run. Fire is safe to call at any
-// moment, by several schedulers at once.
+// Package fire fires jobs. It claims the slot, takes the job's lock, runs the owner's programs before and after the agent's turn, keeps
+// runs that wait for an answer, and decides which jobs may run and which slots are due. Package run does what every run needs. A job may
+// be fired at any moment and by several schedulers at once.
 package fire
 
 import (
@@ -41,23 +41,23 @@ func New(r *run.Runner) Firer {
 
 // Options override a job's file for one fire.
 type Options struct {
-	Engine string        // "" is the job's
-	Model  string        // "" is the job's
-	Input  string        // added to the prompt as data
-	Wait   time.Duration // for a run of the same job to end; 0 skips at once
-	Moved  bool          // the clock is not the real one
-	Owner  bool          // the owner typed it: its cost is counted, but no limit or pause applies
+	Engine string        // "" is the engine of the job
+	Model  string        // "" is the model of the job
+	Input  string        // text that is added to the prompt as data
+	Wait   time.Duration // how long to wait for the job's present run to end; 0 skips the fire at once
+	Moved  bool          // the clock was set to another time
+	Owner  bool          // the owner started it: its cost is counted, but no limit or pause applies
 
 	Trigger
 
 	Observe run.Observer
 }
 
-// Trigger is what fires a job.
+// Trigger says what fires a job.
 type Trigger struct {
-	Scheduled bool        // a timer fires, by the job's id; nothing is to be done for a slot that is claimed
-	Cron      func() bool // reports whether a line in a crontab fires, which a timer may do as well; nil: none does
-	Slot      time.Time   // the past slot to run now; zero: the latest one if it is recent
+	Scheduled bool        // a timer fires the job, named by its id; a slot that is claimed already needs nothing more
+	Cron      func() bool // reports whether it was a line in a crontab, which also counts as a timer; nil: it was not
+	Slot      time.Time   // past slot to run now; zero: the latest one, if it is recent
 }
 
 // Fire runs a job once. The record says how the run ended. An error without a record means that nothing ran; an error beside a record is a
@@ -154,7 +154,7 @@ type fire struct {
 	job       job.Job
 	options   Options
 	all       []job.Job     // all jobs of the data directory
-	previous  runlog.Record // the job's previous run; zero if there is none
+	previous  runlog.Record // previous run of the job; zero if there is none
 	guard     *lock.Guard
 	claim     *claim
 	wrong     error             // error of tool-policy.yaml
@@ -166,7 +166,7 @@ type fire struct {
 
 // respond runs the job, unless it is running or needs no run.
 func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
-	// If another run serves the slot, this fire must not take the job's lock even for a moment: that run may be about to take it, and
+	// If another run serves the slot, this fire must never take the job's lock, even for a moment: that run may be about to take it, and
 	// would be skipped.
 	if f.claim.yields() && !(Slots{f.r}).Unanswered(f.job.ID, f.claim.rival) {
 		return runlog.Record{}, slot.ErrClaimed
@@ -227,13 +227,14 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 	if cutOff {
 		Slots{f.r}.settleCutOff(last)
 	}
-	if cutOff && last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting { // a reminder is reported after its last attempt
+	// a reminder's failure is reported after its last attempt
+	if cutOff && last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting {
 		Reports{f.r}.failure(ctx, last, "was cut off before it ended")
 	}
 	return last
 }
 
-// skip records a fire that did not happen because the job's lock is held.
+// skip records a fire that did not take place because the job's lock is held.
 func (f *fire) skip(ctx context.Context) (runlog.Record, error) {
 	reason := "already running since a moment ago"
 	if last, _ := f.r.Runs.Noted(f.r.Home.JobLock(f.job.ID)); last.ID != "" && !last.Done() {
@@ -253,8 +254,8 @@ func (f *fire) skip(ctx context.Context) (runlog.Record, error) {
 // flushLimit bounds the time for sending messages of earlier runs, so that they do not hold up a scheduler.
 const flushLimit = time.Minute
 
-// release calls the job's monitor, and sends what waits in the outbox. It runs after the job's lock is released: neither a monitor nor a dead
-// mail server must keep the job from running. tick repeats a call that fails.
+// release calls the job's monitor, and sends what waits in the outbox. It runs after the job's lock was released, so that neither a
+// monitor nor an unreachable mail server prevents the job from running. tick repeats a call that fails.
 func (f *fire) release(ctx context.Context) {
 	if f.job.Heartbeat != "" {
 		f.r.Warn(Monitors{f.r}.callOwed(ctx, func(job string, _ runlog.Record) bool { return job == f.job.ID }))

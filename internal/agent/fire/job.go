@@ -62,14 +62,14 @@ func sealOf(j job.Job) run.SealWish {
 	return run.SealWish{On: j.Seal == job.SealOn, Offline: j.Network == job.NetworkNone, Open: j.Unsealed}
 }
 
-// in puts a Spec into a conversation. main are the patterns of the main conversation.
+// in puts a Spec into a conversation. main are the tool patterns of the main conversation.
 func (f *fire) in(s *run.Spec, c conversation.Conversation, main []string) {
 	s.Conversation, s.Policy.System, s.Policy.Offered = c, "", nil
 	if traits := c.Traits(); traits.Shared {
 		s.Policy.System = prompt.SystemMain(turn.New(f.r).Profile())
 		if traits.Foreground {
 			s.Engine.Thinking, s.Engine.Model = f.r.Settings.Main.Thinking, cmp.Or(s.Engine.Model, f.r.Settings.Main.Model)
-		} else { // the same tools as in main, so that the model's cache of main is used
+		} else { // the tools are those of main, so that the model's cache of main can be used
 			s.Policy.Offered = main
 		}
 	}
@@ -126,7 +126,7 @@ func (f *fire) scheduled() time.Time {
 	return f.claim.at
 }
 
-// again returns the time until a routine's next slot begins from the same session; 0 if none does.
+// again returns the time until the next slot of a routine that continues the same session; 0 if there is none.
 func again(j job.Job, now time.Time, zone *time.Location) time.Duration {
 	if j.Kind != job.Routine || !j.Enabled || j.Mode() != job.Persistent && j.Mode() != job.Forked {
 		return 0
@@ -205,7 +205,7 @@ func (f *fire) Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (pr
 	return f.foresee(in), nil
 }
 
-// programs returns the executables of the job, as far as they are permitted by now.
+// programs returns the executables of the job that are permitted so far.
 func (f *fire) programs() programs { return programs{f.r, f.job, f.permitted, f.retried} }
 
 // verify is the duty that the job's verify executable accepts the run.
@@ -290,7 +290,7 @@ func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 		return
 	}
 	if f.permitted != nil {
-		if f.job.Heartbeat != "" && run.Outcome == runlog.OK { // called when the job's lock is free
+		if f.job.Heartbeat != "" && run.Outcome == runlog.OK { // the monitor is called after the job's lock was released
 			f.r.Warn(f.r.Heartbeats.Owe(ctx, f.job.ID, run.ID, f.job.Heartbeat))
 		}
 		f.programs().after(ctx, set)

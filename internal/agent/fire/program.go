@@ -28,7 +28,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Bounds of what the owner's executables may do.
+// Limits of the owner's executables.
 const (
 	gateOutput  = 4000 // characters that are added to the prompt
 	stopGrace   = 5 * time.Second
@@ -101,7 +101,7 @@ func (p programs) program(ctx context.Context, set *tools.Set, what job.Program,
 	}
 	defer func() {
 		p.r.Warn(store.Remove(file))
-		_ = os.Remove(filepath.Dir(file)) // fails while the copy of another one is there
+		_ = os.Remove(filepath.Dir(file)) // an error means that the copy of another executable is there
 	}()
 	c.Argv, c.Env, c.Dir, c.Grace = []string{file}, p.r.EnvOf(set.Run), p.r.Home.Path(), stopGrace
 	if set.World.Seal != nil && !slices.Contains(p.job.Unsealed, what.Key) {
@@ -120,8 +120,8 @@ func (p programs) program(ctx context.Context, set *tools.Set, what job.Program,
 
 var errChanged = errors.New("not started, because it was changed during the run")
 
-// copied makes a copy of an executable in the directory of the run, where no program of the run writes. An executable that differs from the
-// approved one is an error.
+// copied makes a copy of an executable in the directory of the run, where no program of the run can write. It is an error if the
+// executable differs from the approved one.
 func (p programs) copied(run, name string) (file string, err error) {
 	dir := p.r.Home.Run(run, "programs")
 	if err := store.MkdirOwn(dir); err != nil {
@@ -179,8 +179,9 @@ const (
 	verifyReason  = 500     // characters
 )
 
-// verify is the duty that an executable of the owner's accepts the run. As often as the job allows, the agent is told why it refused and
-// continues. Each retry is counted in the events before it begins, so that none is made twice. The error is the reason of the last refusal.
+// verify is the duty that one of the owner's executables accepts the run. As often as the job allows, the agent is told the reason of a
+// refusal and continues. Each retry is counted in the events before it begins, so that none is repeated. The error is the reason of the
+// last refusal.
 func (p programs) verify(ctx context.Context, set *tools.Set, t *conversation.Turn) error {
 	if p.job.Verify == "" {
 		return nil

@@ -42,10 +42,10 @@ func (a Answers) Give(ctx context.Context, run, text string) (question.Question,
 		return question.Question{}, err
 	}
 	switch record = a.r.Runs.CutOff(record); {
-	case record.Outcome == runlog.Waiting, record.Outcome == "" && standing.Asking(): // in the second case its turn has not ended yet
+	case record.Outcome == runlog.Waiting, record.Outcome == "" && standing.Asking(): // in the second case the turn has not ended yet
 	case record.Outcome == "":
 		return question.Question{}, &question.Closed{Run: run, Reason: "it is in progress and waits for no answer"}
-	default: // a file may be left of a question that was never asked
+	default: // a question that was never asked may have left a file
 		return question.Question{}, &question.Closed{Run: run, Reason: "it has ended (" + string(record.Outcome) + ") and waits for no answer"}
 	}
 	return a.r.Questions.Answer(ctx, run, update.Clean(text))
@@ -201,7 +201,7 @@ func (c *continuation) awaited(ctx context.Context) (q question.Question, r runl
 	q, err = f.r.Questions.Load(f.run)
 	if errors.Is(err, fs.ErrNotExist) {
 		q = question.Question{Run: f.run, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: f.r.Disk.Now(), Lapsed: true}
-		err = f.r.Questions.Ask(ctx, q) // its file was deleted: it cannot be answered any more
+		err = f.r.Questions.Ask(ctx, q) // the question's file was deleted, so that it can no longer be answered
 	}
 	return q, r, err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/state/notice"
 )
 
-// Recheck closes causes that it can see to be over, and drops those about jobs that are gone or disabled. Other causes are closed by a
-// later run.
+// Recheck closes causes that it can tell are over, and drops those about jobs that no longer exist or are disabled. A later run closes
+// the other causes.
 func (u Rules) Recheck(ctx context.Context, files job.Set) error {
 	if u.r.Notices.Empty() {
 		return nil
@@ -33,7 +33,7 @@ func (u Rules) Recheck(ctx context.Context, files job.Set) error {
 	return err
 }
 
-// gone is how a cause ends whose subject no longer exists. The owner is not notified.
+// gone is the end of a cause whose subject no longer exists. The owner is not notified of it.
 const gone = "gone"
 
 // seen returns how a cause has ended; "" if it lasts or this is not known.
@@ -50,7 +50,7 @@ func (u Rules) seen(e notice.Entry, files job.Set) string {
 			return gone
 		}
 	case notify.Unit:
-		if strings.HasSuffix(e.Subject, "-tick.service") { // the tick runs this code
+		if strings.HasSuffix(e.Subject, "-tick.service") { // this code runs in the tick, so the tick works
 			return "works again"
 		}
 	case notify.Approval:
@@ -96,7 +96,7 @@ func (u Rules) approvedNow(subject string, j job.Job, known, off bool) string {
 		if ok, err := u.r.Approvals.Approved(s); err == nil && ok {
 			return "is approved"
 		}
-	case strings.Contains(subject, "."): // a file of the owner's, see Reports.policy
+	case strings.Contains(subject, "."): // a file of the owner, see Reports.policy
 	case off:
 		return gone
 	case known && u.approved(j) == nil:

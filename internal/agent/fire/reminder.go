@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// errSpent: both attempts of a reminder were cut off.
+// errSpent means that both attempts of a reminder were cut off.
 var errSpent = errors.New("it was tried twice, and cut off both times")
 
 // claimFile marks a reminder's file for this attempt, so that after a crash the next process knows which attempts were made.
@@ -61,7 +61,7 @@ func (f *fire) concluded(ctx context.Context) bool {
 	return false
 }
 
-// ending puts a reminder away when its run has ended.
+// ending says how a reminder is put away when its run has ended.
 type ending struct {
 	r   *run.Runner
 	job job.Job
@@ -72,7 +72,7 @@ type ending struct {
 // that was not tried goes back to where it was.
 func (e ending) putAway(ctx context.Context, r *runlog.Run, cause error) {
 	j := e.job
-	if j.Kind != job.Reminder || errors.Is(cause, job.ErrGone) { // it was cancelled just before
+	if j.Kind != job.Reminder || errors.Is(cause, job.ErrGone) { // the reminder was cancelled just before
 		return
 	}
 	e.r.Warn(r.Update(func(*runlog.Record) {})) // the outcome is on disk before the file goes, so that a kill in between does not hide it
@@ -81,7 +81,7 @@ func (e ending) putAway(ctx context.Context, r *runlog.Run, cause error) {
 		e.r.Warn(e.r.Jobs.GiveBack(j, r.Path))
 		return
 	case runlog.Failed, runlog.Timeout, runlog.Interrupted:
-		if r.Unverified() { // the agent did its work, and the owner has been told
+		if r.Unverified() { // the agent did its work, and the owner was told of the refusal
 			break
 		}
 		over, err := e.giveUp(ctx, &j, r)
@@ -130,7 +130,7 @@ func (e ending) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 	if err == nil && widened {
 		err = e.r.Approvals.Approve(ctx, subject, r.ID)
 	}
-	e.r.Warn(err) // it will wait for the owner
+	e.r.Warn(err) // the new reminder will wait for the owner's approval
 	e.r.Warn(e.r.Changes.Hand(ctx, changed.Job{Kind: r.Kind, ID: j.ID}, changed.Job{Kind: r.Kind, ID: child.ID}))
 	_, err = e.r.Jobs.Create(child, "")
 	return err

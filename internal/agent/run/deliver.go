@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// lateAfter is the delay after which a plain reminder says that it is late, hourLate the delay after which quiet hours hold it back.
+// lateAfter is the delay after which a plain reminder says that it is late. hourLate is the delay after which quiet hours hold it back.
 const (
 	lateAfter = 2 * time.Minute
 	hourLate  = time.Hour
@@ -59,7 +59,7 @@ func (w *work) deliver(ctx context.Context) {
 	w.r.Warn(err)
 }
 
-// report tells the owner what the run has shown to be wrong or right again.
+// report tells the owner about faults that the run has found, and about faults that are over.
 func (w *work) report(ctx context.Context, cause error) {
 	w.reportServers(ctx)
 	w.recovered(ctx)
@@ -98,8 +98,8 @@ func (w *work) reportServers(ctx context.Context) {
 	}
 }
 
-// recovered closes the causes that a run which ended ok, unreported or waiting shows to be over. If the engine, its service or a limit
-// caused a failure after the run began, that cause stays open: the next run may still be refused.
+// recovered closes the causes that are over according to a run which ended ok, unreported or waiting. If the engine, its service or a
+// limit caused a failure after the run began, that cause stays open, because the next run may be refused too.
 func (w *work) recovered(ctx context.Context) {
 	if w.r.Notices.Empty() || w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
 		return
@@ -134,7 +134,7 @@ func (w *work) recovered(ctx context.Context) {
 	}
 }
 
-// end lets the origin do what follows from the outcome.
+// end lets the origin do what follows from the outcome of the run.
 func (w *work) end(ctx context.Context, cause error) {
 	ctx, stop := w.box.again(ctx)
 	defer stop()

@@ -55,7 +55,7 @@ func Report(ctx context.Context, set *tools.Set, t *conversation.Turn) error {
 			break
 		}
 		if err = t.Resume(ctx, nudge, true); errors.Is(err, engine.ErrMaxCost) {
-			dear = err // only the reminder failed: the work is done
+			dear = err // only the reminder failed, and the agent's work is done
 		} else if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (w *work) compact(ctx context.Context, t *conversation.Turn, ended error) e
 		return nil
 	}
 	err := t.Compact(ctx)
-	if errors.Is(err, engine.ErrMaxCost) { // only the compaction failed: the turn is done
+	if errors.Is(err, engine.ErrMaxCost) { // only the compaction failed, and the turn is done
 		return w.run.Event(ctx, runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
 	}
 	return err
@@ -105,8 +105,8 @@ func (w *work) compactNow(ctx context.Context, turn *conversation.Turn) error {
 	return turn.Compact(ctx)
 }
 
-// full returns when the run's session is compacted without being asked. A session that no later run continues is compacted for the sake
-// of its model's window alone: a summary would cost more than it saves.
+// full returns when the run's session is compacted automatically. A session that no later run continues is compacted only because of the
+// model's window: otherwise a summary would cost more than it saves.
 func (r *Runner) full(s Spec, run *runlog.Run) engine.Full {
 	if run.Key == "" && run.Kind != runlog.Ask {
 		return engine.Full{}

@@ -13,11 +13,11 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Reasons why a run does not take place.
+// Reasons for which a run does not take place.
 var (
-	// ErrRefused: the job may not run as it is written.
+	// ErrRefused means that the job may not run as it is written.
 	ErrRefused = errors.New("refused")
-	// ErrPaused: the job, or everything, is switched off.
+	// ErrPaused means that the job, or everything, is paused.
 	ErrPaused = errors.New("paused")
 )
 
@@ -25,7 +25,7 @@ var (
 type Refusal struct {
 	Kind   error // ErrRefused or ErrPaused
 	Reason string
-	Notice notify.Cause // cause to report; zero: it is made of job and reason
+	Notice notify.Cause // cause to report; if zero, it is made from job and reason
 	cause  error        // may be nil
 }
 
@@ -77,7 +77,7 @@ func (r *Runner) Patterns(background bool) (own, main []string, err error) {
 	return append(own, extra.Background...), main, nil
 }
 
-// reach returns the patterns that file tools check when they are used. If the owner can be asked, they cover all that the owner may
+// reach returns the patterns that file tools check at each use. If the owner can be asked, they cover everything that the owner may
 // allow.
 func reach(run *runlog.Run) []string {
 	if policy.Mode(run.Permissions) == "" {

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	pastRuns    = 20  // runs of a conversation that its pace is computed from
-	growthRuns  = 5   // runs of a session that its growth is computed from
+	pastRuns    = 20  // past runs of a conversation from which its pace is computed
+	growthRuns  = 5   // past runs of a session from which its growth is computed
 	pastRecords = 500 // records that are searched for branches: about three days of a busy directory
 )
 
-// past is the earlier runs of conversations.
+// past gives access to the earlier runs of conversations.
 type past struct {
 	home paths.Dir
 	runs runlog.Book
 }
 
-// of returns the latest runs, newest first, that continued the same conversation as record and reached an engine: of main, of the fork,
-// of a routine's session, or all branches of main. Records that cannot be read are omitted; a session also lacks the runs before them.
+// of returns the latest runs, newest first, that continued the conversation of record and reached an engine: runs of main, of the fork,
+// of a routine's session, or of all branches of main. It omits records that cannot be read, and for a session also the runs before them.
 func (p past) of(record runlog.Record, most int) (list []runlog.Record) {
 	earlier := p.branches
 	if record.Key != "" {
@@ -87,8 +87,8 @@ func (p past) previous(key, id string) string {
 	return own.Previous
 }
 
-// pace returns how the run's conversation goes on, by the gaps between its past turns and the one to this run, or by the job's schedule if
-// it had none. A branch of main continues what the branch before has left in the service's cache. Runs of another model do not count.
+// pace returns the pace of the run's conversation: from the gaps between its past turns and this one, or from the job's schedule if there
+// are none. A branch of main uses what the branch before it has left in the service's cache. Runs of another model do not count.
 func (p past) pace(s Spec, record runlog.Record) (pace engine.Pace) {
 	next, requests := record.Started, 0
 	if record.Key != "" || record.Shared {
@@ -120,7 +120,7 @@ func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
 	return in, err
 }
 
-// late reports whether a run is so late that its agent is told. at is the scheduled time; nil: none.
+// late reports whether a run is so late that its agent is told. at is the scheduled time; nil if there is none.
 func late(at *time.Time, now time.Time) bool {
 	return at != nil && now.Sub(*at) > 2*time.Minute
 }
@@ -159,7 +159,7 @@ func ownPatterns(record runlog.Record) []string {
 	return slices.DeleteFunc(slices.Clone(record.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") })
 }
 
-// system returns the system prompt: the one of the policy, else the parts of the task that stay the same at every fire.
+// system returns the system prompt: that of the Rights, or else the parts of the task that are the same at every fire.
 func system(s Spec, run *runlog.Run) string {
 	if s.Policy.System != "" {
 		return s.Policy.System
@@ -169,7 +169,7 @@ func system(s Spec, run *runlog.Run) string {
 	return prompt.Alone(task, ownPatterns(run.Record))
 }
 
-// contextOf returns how long a session is, by the past runs of its conversation; zero if the latest of them left another session.
+// contextOf returns the length of a session from the past runs of its conversation; zero if the latest of them left another session.
 func contextOf(past []runlog.Record, session string) (c prompt.Context) {
 	if len(past) == 0 || session == "" || past[0].SessionAfter != session {
 		return c

@@ -14,23 +14,23 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Plan is what a run would do.
+// Plan describes what a run would do.
 type Plan struct {
 	Job      string   `json:"job"`
 	Mode     string   `json:"mode"`
-	Engine   string   `json:"engine,omitempty"` // "" for a plain reminder, whose text is delivered
-	Model    string   `json:"model,omitempty"`  // "": the engine has none
+	Engine   string   `json:"engine,omitempty"` // "" for a plain reminder, whose text is sent to the owner
+	Model    string   `json:"model,omitempty"`  // "" if the engine has no model
 	Thinking string   `json:"thinking,omitempty"`
 	Session  string   `json:"session,omitempty"` // session to continue; "" begins a new one
 	Branch   bool     `json:"branch,omitempty"`  // Session is branched instead
-	Tools    []string `json:"tools"`             // tools that the model is offered, sorted
-	Refuses  []string `json:"refuses,omitempty"` // those of Tools that are refused when called
-	Patterns []string `json:"patterns"`          // patterns that decide on each use of a tool
+	Tools    []string `json:"tools"`             // tools that the model would see, sorted
+	Refuses  []string `json:"refuses,omitempty"` // tools of Tools that would be refused when called
+	Patterns []string `json:"patterns"`          // patterns that decide about each use of a tool
 	System   string   `json:"system,omitempty"`
 	Prompt   string   `json:"prompt"`
-	Refused  string   `json:"refused,omitempty"` // why the job would not run
+	Refused  string   `json:"refused,omitempty"` // reason for which the job would not run
 
-	Alone bool `json:"-"` // System is made of the task
+	Alone bool `json:"-"` // System is made from the task
 }
 
 // Preview returns what Run would do, and changes nothing. foresee adds what the run's origin would add to the input. Refused does not say

@@ -21,23 +21,23 @@ import (
 
 // Sealing is the configuration of the seals of runs.
 type Sealing struct {
-	Mode  string                      // as in the settings: auto, config.SealOn or config.SealOff
-	Check func() (abi int, err error) // the kernel's version of Landlock
+	Mode  string                      // mode in the settings: auto, config.SealOn or config.SealOff
+	Check func() (abi int, err error) // returns the kernel's version of Landlock
 	Self  string                      // path of this program
 	Temp  string                      // where a run's directory of temporary files is made
-	Cache string                      // where the caches of jobs are; "": none is kept
+	Cache string                      // directory of the caches of jobs; "": no caches are kept
 }
 
 // SealWish is what a job's file says about the seal.
 type SealWish struct {
-	On      bool // the run is refused where nothing can be sealed
-	Offline bool // programs connect only to what was started in the run
+	On      bool // the run is refused if nothing can be sealed
+	Offline bool // programs may connect only to servers that were started in the run
 
-	Open []string // keys of the owner's executables that are not sealed
+	Open []string // keys of the owner's executables that are exempt from the seal
 }
 
-// Support returns the version of Landlock that seals a run, or why the run is not sealed. It is a *Refusal if the run must be, because of the
-// settings or because on is set.
+// Support returns the version of Landlock that seals a run, or the reason why the run is not sealed. It returns a *Refusal if the run
+// must be sealed because of the settings or because on is set.
 func (s Sealing) Support(on bool) (abi int, why string, err error) {
 	mode := s.Mode
 	if on {
@@ -57,13 +57,14 @@ func (s Sealing) Support(on bool) (abi int, why string, err error) {
 }
 
 const (
-	temporaryPrefix = "ollim-"            // of the names of directories of temporary files; the id of the run follows
-	cacheLife       = 14 * 24 * time.Hour // of a cache that no run has used
+	temporaryPrefix = "ollim-"            // prefix of the names of directories of temporary files; the id of the run follows
+	cacheLife       = 14 * 24 * time.Hour // age at which an unused cache is removed
 )
 
-// private returns the run's directory of temporary files, which is removed with it, and the directory of caches, which later runs of the
-// same job find again, both without links. They are not the owner's own caches: what an agent leaves there must not become part of the
-// owner's programs. An owner without a home directory that can be written, as many system users are, has no caches, only files of the run.
+// private returns two directories without links: that of the run's temporary files, which is removed with the run, and that of the
+// caches, which later runs of the same job use again. They are not the owner's own caches, because files that an agent leaves must not
+// become part of the owner's programs. An owner without a writable home directory, such as many system users, has no caches, and only
+// temporary files.
 func (b *sandbox) private() (temporary, cache string) {
 	dir, err := filepath.EvalSymlinks(b.r.Host.Sealing.Temp)
 	if err != nil {
@@ -72,15 +73,16 @@ func (b *sandbox) private() (temporary, cache string) {
 	temporary = filepath.Join(dir, temporaryPrefix+b.run.ID+"-"+strconv.Itoa(os.Getpid()))
 	r := b.run.Record
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(b.r.Home), r.Kind, r.Job, r.Root, r.Network}, "\x00")))
-	cache = filepath.Join(b.r.Host.Sealing.Caches(), r.Kind+"-"+hex.EncodeToString(sum[:8])) // shared by the runs of one job, or the questions in one directory
+	// shared by the runs of one job, or by the questions in one directory
+	cache = filepath.Join(b.r.Host.Sealing.Caches(), r.Kind+"-"+hex.EncodeToString(sum[:8]))
 	if real, err := policy.Resolve(cache); err != nil || real != cache || !filepath.IsAbs(cache) || !canMake(cache) {
 		cache = filepath.Join(temporary, "cache")
 	}
 	return temporary, cache
 }
 
-// Caches returns the directory of all caches, without links in its path; "" if there can be none. A link in its place is refused: the
-// agent of a job with rw:~/.cache can have made it.
+// Caches returns the directory of all caches, without links in its path; "" if there can be none. It rejects a link in its place, which
+// the agent of a job with rw:~/.cache can have made.
 func (s Sealing) Caches() string {
 	around := filepath.Dir(s.Cache)
 	_, err := os.Stat(filepath.Dir(around))
@@ -108,7 +110,7 @@ func (b *sandbox) makePrivate(temporary, cache string) error {
 	return errors.Join(os.Mkdir(temporary, 0o700), os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
 }
 
-// makeCanary makes the file that no sealed program may open, unless it is there.
+// makeCanary makes the file that no sealed program may open, unless it exists.
 func makeCanary(path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -116,7 +118,7 @@ func makeCanary(path string) error {
 	return store.Write(path, []byte("A sealed program cannot read this file; every start of one tries it.\n"), store.Buffered)
 }
 
-// privateVars returns the variables by which programs find the two directories.
+// privateVars returns the variables that tell programs the two directories.
 func privateVars(temporary, cache string) []string {
 	return []string{
 		"SHLVL=2", // without SHLVL a bash whose input is a socket, or below ssh, reads the owner's .bashrc, which is sealed off
@@ -125,8 +127,8 @@ func privateVars(temporary, cache string) []string {
 	}
 }
 
-// Sweep removes the temporary files of runs whose process was killed or that left too many, and caches that no run has used for two
-// weeks. It stops when ctx ends; another call goes on.
+// Sweep removes the temporary files that killed runs have left, or runs with very many of them, and caches that were not used for two
+// weeks. It stops when ctx ends; the next call continues.
 func (s Sealing) Sweep(ctx context.Context, runs runlog.Book, now time.Time) error {
 	temporary, err := filepath.Glob(filepath.Join(s.Temp, temporaryPrefix+"2*Z-*-*"))
 	for _, dir := range temporary {
@@ -136,7 +138,7 @@ func (s Sealing) Sweep(ctx context.Context, runs runlog.Book, now time.Time) err
 			err = errors.Join(err, store.RemoveAll(ctx, dir))
 		}
 	}
-	caches, _ := os.ReadDir(s.Caches()) // a directory that cannot be listed has no caches of this user's runs
+	caches, _ := os.ReadDir(s.Caches()) // if the directory cannot be listed, this user's runs have no caches in it
 	for _, entry := range caches {
 		info, statErr := entry.Info()
 		if statErr == nil && info.IsDir() && info.ModTime().Before(now.Add(-cacheLife)) {

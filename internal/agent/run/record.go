@@ -14,9 +14,9 @@ import (
 
 // Errors of a run that cannot begin.
 var (
-	// ErrNoEngine: neither the job nor the configuration names an engine.
+	// ErrNoEngine means that neither the job nor the configuration names an engine.
 	ErrNoEngine = errors.New("no engine is configured")
-	// ErrMovedClock: only the script engine can be given another time.
+	// ErrMovedClock means that an engine other than a script was asked to run at another time.
 	ErrMovedClock = errors.New("only the script engine can run at another time")
 )
 
@@ -136,7 +136,7 @@ func DirOf(root policy.Root) string {
 	return root.Dir
 }
 
-// IsScript reports whether an engine is a script, which can run at another time and costs nothing.
+// IsScript reports whether an engine is a script. Only a script can run at another time, and it costs nothing.
 func IsScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
 
 // ErrTimeout is the cause of the end of a run whose time is up.
@@ -145,8 +145,8 @@ var ErrTimeout = errors.New("timeout")
 // ErrWithdrawn is the cause of a context's end if the owner withdraws a message or stops its turn.
 var ErrWithdrawn = errors.New("withdrawn")
 
-// stopEvery is how often a run looks whether it was asked to end: a request is a file, which reaches the run from any PID
-// namespace and from any machine that shares the directory, where signals and inotify do not.
+// stopEvery is the interval at which a run checks whether it was asked to end. The request is a file: unlike signals and inotify, a file
+// reaches the run from any PID namespace, and from any machine that shares the directory.
 const stopEvery = time.Second
 
 // bounded returns a context that ends at the run's time limit, or when the run is asked to end. cancel must be called.
@@ -170,7 +170,7 @@ func (w *work) bounded(parent context.Context) (context.Context, context.CancelF
 	return ctx, func() { cancel(); stop() }
 }
 
-// stopped adds the reason of a stop to an error: the engine only sees that its context ended.
+// stopped adds the reason of a stop to an error, because the engine only knows that its context ended.
 func stopped(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/state/spend"
 )
 
-// Later is the error of a run that did not take place because other runs have reserved the rest of a limit, or of a queued run because of
-// any limit. The run left no record, and its slot is free for another attempt.
+// Later is the error of a run that did not take place because other runs have reserved the rest of a limit, or of a queued run at any
+// limit. The run left no record, and its slot can be used by another attempt.
 type Later struct{ Limit *spend.Limit }
 
 func (e *Later) Error() string { return e.Limit.Error() }
@@ -23,7 +23,7 @@ func (e *Later) Error() string { return e.Limit.Error() }
 // Refusal returns the refusal of a run that the limit keeps from running.
 func (e *Later) Refusal() error { return atLimit(e.Limit) }
 
-// overLimit ends a run that needs more than is left of a limit.
+// overLimit is the error of a run that needs more than a limit has left.
 type overLimit struct{ limit *spend.Limit }
 
 func (e *overLimit) Error() string {
@@ -41,8 +41,8 @@ type account struct {
 	warn  func(error)
 }
 
-// reserve sets aside what the run is likely to cost, and returns the most that it may cost, in USD; 0 is no limit. At a limit
-// the run is refused.
+// reserve reserves the likely cost of the run. It returns the most that the run may cost, in USD; 0 is no limit. At a limit the run is
+// refused.
 func (a *account) reserve(ctx context.Context) (float64, error) {
 	limits := a.spec.Limits
 	if IsScript(a.run.Engine) {
@@ -66,7 +66,7 @@ func (a *account) reserve(ctx context.Context) (float64, error) {
 	return finite(grant.Most), err
 }
 
-// finite returns an amount as engines expect it: 0 is no limit.
+// finite returns an amount as engines expect it: 0 instead of infinity for no limit.
 func finite(usd float64) float64 {
 	if math.IsInf(usd, 1) {
 		return 0
@@ -79,7 +79,7 @@ func atLimit(limit *spend.Limit) error {
 	return &Refusal{Kind: ErrRefused, Reason: limit.Error(), Notice: notify.AtLimit(limit), cause: limit}
 }
 
-// raise returns the function by which the engine reserves more than at the start of the run; nil for an engine that costs nothing.
+// raise returns the function with which the engine raises the reservation of the run; nil for an engine that costs nothing.
 func (a *account) raise() func(ctx context.Context, least, most float64) (float64, error) {
 	if !a.run.Accounted || a.run.Reserved == 0 {
 		return nil
@@ -99,8 +99,8 @@ func (a *account) raise() func(ctx context.Context, least, most float64) (float6
 	}
 }
 
-// look reports what another run has cost so far, and whether it may still spend. A negative cost is not known: then all that was
-// reserved counts.
+// look returns what another run has cost so far, and whether it may still spend. A negative cost is unknown, and the whole reservation
+// counts.
 func (a *account) look(account string) (cost float64, alive bool) {
 	record, err := a.runs.Load(runlog.OfAccount(account))
 	if err != nil {
@@ -127,7 +127,7 @@ func (s Spec) most(perRun float64) float64 {
 }
 
 // remedy adds what the owner can do to the error of a run that reached its own limit. The error of a daily or monthly limit already says
-// until when it lasts.
+// until when the limit lasts.
 func (a *account) remedy(session string, err error) error {
 	if !errors.Is(err, engine.ErrMaxCost) || errors.As(err, new(*overLimit)) {
 		return err

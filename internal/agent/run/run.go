@@ -16,22 +16,22 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// work is a run under way.
+// work is a run in progress.
 type work struct {
 	r       *Runner
 	spec    Spec
 	run     *runlog.Run
-	lock    *lock.Guard // the run's own
-	note    string      // note in the job's lock file before this run
+	lock    *lock.Guard // lock of the run itself
+	note    string      // content of the job's lock file before this run
 	tools   *tools.Set
 	box     *sandbox
 	money   *account
 	keeping sync.WaitGroup // requests to the model that are being stored
-	unkept  error          // first error of storing one
+	unkept  error          // first error of storing a request
 }
 
-// Run carries out a Spec. The record says how the run ended. An error without a record means that nothing ran; an error beside a record is
-// a failure that callers may want to distinguish.
+// Run carries out a Spec. The record says how the run ended. An error without a record means that nothing ran. An error together with a
+// record is a failure that callers may want to distinguish.
 func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	ctx.Done() // from here on a signal ends ctx; otherwise it would end the process, with the record open
 	w, err := r.begin(ctx, s)
@@ -54,7 +54,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	return w.finish(ctx, cause)
 }
 
-// carryOut does the steps that a time limit bounds: permit, reserve, prepare, converse.
+// carryOut carries out the steps that the time limit covers: permit, reserve, prepare, converse.
 func (w *work) carryOut(ctx context.Context) error {
 	ctx, cancel := w.bounded(ctx)
 	defer cancel()
@@ -96,8 +96,9 @@ func (r *Runner) Skip(ctx context.Context, s Spec, reason string) (runlog.Record
 	return w.run.Record, err
 }
 
-// Abandon ends a run that waits and cannot continue, and tells the owner so by text. The programs that its origin starts at the end are sealed;
-// none starts if that is not possible or the run is not permitted. A Spec without a conversation is that of a run whose job is gone.
+// Abandon ends a waiting run that cannot continue, and sends the owner text about it. The programs that its origin starts at the end are
+// sealed; none starts if that is impossible or the run is not permitted. A Spec without a conversation stands for a run whose job no
+// longer exists.
 func (r *Runner) Abandon(ctx context.Context, s Spec, outcome runlog.Outcome, reason, text string) (runlog.Record, error) {
 	id := s.Identity.Run
 	held, err := r.Runs.Hold(id)

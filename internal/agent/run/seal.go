@@ -25,7 +25,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// sandbox is the seal of a run: what the programs that its agent starts may reach.
+// sandbox is the seal of a run, which restricts the programs that its agent starts.
 type sandbox struct {
 	r     *Runner
 	spec  Spec
@@ -33,12 +33,12 @@ type sandbox struct {
 	tools *tools.Set
 
 	vars   []string      // environment of the programs, KEY=value
-	list   *confine.List // what the programs may reach; nil: nothing is sealed
+	list   *confine.List // what the programs may access; nil: nothing is sealed
 	dirs   [2]string     // directories for temporary files and for caches
-	socket string        // socket by which programs execute commands of ollim
+	socket string        // socket through which programs execute commands of ollim
 }
 
-// confine decides what the run's programs may reach, and gives them their environment. It returns the record of what is in force. The error
+// confine decides what the run's programs may access, and sets their environment. It returns the part of the record about it. The error
 // is a *Refusal if the run must be sealed and cannot be.
 func (b *sandbox) confine() (*runlog.Sealed, error) {
 	abi, why, err := b.r.Host.Sealing.Support(b.spec.Policy.Seal.On)
@@ -56,8 +56,8 @@ func (b *sandbox) confine() (*runlog.Sealed, error) {
 	return record, nil
 }
 
-// enter seals what the run's agent starts, and records what is in force. The returned context ends when that fails, or the seal proves
-// not to hold. stop ends every program that is left.
+// enter seals what the run's agent starts, and records the seal. The returned context ends when that fails, or when the seal proves
+// ineffective. stop ends every program that is left.
 func (b *sandbox) enter(ctx context.Context) (_ context.Context, stop func(), err error) {
 	record, err := b.confine()
 	if err == nil {
@@ -81,7 +81,7 @@ func (b *sandbox) enter(ctx context.Context) (_ context.Context, stop func(), er
 	}, nil
 }
 
-// again makes a new seal for the programs of the run's origin, after that of the agent's programs was closed.
+// again makes a new seal for the programs of the run's origin, after the seal of the agent's programs was closed.
 func (b *sandbox) again(ctx context.Context) (_ context.Context, stop func()) {
 	if b.list == nil {
 		return ctx, func() {}
@@ -94,12 +94,12 @@ func (b *sandbox) again(ctx context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// seal makes the seal of the run's programs. It is made when the first program starts, because most runs start none. end is called when
-// that fails, or when the seal proves not to hold. stop ends every program that is left, and reports whether there was one.
+// seal makes the seal of the run's programs when the first program starts, because most runs start none. It calls end when that fails, or
+// when the seal proves ineffective. stop ends every program that is left, and reports whether there was one.
 func (b *sandbox) seal(run context.Context, end func(error)) (stop func() bool) {
 	var socket Socket
 	var before map[string]fs.FileMode
-	var closed atomic.Bool // from then on no seal is made, and a program gets seal.ErrClosed
+	var closed atomic.Bool // once it is set, no seal is made, and starting a program fails with seal.ErrClosed
 	made := sync.OnceValue(func() error {
 		if closed.Load() {
 			return seal.ErrClosed
@@ -128,7 +128,7 @@ func (b *sandbox) seal(run context.Context, end func(error)) (stop func() bool) 
 		}
 		socket.Close()
 		b.r.Warn(b.tools.World.Seal.Close())
-		b.r.Warn(store.Discard(run, b.dirs[0])) // Sweep removes the rest
+		b.r.Warn(store.Discard(run, b.dirs[0])) // Sweep removes what is left
 		b.reportModes(context.WithoutCancel(run), before)
 		return true
 	}

@@ -17,7 +17,7 @@ type transcriber struct {
 	engine.Engine
 	runner *Runner
 	name   string
-	asked  string // the prompt that the transcript already has, in case the turn starts again
+	asked  string // prompt that the transcript already has, because the turn was started again
 }
 
 // Run runs the engine, and writes the prompt and the engine's messages to the transcript.
@@ -29,9 +29,9 @@ func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.To
 	}
 	if r.Input.Prompt != t.asked {
 		said := transcript.Said(transcript.User, r.Input.Prompt)
-		var mentions transcript.Blocks // of attached files: the engine keeps their contents
+		var mentions transcript.Blocks // blocks for attached files, without the contents that the engine stores
 		for _, a := range r.Input.Attachments {
-			_, size, _ := a.Text() // the engine reports what is wrong with the file
+			_, size, _ := a.Text() // the engine reports an error in the file
 			mentions = append(mentions, (&transcript.Source{MediaType: a.Type, Name: a.Name, Size: size}).Block())
 		}
 		said.Content = append(mentions, said.Content...)

@@ -22,7 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// askPatience is how long a question waits, in all, for a service that is overloaded. It is short because a person waits.
+// askPatience is the total wait of a question for an overloaded service. It is short because a person waits.
 const askPatience = 2 * time.Minute
 
 // Question is one question at a shell.
@@ -31,7 +31,7 @@ type Question struct {
 	Files    []engine.Attachment
 	Root     string          // directory in which it is asked; absolute
 	Session  string          // session to continue; "" begins a new one
-	Branch   bool            // branch Session, which is not the session of a question
+	Branch   bool            // branch Session, which does not belong to a question
 	Fork     bool            // branch Session, and leave it unchanged
 	Tools    []string        // patterns of tools that it may use
 	Dirs     []policy.Root   // directories that it may use besides Root
@@ -63,7 +63,7 @@ func (t Turns) Ask(ctx context.Context, q Question, o Options) (runlog.Record, e
 func (t Turns) CompactTranscript(ctx context.Context, kept transcript.Transcript, instructions string, o Options) (runlog.Record, error) {
 	root := kept.Cwd
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		root = "" // it was removed; a compaction uses nothing in it
+		root = "" // the directory was removed; a compaction does not use it
 	}
 	s := t.question(kept.ID, Question{Root: root, Tools: policy.DefaultAsk()}, o)
 	s.Identity.Path = kept.ID

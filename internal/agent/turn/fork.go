@@ -20,7 +20,8 @@ import (
 // Forks opens interactive forks, takes turns in them, and ends them.
 type Forks struct{ r *run.Runner }
 
-// ForkIdle is the time without a turn after which the agent of an interactive fork is asked to end it, and asked again.
+// ForkIdle is the time without a turn after which the agent of an interactive fork is asked to end it. The agent is asked again after
+// each further such time.
 const ForkIdle = 10 * time.Minute
 
 const mostPrompts = 2
@@ -89,18 +90,18 @@ func (k Forks) Follow(ctx context.Context, record runlog.Record, deliver bool, o
 	}
 }
 
-// forkTurn is what a turn in the interactive fork is for.
+// forkTurn is the purpose of a turn in the interactive fork.
 type forkTurn int
 
 const (
-	firstTurn  forkTurn = iota // the agent begins, without a message of the owner's
-	ownTurn                    // the agent answers a message of the owner's
+	firstTurn  forkTurn = iota // the agent begins without a message from the owner
+	ownTurn                    // the agent answers a message from the owner
 	nudgeTurn                  // the agent is asked whether to end the fork
 	reportTurn                 // the owner ends the fork, and the agent reports
 )
 
-// take runs a turn in a fork; fill adds the message to the Spec. The error is a session.ErrNoFork, and there is no record, if the
-// newFork is not open any more.
+// take runs a turn in a fork. fill adds the message to the Spec. If the fork is no longer open, the error is a session.ErrNoFork and
+// there is no record.
 func (k Forks) take(ctx context.Context, f session.Fork, t forkTurn, o Options, fill func(*run.Spec)) (runlog.Record, error) {
 	s, wrong := New(k.r).turnOf(o)
 	s.Identity.Job, s.Identity.Path = session.ForkKey, session.ForkKey // a chat
@@ -160,7 +161,8 @@ func noteFork(ctx context.Context, run *runlog.Run, observe func(runlog.Event), 
 	return run.Event(context.WithoutCancel(ctx), e)
 }
 
-// endFork is the duty of a turn in a fork: at its end the fork is saved, reported or dropped if the agent or the owner wants that.
+// endFork is the duty of a turn in a fork: at the end of the turn the fork is saved, reported or dropped, if the agent or the owner
+// requested that.
 type endFork struct {
 	forks  Forks
 	fork   session.Fork
@@ -272,8 +274,8 @@ func (k Forks) hold(ctx context.Context, do func(session.Fork) error) (session.F
 	return f, do(f)
 }
 
-// save makes the fork the main session; the caller holds the fork's lock. A turn of main in progress makes it fail, because the
-// newFork does not contain that turn.
+// save makes the fork the main session. The caller holds the fork's lock. It fails while a turn of main is in progress, because the fork
+// does not contain that turn.
 func (k Forks) save(ctx context.Context, id string) error {
 	guard, err := lock.TryGuard(k.r.Home.ConversationLock(session.MainKey))
 	if errors.Is(err, lock.ErrBusy) {

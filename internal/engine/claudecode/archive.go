@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// Path returns the file of the session of an id. The error wraps transcript.ErrUnknown.
+// Path returns the file of the session with an id. The error wraps transcript.ErrUnknown.
 func (e *Engine) Path(id string) (string, error) {
 	if engine.Holder(id) == engine.ClaudeCode {
 		if found := e.transcripts(id); len(found) > 0 {
@@ -27,8 +27,8 @@ func (e *Engine) Path(id string) (string, error) {
 	return "", fmt.Errorf("%w: %.100q", transcript.ErrUnknown, id)
 }
 
-// Sessions lists the sessions that sealed commands began. The path is their directory, which holds more than the transcript. A directory
-// without a transcript is listed without an id.
+// Sessions lists the sessions that sealed commands began. The path of each is its directory, which contains more than the transcript. A
+// directory without a transcript is listed without an id.
 func (e *Engine) Sessions() (list []transcript.Summary, err error) {
 	folders, err := os.ReadDir(e.Home.ClaudeSessions())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +39,7 @@ func (e *Engine) Sessions() (list []transcript.Summary, err error) {
 		for _, path := range append(e.sealed(folder.Name()), s.Path) {
 			info, statErr := os.Stat(path)
 			if statErr != nil {
-				continue // it has just been removed
+				continue // it was removed meanwhile
 			}
 			if path != s.Path {
 				s.ID = folder.Name()
@@ -53,7 +53,7 @@ func (e *Engine) Sessions() (list []transcript.Summary, err error) {
 	return list, err
 }
 
-// Find returns the session of an id. The error wraps transcript.ErrUnknown.
+// Find returns the session with an id. The error wraps transcript.ErrUnknown.
 func (e *Engine) Find(id string) (transcript.Transcript, error) {
 	path, err := e.Path(id)
 	if err != nil {
@@ -65,7 +65,7 @@ func (e *Engine) Find(id string) (transcript.Transcript, error) {
 // FindPrefix is Find for a prefix that a person typed. The error wraps transcript.ErrUnknown or transcript.ErrAmbiguous.
 func (e *Engine) FindPrefix(prefix string) (transcript.Transcript, error) {
 	var ids []string
-	if prefix != "" && strings.Trim(prefix, "0123456789abcdefABCDEF-") == "" { // no pattern either
+	if prefix != "" && strings.Trim(prefix, "0123456789abcdefABCDEF-") == "" { // the characters of an id are no wildcards
 		shared, _ := filepath.Glob(filepath.Join(e.shared(), "projects", "*", prefix+"*.jsonl")) // the pattern is valid
 		own, _ := filepath.Glob(e.config(prefix + "*"))
 		for _, path := range append(shared, own...) {
@@ -91,7 +91,7 @@ func (e *Engine) Open(path string) (transcript.Transcript, error) {
 	return opened(path, lines)
 }
 
-// opened is Open for a file of these lines.
+// opened is Open for a file whose lines were read already.
 func opened(path string, lines []record) (transcript.Transcript, error) {
 	t := transcript.Transcript{Path: path, Form: engine.ClaudeCode, Header: transcript.Header{ID: idOf(path), Provider: engine.ClaudeCode}}
 	known := false
@@ -114,8 +114,9 @@ func opened(path string, lines []record) (transcript.Transcript, error) {
 // idOf returns the id of the session that a file is named after.
 func idOf(path string) string { return strings.TrimSuffix(filepath.Base(path), ".jsonl") }
 
-// Load reads the conversation of a session, with summaries and without subagents. The lines of one answer are one message. Turns that
-// were cut off and left out are not part of it. With current it reads only what the model still has: from the last summary on.
+// Load reads the conversation of a session, with summaries and without the messages of subagents. The lines of one answer become one
+// message. It omits turns that were cut off and dropped from the history. With current it reads only what the model can still read: the
+// last summary and what follows.
 func (e *Engine) Load(t transcript.Transcript, current bool, bad *int) ([]transcript.Entry, error) {
 	lines, err := readPast(t.Path, bad)
 	said := conversation(lines)
@@ -128,7 +129,7 @@ func (e *Engine) Load(t transcript.Transcript, current bool, bad *int) ([]transc
 	return merged(said, nil), err
 }
 
-// Read is Open and Load for a search, see transcript.Search. It does not check lines for damage inside that it need not decode.
+// Read is Open and Load for a search, see transcript.Search. It does not validate the parts of lines that it need not decode.
 func (*Engine) Read(path string, maybe func(lines []byte) bool) (transcript.Transcript, []transcript.Entry, error) {
 	lines, err := skimPast(path)
 	if err != nil {
@@ -138,7 +139,7 @@ func (*Engine) Read(path string, maybe func(lines []byte) bool) (transcript.Tran
 	return t, merged(conversation(lines), maybe), err
 }
 
-// merged returns the messages of these lines, without the content of those that maybe, which may be nil, reports false for.
+// merged returns the messages of these lines. It omits the content of those for which maybe returns false; maybe may be nil.
 func merged(said []record, maybe func(lines []byte) bool) (entries []transcript.Entry) {
 	for len(said) > 0 {
 		e := transcript.Entry{At: said[0].Timestamp, Message: transcript.Message{Role: said[0].Message.Role}}
@@ -162,7 +163,7 @@ func (e *Engine) Answered(t transcript.Transcript, prompt func(text string) bool
 	asked := false
 	for _, l := range conversation(lines) {
 		switch {
-		case l.Summary: // made by the command between a prompt and its answer
+		case l.Summary: // a summary that the command wrote between a prompt and its answer
 		case l.Type == transcript.User:
 			asked = prompt(transcript.Message{Role: transcript.User, Content: l.blocks()}.Text())
 		case asked && l.Message.Model != synthetic:
@@ -211,7 +212,7 @@ func (l record) blocks() (list []transcript.Block) {
 		Title     string          `json:"title"`
 		Source    json.RawMessage `json:"source"`
 	}
-	_ = json.Unmarshal(l.Message.Content, &parts) // what is not a block has no text
+	_ = json.Unmarshal(l.Message.Content, &parts) // content that is not a list of blocks has no text
 	for _, p := range parts {
 		b := transcript.Block{
 			Type: p.Type, Text: p.Text, Thinking: p.Thinking, Signature: p.Signature, ID: p.ID, Name: p.Name, Input: p.Input,
@@ -225,7 +226,7 @@ func (l record) blocks() (list []transcript.Block) {
 	return list
 }
 
-// readPast reads a session file; *bad, which may be nil, counts the lines that are no JSON.
+// readPast reads a session file. *bad counts the lines that are not JSON; bad may be nil.
 func readPast(path string, bad *int) (list []record, err error) {
 	for r, err := range store.Lines[record](path, bad) {
 		if err != nil {
@@ -236,7 +237,7 @@ func readPast(path string, bad *int) (list []record, err error) {
 	return unsided(list), nil
 }
 
-// unsided returns the lines of a file, those of a subagent's file as the conversation.
+// unsided returns the lines of a file. In a subagent's file it treats the subagent's messages as the conversation.
 func unsided(list []record) []record {
 	if !slices.ContainsFunc(list, func(r record) bool { return r.UUID != "" && !r.Sidechain }) {
 		for i := range list {

@@ -14,13 +14,14 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// server is the name of our tool server. The agent sees its tools as mcp__ollim__ping_user and so on.
+// server is the name of ollim's tool server. The agent sees its tools as mcp__ollim__ping_user and so on.
 const server = "ollim"
 
-// defaultModel is used if none is chosen. Without the flag a resumed session gets another window and system prompt than a new one.
+// defaultModel is used if none is chosen. Without the flag --model a resumed session gets another window and system prompt than a new
+// one.
 const defaultModel = "opus"
 
-// common returns the flags that turns, forks and compactions of a session have in common. The command does not store them.
+// common returns the flags that turns, forks and compactions of a session share. The command does not store them.
 func (e *Engine) common(r engine.Request, known Known) ([]string, error) {
 	settings, err := e.settings(r)
 	if err != nil {
@@ -58,15 +59,17 @@ func (e *Engine) common(r engine.Request, known Known) ([]string, error) {
 	return args, nil
 }
 
-// newer returns the flags that only newer versions have: a system prompt takes effect in the turn that it is passed to, no other process
-// can send messages to the agent, a question that nobody answers is a refusal, and a conversation is compacted at our window.
+// newer returns the flags that only newer versions have. With them a system prompt takes effect in the turn that it is passed to, other
+// processes cannot send messages to the agent, a question that nobody answers counts as a refusal, and the conversation is compacted at
+// the length that ollim chooses.
 func (e *Engine) newer(r engine.Request, known Known) (args []string) {
 	if known.has(flagSnapshot) {
 		args = append(args, flagSnapshot, "off")
 	}
 	if known.has(flagRestricted) {
 		args = append(args, flagRestricted)
-		for _, dir := range slices.Concat(r.Scope.Dirs, []policy.Root{{Dir: r.Scope.Root}}) { // else file tools refuse them, and the root by the name of a link
+		// without the flag file tools refuse these directories, and the root if it is named by a link
+		for _, dir := range slices.Concat(r.Scope.Dirs, []policy.Root{{Dir: r.Scope.Root}}) {
 			args = append(args, "--add-dir", dir.Dir)
 		}
 	}
@@ -79,7 +82,7 @@ func (e *Engine) newer(r engine.Request, known Known) (args []string) {
 	return args
 }
 
-// model returns the model of a request by the name that the service knows. What the command makes of an alias changes with its version.
+// model returns the id of the request's model at the service. The command's meaning of an alias changes with its version.
 func (e *Engine) model(r engine.Request) string {
 	name, long, isLong := strings.Cut(orElse(r.Model.Name, defaultModel), "[")
 	if name = e.Models.Resolve(name).ID; isLong {
@@ -88,7 +91,7 @@ func (e *Engine) model(r engine.Request) string {
 	return name
 }
 
-// options returns the flags of a turn that a compaction does not have.
+// options returns the flags that a turn has and a compaction does not.
 func options(r engine.Request) (args []string) {
 	if r.Input.Delta != nil {
 		args = append(args, "--include-partial-messages")
@@ -102,11 +105,11 @@ func options(r engine.Request) (args []string) {
 	return args
 }
 
-// least is a budget, in USD, with which the command still starts.
+// least is the smallest budget, in USD, with which the command starts.
 const least = 0.0001
 
-// reserve reserves what the command may spend. The command cannot ask for more while it works, so it is granted as much as leaves
-// enough for other runs. That is its limit: it stops after the response that reaches it.
+// reserve reserves what the command may spend. The command cannot ask for more while it runs, so the reservation leaves enough for other
+// runs and is the limit of the command, which stops after the response that reaches it.
 func reserve(ctx context.Context, r engine.Request) (engine.Request, error) {
 	if r.Limits.MaxCost == 0 || r.Limits.Raise == nil {
 		return r, nil
@@ -129,7 +132,7 @@ func thinking(how string) []string {
 // hookLimit is how long the command waits for a hook, in seconds: longer than a hook waits for the owner.
 const hookLimit = 120
 
-// object is a JSON object of a file for the command.
+// object is a JSON object in a file for the command.
 type object = map[string]any
 
 // A hook that cannot be started allows the tool, but exit status 2 denies it: hence "|| exit 2" after pre-tool. The command ignores
@@ -139,7 +142,7 @@ type object = map[string]any
 // settings writes the settings file of a run and returns its path. The deny rules also apply where no tool is used: to an @path in a
 // prompt.
 func (e *Engine) settings(r engine.Request) (string, error) {
-	deny := []string{} // not null: the command would ignore the whole file
+	deny := []string{} // not null, which would make the command ignore the whole file
 	for _, path := range spelt(r.Scope.Protected) {
 		for _, tool := range []string{"Read", "Edit"} { // Edit covers every tool that writes, Read every one that reads
 			deny = append(deny, fmt.Sprintf("%s(/%s)", tool, path), fmt.Sprintf("%s(/%s/**)", tool, path))
@@ -157,21 +160,21 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 		hooks["PostToolUse"], hooks["PostToolUseFailure"] = e.afterBash(ifDenied), e.afterBash(always)
 	}
 	return e.write(r.Run.ID, "settings.json", object{
-		"crossSessionInbound": "refuse", // messages of other processes, for a version that has the socket and not the flag --restricted
+		"crossSessionInbound": "refuse", // messages of other processes, for versions that have the socket but not the flag --restricted
 		"cleanupPeriodDays":   36500,    // by default, a process that runs for five seconds deletes sessions older than thirty days
 		"permissions":         object{"deny": deny},
 		"hooks":               hooks,
 	})
 }
 
-// When the hook after a command of the agent asks what the seal has closed to it. A command that succeeds costs no start of ours unless
-// its output has words of a refusal.
+// Shell patterns that decide when the hook after a command of the agent asks what the seal denied. A successful command starts no process
+// of ollim unless its output has words of a refusal.
 const (
 	always   = `*`
 	ifDenied = `*enied*|*ENIED*|*EACCES*|*EPERM*|*ermitted*|*ead-only*|*eadonly*|*"nable to open"*`
 )
 
-// afterBash is a hook that runs when a command of the agent has ended, if what the hook is told fits a pattern of the shell's case.
+// afterBash returns a hook that runs when a command of the agent has ended, if the hook's input matches a pattern of the shell's case.
 func (e *Engine) afterBash(pattern string) []object {
 	script := `in=$(cat); case $in in ` + pattern + `) printf %s "$in" | ` + e.shell("hook", "post-tool") + `;; esac; exit 0`
 	return []object{{"matcher": "Bash", "hooks": []object{{"type": "command", "command": script, "timeout": hookLimit}}}}
@@ -191,7 +194,7 @@ func spelt(paths []string) (all []string) {
 	return slices.Compact(all)
 }
 
-// followed returns an absolute path with its links resolved, as far as it exists.
+// followed returns an absolute path with its links resolved, up to the first part that does not exist.
 func followed(path string) string {
 	rest := ""
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
@@ -205,8 +208,9 @@ func followed(path string) string {
 
 func inForce(run string) string { return "ollim settings of " + run }
 
-// servers writes the file that names our tool server and the other MCP servers of the request. Those are reached through us, so that
-// neither the file nor the environment of the command holds their secrets. With alwaysLoad the tools are in the first request.
+// servers writes the file that names ollim's tool server and the other MCP servers of the request. The command reaches those through
+// ollim, so that neither the file nor the environment of the command holds their secrets. With alwaysLoad the tools are in the first
+// request.
 func (e *Engine) servers(r engine.Request) (string, error) {
 	env := maps.Clone(e.Located)
 	if env == nil {
@@ -234,7 +238,7 @@ func (e *Engine) write(run, name string, v any) (string, error) {
 	return path, store.WriteJSON(path, v, store.Buffered)
 }
 
-// shell returns our command line quoted for a shell, which starts the hooks.
+// shell returns ollim's command line, quoted for the shell that starts the hooks.
 func (e *Engine) shell(words ...string) string {
 	line := make([]string, 0, len(words)+len(e.Args)+1)
 	for _, w := range append(append([]string{e.Self}, e.Args...), words...) {
@@ -248,9 +252,9 @@ func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\'
 // envFile is the documented variable for a script that the command runs before each command of the agent, in the same shell.
 const envFile = "CLAUDE_ENV_FILE"
 
-// shellEnv writes that script if the run has a shell, and returns its variable. It sets PATH to ours and the directory of ollim, which
-// cron's PATH does not have. Without it the agent's commands have another PATH where the owner's shell profile fails or takes more
-// than ten seconds: the command then starts a login shell for each of them, and /etc/profile sets PATH.
+// shellEnv writes that script if the run has a shell, and returns its variable. The script sets PATH to the PATH of this process and the
+// directory of ollim, which cron's PATH lacks. Without it the command starts a login shell for each command of the agent if the owner's
+// shell profile fails or takes more than ten seconds, and /etc/profile sets another PATH.
 func (e *Engine) shellEnv(r engine.Request) ([]string, error) {
 	if !slices.Contains(r.Scope.BuiltIns, "Bash") || e.variable(envFile) != "" {
 		return nil, nil
@@ -274,10 +278,10 @@ func (e *Engine) environment(r engine.Request) []string {
 	env = append(env,
 		"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"ENABLE_TOOL_SEARCH=false", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=4",
-		"CLAUDE_CODE_MAX_RETRIES=2", // we do the longer waits, see behaviour 2.5
+		"CLAUDE_CODE_MAX_RETRIES=2", // ollim itself waits between later tries
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS=1",
 		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS=1", // otherwise git status is in the system prompt, which then differs in every turn
-		"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",      // a folder to write to that our policy refuses
+		"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",      // memory files in a directory that ollim's policy protects
 		"CLAUDE_CODE_MCP_ALLOWLIST_ENV=1",
 	)
 	switch e.cache(r) {

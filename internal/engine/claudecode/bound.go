@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// Bounds of what the command may print, in bytes.
+// Limits of the command's output, in bytes.
 const (
-	maxLine = 32 << 20 // of a line of events: the largest request that a model's API accepts, so no message is longer
-	maxLog  = 1 << 20  // of standard error, kept from its beginning
+	maxLine = 32 << 20 // longest line of events: the largest request that a model's API accepts, so that no message is longer
+	maxLog  = 1 << 20  // part of standard error that is kept from its beginning
 )
 
 // tailBytes is how many bytes of the end of standard error are kept.
@@ -25,8 +25,8 @@ type stderrLog struct {
 	dropped int64
 }
 
-// Write writes up to the bound. It never fails, because a broken pipe would kill the engine: what the file does not accept is left
-// out.
+// Write writes up to the limit. It never fails, because a broken pipe would kill the engine. Bytes that the file does not accept are
+// dropped.
 func (l *stderrLog) Write(p []byte) (int, error) {
 	if !l.begun {
 		l.begun = true
@@ -40,7 +40,7 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 	if kept := p[:min(int64(len(p)), max(0, l.most-l.size))]; len(kept) > 0 {
 		var err error
 		if written, err = l.file.Write(kept); err != nil {
-			l.most = 0 // a full disk, say
+			l.most = 0 // the disk is full, for example
 		}
 	}
 	l.size += int64(written)
@@ -51,8 +51,8 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 // last returns the end of what was written.
 func (l *stderrLog) last() string { return string(l.tail) }
 
-// close closes the file. If something was omitted, it first appends a note and the end of what was written. It returns how many
-// bytes are not in the file.
+// close closes the file. If bytes were dropped, it first appends a note and the end of the output. It returns how many bytes are not in
+// the file.
 func (l *stderrLog) close() (leftOut int64, err error) {
 	if l.dropped > 0 {
 		end := l.tail[max(0, int64(len(l.tail))-l.dropped):]

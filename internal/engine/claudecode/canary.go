@@ -19,27 +19,27 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// What the canary says to the command, and what it plants where the command must not look.
+// The canary's prompts, and the marks that it puts where the command must not look.
 const (
-	canaryModel  = "claude-haiku-4-5" // all tested versions know its price
+	canaryModel  = "claude-haiku-4-5" // all tested versions have its price
 	canaryPrompt = "Look at the file."
 	canaryFile   = "file.txt"
 	secretText   = "text of the canary's file"
 	plantedText  = "text that the canary has planted"
 )
 
-// canarySystem is the system prompt of each turn of the one session.
+// canarySystem returns the system prompts of the session's turns.
 func canarySystem() []string { return []string{"First system prompt.", "Second system prompt."} }
 
-// canary lets the command work for two turns of one session, unsealed, against a service of ours with an invented key: nothing leaves the
-// machine, and nothing is charged. In each turn the model asks for two uses of tools, both of which the hook denies. It returns what the
-// command does otherwise than ollim relies on, "" if nothing.
+// canary runs the command for two turns of one session, without a seal, against a service in this process and with an invented key.
+// Nothing leaves the machine and nothing is charged. In each turn the model asks for two tool uses, and the hook denies both. It returns
+// what the command does differently from what ollim relies on; "" if nothing.
 func (e *Engine) canary(ctx context.Context, known Known) (fault string, err error) {
 	cache := filepath.Dir(e.Home.ClaudeContract())
 	if err := store.MkdirOwn(cache); err != nil {
 		return "", err
 	}
-	left, _ := filepath.Glob(filepath.Join(cache, "canary-*")) // by a trial that was killed; the caller is the only one
+	left, _ := filepath.Glob(filepath.Join(cache, "canary-*")) // directories of trials that were killed; no other process runs a trial now
 	for _, dir := range left {
 		_ = os.RemoveAll(dir)
 	}
@@ -63,7 +63,7 @@ func (e *Engine) canary(ctx context.Context, known Known) (fault string, err err
 		service.begin(i, trial.listening)
 		made, err := trial.turn(ctx, known, session, system)
 		switch fault := service.fault(i, err); {
-		case made != nil && made.fatal != nil: // why we stopped it
+		case made != nil && made.fatal != nil: // the reason why ollim stopped the command
 			return strings.TrimPrefix(made.fatal.Error(), engine.ErrUnavailable.Error()+": "), nil
 		case fault != "":
 			return fault, nil
@@ -75,7 +75,7 @@ func (e *Engine) canary(ctx context.Context, known Known) (fault string, err err
 	return misbooked(costs, trial.price(service)), nil
 }
 
-// misbooked compares what the turns, which are equal, were booked at with each other and with their price, in USD.
+// misbooked compares the recorded costs of the turns, which are equal, with each other and with their price, in USD.
 func misbooked(costs []float64, price float64) string {
 	for i, cost := range costs {
 		if math.Abs(cost-price) > price/10 {
@@ -88,11 +88,11 @@ func misbooked(costs []float64, price float64) string {
 // trial is an engine with a data directory of its own.
 type trial struct {
 	Engine
-	run  string // in whose name the command works; it is unique, because by it processes are found
-	root string // the working directory
+	run  string // unique id of the run, by which processes of the command are found
+	root string // working directory
 }
 
-// trial prepares a place in which the command finds files that it must not read, and a hook that denies everything.
+// trial prepares a data directory with files that the command must not read, and a hook that denies every tool.
 func (e *Engine) trial(dir, url string) (*trial, error) {
 	t := &trial{Engine: *e, run: filepath.Base(dir), root: filepath.Join(dir, "work")}
 	t.Effort = "low"
@@ -122,7 +122,7 @@ func (e *Engine) trial(dir, url string) (*trial, error) {
 		filepath.Join(config, "settings.json"): `{"permissions":{"allow":["Read","Bash"]},"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"echo ` +
 			plantedText + `"}]}]}}`,
 	}
-	syscall.ForkLock.RLock() // a process that is being forked would hold the programs open for writing, and they would be busy
+	syscall.ForkLock.RLock() // a process that is being forked holds descriptors open for writing, and the programs would be busy
 	defer syscall.ForkLock.RUnlock()
 	for name, text := range files {
 		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
@@ -132,7 +132,7 @@ func (e *Engine) trial(dir, url string) (*trial, error) {
 	return t, nil
 }
 
-// turn lets the command answer one prompt.
+// turn runs the command for one prompt.
 func (t *trial) turn(ctx context.Context, known Known, session engine.Session, system string) (*turn, error) {
 	r := engine.Request{
 		Run: engine.Run{ID: t.run}, Input: engine.Input{System: system, SystemOnly: true, Prompt: canaryPrompt}, Session: session,
@@ -155,7 +155,7 @@ func (t *trial) turn(ctx context.Context, known Known, session engine.Session, s
 	return made, t.start(ctx, r, known, from, input{text: canaryPrompt}, made)
 }
 
-// price returns what one turn has cost by the table of models, in USD.
+// price returns the price of one turn by the table of models, in USD.
 func (t *trial) price(s *service) float64 {
 	total := 0.0
 	for range s.asked(0) {
@@ -165,7 +165,7 @@ func (t *trial) price(s *service) float64 {
 	return total
 }
 
-// listening returns where the processes of the command accept connections.
+// listening returns the addresses at which processes of the command accept connections.
 func (t *trial) listening() (found []string) {
 	for _, p := range process.Carrying("OLLIM_RUN=" + t.run) {
 		found = append(found, process.Listening(p.PID)...)
@@ -173,7 +173,7 @@ func (t *trial) listening() (found []string) {
 	return found
 }
 
-// judge returns what is wrong with the requests of one turn, which has come to its end or not; "" if nothing.
+// judge returns what is wrong with the requests of one turn; "" if nothing. ended says whether the turn ended normally.
 func judge(turn int, requests []asked, ended bool) string {
 	for _, q := range requests {
 		if fault := q.fault(turn); fault != "" {
@@ -222,7 +222,7 @@ func (q asked) fault(turn int) string {
 	return ""
 }
 
-// said returns the texts of the user's messages without the command's own reminders.
+// said returns the texts of the user's messages, without reminders that the command adds.
 func (q asked) said() (texts []string) {
 	for _, m := range q.Messages {
 		if m.Role != "user" {
@@ -240,7 +240,7 @@ func (q asked) said() (texts []string) {
 	return texts
 }
 
-// results returns the results of tools in the last message that has some.
+// results returns the tool results in the last message that has any.
 func (q asked) results() (results []block) {
 	for _, m := range q.Messages {
 		found := slices.DeleteFunc(blocksOf(m.Content), func(b block) bool { return b.Type != "tool_result" })
@@ -251,12 +251,12 @@ func (q asked) results() (results []block) {
 	return results
 }
 
-// blocksOf returns the parts of a message's content, which may be one text.
+// blocksOf returns the blocks of a message's content, which may also be a string.
 func blocksOf(content json.RawMessage) (parts []block) {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
 		return []block{{Type: "text", Text: text}}
 	}
-	_ = json.Unmarshal(content, &parts) // what cannot be read has no parts
+	_ = json.Unmarshal(content, &parts) // content that cannot be parsed has no blocks
 	return parts
 }

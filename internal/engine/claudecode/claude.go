@@ -1,6 +1,6 @@
 // Package claudecode runs the `claude` command as an engine: one child process for each turn, with the prompt on standard input and
-// events on standard output. Three means limit what it may do: it is offered only the built-in tools that it needs, its settings deny
-// what is protected, and our hook decides every tool use. When it has ended, the verdicts are compared with its tool uses.
+// events on standard output. Three mechanisms restrict it: it is offered only the built-in tools that it needs, its settings deny
+// protected paths, and a hook of ollim decides every tool use. When it has ended, the verdicts are compared with its tool uses.
 package claudecode
 
 import (
@@ -20,28 +20,30 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Engine is the command and what it runs with. One of Env and Home alone reads the sessions that the command keeps.
+// Engine is the command and its configuration. With Env and Home alone it can read the sessions that the command keeps.
 type Engine struct {
 	Command string        // absolute path of claude
 	Self    string        // absolute path of ollim, for the tool server and the hooks
-	Args    []string      // of Self before any verb, such as --data-dir
+	Args    []string      // arguments of Self before the verb, such as --data-dir
 	Env     []string      // the whole environment, as KEY=value; nothing is inherited
-	Home    paths.Dir     // for the files of a run, and for the sessions that sealed processes begin
-	Grace   time.Duration // for each step of a stop, see stop
+	Home    paths.Dir     // holds the files of a run, and the sessions that sealed processes begin
+	Grace   time.Duration // time for each step of a stop, see stop
 	Secrets []string      // names of the variables in Env that are secrets
-	Sought  string        // where a key was looked for, for an error message
+	Sought  string        // places where a key was looked for, for an error message
 	Models  model.Table
 	Effort  string // low, medium, high, xhigh or max
 	Disk    store.Disk
 
-	// Located are variables by which ollim finds its secrets. Those of Env may lead elsewhere, and the command gives its servers few.
+	// Located are the variables by which ollim finds its secrets. Those in Env may name other places, and the command passes few
+	// variables to its MCP servers.
 	Located map[string]string
 
-	// AskServers makes the tools of the request's MCP servers known, and returns why servers cannot be used; nil: there are none.
+	// AskServers finds out the tools of the request's MCP servers, and returns why servers cannot be used; nil: there are no servers.
 	AskServers func(context.Context, engine.Request) map[string][]string
 }
 
-// Plan returns what the command is given: the model, its own tools, those of our server, and the patterns of those of other servers.
+// Plan returns what the command is given: the model, its own tools, the tools of ollim's server, and the patterns of other servers'
+// tools.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
 	p := engine.Plan{Model: e.model(r), Tools: slices.Clone(r.Scope.BuiltIns)}
 	p.Window = e.window(p.Model)
@@ -57,8 +59,8 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 	return p, err
 }
 
-// window returns how much of a model's window is used: 200,000 tokens, also where the service allows more, unless the name ends in [1m].
-// The command (2.1.197) does so by itself, later versions by a flag.
+// window returns how much of a model's window is used: 200,000 tokens, even if the service allows more, unless the name ends in [1m]. The
+// command has this limit by default (2.1.197), later versions by a flag.
 func (e *Engine) window(name string) int {
 	name, long := strings.CutSuffix(name, "[1m]")
 	window := e.Models.Resolve(name).Window
@@ -68,8 +70,8 @@ func (e *Engine) window(name string) int {
 	return window
 }
 
-// cache returns for how long the command asks the service to keep the conversation. A login pays no price for tokens, and what the owner has
-// set in the environment counts.
+// cache returns how long the command asks the service to cache the conversation. A login pays no price for tokens. A variable that the
+// owner has set takes precedence.
 func (e *Engine) cache(r engine.Request) engine.Cache {
 	if e.variable("ANTHROPIC_API_KEY") == "" {
 		return engine.CacheMinutes
@@ -83,10 +85,11 @@ func (e *Engine) cache(r engine.Request) engine.Cache {
 	return life
 }
 
-// leastCompact is the smallest number of tokens that the command takes for its flag.
+// leastCompact is the smallest number of tokens that the command's flag accepts.
 const leastCompact = 100_000
 
-// compactAt returns the length, in tokens, at which the command is told to compact the request's session; 0 if its version cannot be told.
+// compactAt returns the length, in tokens, at which the command is told to compact the request's session; 0 if its version lacks the
+// flag.
 func (e *Engine) compactAt(r engine.Request, known Known) int {
 	if !known.has(flagAutoCompact) {
 		return 0
@@ -99,7 +102,7 @@ func (e *Engine) compactAt(r engine.Request, known Known) int {
 	return at
 }
 
-// withoutWindow returns the name of a model without the window that it may end with: claude-opus-4-8[1m].
+// withoutWindow returns the name of a model without a window at its end, as in claude-opus-4-8[1m].
 func withoutWindow(name string) string {
 	name, _, _ = strings.Cut(name, "[")
 	return name
@@ -166,7 +169,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	t := &turn{
 		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID), serverless: true}, cost: e.costs(r, from.past), compaction: compaction{of: r.Session.ID},
 	}
-	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
+	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a slash command is one line
 	if err := e.start(ctx, r, known, from, input{text: prompt}, t); err != nil {
 		e.forget(ctx, id)
 		return engine.Compaction{}, err
@@ -184,7 +187,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	})
 }
 
-// own returns an error for a session of another engine. Our ids are UUIDs, those of others are not.
+// own returns an error for a session of another engine. The ids of this engine are UUIDs, those of other engines are not.
 func own(id string) error {
 	if id == "" || engine.Holder(id) == engine.ClaudeCode {
 		return nil
@@ -199,7 +202,7 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// text returns a prompt that the command takes as text. A leading slash would begin a command.
+// text returns a prompt in a form that the command reads as text. A leading slash would begin a slash command.
 func text(prompt string) string {
 	if strings.HasPrefix(prompt, "/") {
 		return " " + prompt
@@ -209,7 +212,7 @@ func text(prompt string) string {
 
 var errUnsaved = errors.New("the session was not saved: claude could not write to its configuration directory")
 
-// check compares the tool uses with the verdicts, and makes sure that the session was saved.
+// check compares the tool uses with the verdicts, and returns an error if the session was not saved.
 func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 	judged, err := tools.Judged()
 	if err != nil {
@@ -219,8 +222,8 @@ func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 	for _, use := range t.uses {
 		switch {
 		case judged[use.id]:
-			denied = "" // the hook works again
-		case use.done: // a use that failed needs no verdict: unknown tools and wrong arguments are refused before the hook
+			denied = "" // the hook worked again after the denial
+		case use.done: // a failed use needs no verdict: the command rejects unknown tools and invalid arguments before the hook
 			return fmt.Errorf("the tool %s was used without a verdict of the hook: %s cannot be started by the engine", use.name, e.Self)
 		case use.unheard:
 			denied = use.name
@@ -238,10 +241,10 @@ func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 // unkept reports whether a turn leaves no session behind.
 func unkept(s engine.Session) bool { return s.Begins() && !s.Kept() }
 
-// forget removes what is left of a session that was not kept.
+// forget removes the files of a session that is not kept.
 func (e *Engine) forget(ctx context.Context, id string) {
 	for _, path := range e.transcripts(id) {
-		_ = os.Remove(path) // nothing refers to it
+		_ = os.Remove(path) // an error is ignored: nothing refers to the file
 	}
 	_ = store.Discard(ctx, e.config(id))
 }
@@ -251,7 +254,7 @@ func (e *Engine) saved(id string) bool { return len(e.transcripts(id)) > 0 }
 
 func (e *Engine) variable(name string) string { return variable(e.Env, name) }
 
-// variable returns the value of a variable, of several the last one.
+// variable returns the value of a variable. If there are several, the last one counts.
 func variable(env []string, name string) (value string) {
 	for _, entry := range env {
 		if key, v, _ := strings.Cut(entry, "="); key == name {

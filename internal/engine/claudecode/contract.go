@@ -14,21 +14,20 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// The command updates itself, and versions differ in meaning while every run ends well: in what a cost includes, in when a system
-// prompt takes effect, in what they listen to. So the first run after the program has changed asks for its version and flags, and lets it
-// work for a moment against a service of ours (see canary). What was found is kept until the program changes again.
+// The command updates itself, and versions differ in behaviour although runs end normally: in what a cost includes, in when a system
+// prompt takes effect, in what they listen to. So the first run after the program changed asks for its version and flags, and tests it
+// briefly against a service in this process (see canary). The result is kept until the program changes again.
 
-// The oldest and the newest version of the command that ollim was tested with. .ci/run installs both.
+// The oldest and the newest version of the command that ollim was tested with. The project's CI installs both.
 const (
 	oldest = "2.1.197"
 	newest = "2.1.330"
 )
 
-// Install is the command that installs a version that was tested.
+// Install is the shell command that installs a tested version.
 const Install = "npm install -g @anthropic-ai/claude-code@" + newest
 
-// Untested returns how a version of the command stands to those that ollim was tested with, as the end of a sentence; "" if it is between
-// them, or is not known.
+// Untested returns how a version relates to the tested ones, as the end of a sentence; "" if it is between them or unknown.
 func Untested(version string) string {
 	v, ok := numbers(version)
 	first, _ := numbers(oldest)
@@ -57,30 +56,30 @@ func numbers(version string) (list []int, ok bool) {
 	return list, true
 }
 
-// canaries is the version of the checks. A program that passed other ones is checked again.
+// canaries is the version of the checks. A program that passed another version is checked again.
 const canaries = 1
 
-// trialLimit bounds the trial, which takes three seconds on an idle machine.
+// trialLimit is the time limit of the trial, which takes three seconds on an idle machine.
 const trialLimit = 2 * time.Minute
 
-// recheck is how long a failure stands before it is checked again: it may have been the machine's.
+// recheck is how long a failure is kept before the program is checked again, because the machine may have caused it.
 const recheck = 10 * time.Minute
 
-// Known is what was found out about a program.
+// Known is the result of checking a program.
 type Known struct {
-	Path     string    `json:"path"` // as it is configured
-	File     string    `json:"file"` // with links resolved
+	Path     string    `json:"path"` // path as configured
+	File     string    `json:"file"` // path with links resolved
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 	Canaries int       `json:"canaries"`
 
 	Version string    `json:"version"`
-	Flags   []string  `json:"flags"` // the optional flags that it has
+	Flags   []string  `json:"flags"` // optional flags that the program has
 	Checked time.Time `json:"checked"`
-	Fault   string    `json:"fault,omitempty"` // the canary that failed
+	Fault   string    `json:"fault,omitempty"` // the check that failed
 }
 
-// The flags that only some of the tested versions have.
+// Flags that only some of the tested versions have.
 const (
 	flagSnapshot    = "--system-prompt-snapshot"
 	flagRestricted  = "--restricted"
@@ -90,8 +89,8 @@ const (
 
 func optional() []string { return []string{flagSnapshot, flagRestricted, flagPrompts, flagAutoCompact} }
 
-// keepsSummary reports whether the flag --resume-session-at keeps the summary of a compaction when it names an answer that the compaction has
-// kept word for word. Version 2.1.197 loses it.
+// keepsSummary reports whether --resume-session-at keeps the summary of a compaction if it names an answer that the compaction has kept
+// word for word. Version 2.1.197 loses the summary.
 func (k Known) keepsSummary() bool {
 	v, _ := numbers(k.Version)
 	least, _ := numbers("2.1.330")
@@ -100,8 +99,8 @@ func (k Known) keepsSummary() bool {
 
 func (k Known) has(flag string) bool { return slices.Contains(k.Flags, flag) }
 
-// Contract returns what is known of the command, and checks it first if its program has changed. The error wraps engine.ErrSetup if
-// it cannot be run, or does not keep what ollim relies on.
+// Contract returns the result of the check of the command. It runs the check if the program has changed. The error wraps engine.ErrSetup
+// if the command cannot be run, or does not do what ollim relies on.
 func (e *Engine) Contract(ctx context.Context) (Known, error) {
 	now, err := e.identity()
 	if err != nil {
@@ -114,7 +113,7 @@ func (e *Engine) Contract(ctx context.Context) (Known, error) {
 			return now, err
 		}
 		defer unlock()
-		if known, current = e.recall(now); !current { // else another process has checked it meanwhile
+		if known, current = e.recall(now); !current { // otherwise another process has checked it meanwhile
 			if known, err = e.examine(ctx, now); err != nil {
 				return known, err
 			}
@@ -127,8 +126,8 @@ func (e *Engine) Contract(ctx context.Context) (Known, error) {
 	return known, nil
 }
 
-// ContractOf is Contract for the version that the command names now. What is known of another one is forgotten: a script that starts the
-// command does not change with it.
+// ContractOf is Contract for the version that the command reports now. It drops the result for another version: a script that starts the
+// command does not change together with it.
 func (e *Engine) ContractOf(ctx context.Context, version string) (Known, error) {
 	now, err := e.identity()
 	if err != nil {
@@ -140,7 +139,7 @@ func (e *Engine) ContractOf(ctx context.Context, version string) (Known, error) 
 	return e.Contract(ctx)
 }
 
-// Installed returns the version of the command: what is known, or what the command says. The error wraps engine.ErrSetup.
+// Installed returns the version of the command, from the last check or from the command itself. The error wraps engine.ErrSetup.
 func (e *Engine) Installed(ctx context.Context) (string, error) {
 	now, err := e.identity()
 	if err != nil {
@@ -152,7 +151,7 @@ func (e *Engine) Installed(ctx context.Context) (string, error) {
 	return e.Version(ctx)
 }
 
-// otherVersion: the command is not the version that was checked, as where a script starts another one. It is an ErrSetup.
+// otherVersion is the error of a command that is not the checked version, as when a script starts another one. It is an ErrSetup.
 type otherVersion struct{ checked, found string }
 
 func (o otherVersion) Error() string {
@@ -162,7 +161,7 @@ func (o otherVersion) Error() string {
 
 func (otherVersion) Unwrap() error { return engine.ErrSetup }
 
-// forgetIf forgets what is known of the command if an error shows that it is not that command.
+// forgetIf drops the result of the check if an error shows that the command has changed.
 func (e *Engine) forgetIf(err error) error {
 	if err != nil && (errors.As(err, new(otherVersion)) || strings.Contains(err.Error(), "unknown option")) {
 		e.unlearn()
@@ -170,10 +169,10 @@ func (e *Engine) forgetIf(err error) error {
 	return err
 }
 
-// unlearn forgets what is known of the command.
-func (e *Engine) unlearn() { _ = os.Remove(e.Home.ClaudeContract()) } // it is a cache
+// unlearn drops the result of the check.
+func (e *Engine) unlearn() { _ = os.Remove(e.Home.ClaudeContract()) } // an error does no harm to a cache
 
-// identity returns what tells one program from another.
+// identity returns the facts that tell one program from another.
 func (e *Engine) identity() (Known, error) {
 	file := followed(e.Command)
 	info, err := os.Stat(file)
@@ -183,10 +182,10 @@ func (e *Engine) identity() (Known, error) {
 	return Known{Path: e.Command, File: file, Size: info.Size(), Modified: info.ModTime().UTC(), Canaries: canaries}, nil
 }
 
-// recall returns what is known of a program, and reports whether that is still current.
+// recall returns the stored result for a program, and reports whether it is current.
 func (e *Engine) recall(now Known) (known Known, current bool) {
 	known, _, err := store.PeekJSON[Known](e.Home.ClaudeContract())
-	if err != nil { // it is a cache
+	if err != nil { // a cache that cannot be read counts as missing
 		return known, false
 	}
 	same := known.Path == now.Path && known.File == now.File && known.Size == now.Size && known.Modified.Equal(now.Modified) &&
@@ -194,7 +193,7 @@ func (e *Engine) recall(now Known) (known Known, current bool) {
 	return known, same && (known.Fault == "" || e.Disk.Now().Sub(known.Checked).Abs() < recheck)
 }
 
-// alone waits for other processes that check the command.
+// alone waits until no other process checks the command, and keeps others from it until unlock.
 func (e *Engine) alone(ctx context.Context) (unlock func(), err error) {
 	held, err := e.Disk.Locks.Wait(ctx, e.Home.Lock("claude"))
 	if err != nil {
@@ -203,7 +202,7 @@ func (e *Engine) alone(ctx context.Context) (unlock func(), err error) {
 	return held.Release, nil
 }
 
-// examine finds out about a program, and keeps it.
+// examine checks a program and stores the result.
 func (e *Engine) examine(ctx context.Context, now Known) (known Known, err error) {
 	known = now
 	if known.Version, err = e.Version(ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 )
 
-// askLimit bounds one question to the command, maxReply is how much of its answer is read, in bytes.
+// askLimit is the time limit of a question to the command. maxReply is the largest part of its answer that is read, in bytes.
 const (
 	askLimit = 30 * time.Second
 	maxReply = 1 << 20
@@ -30,11 +30,11 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// Login returns by what the command is logged in, such as claude.ai or api_key. The error is engine.ErrNoKey if it is not, else it wraps
-// engine.ErrUnavailable.
+// Login returns how the command is logged in, such as claude.ai or api_key. The error is engine.ErrNoKey if it is not logged in,
+// otherwise it wraps engine.ErrUnavailable.
 //
-// A token in a file is not asked about: the command would begin to renew one that is about to end, and exit before it has stored the
-// next (2.1.197), which ends the login.
+// It does not ask about a token in a file: the command would start to renew one that is about to expire, and exit before it has stored
+// the new one (2.1.197), which ends the login.
 func (e *Engine) Login(ctx context.Context) (method string, err error) {
 	if l, err := e.readLogin(); err == nil && l.OAuth.Access != "" && !e.given() {
 		return "claude.ai", nil
@@ -44,7 +44,7 @@ func (e *Engine) Login(ctx context.Context) (method string, err error) {
 		LoggedIn *bool  `json:"loggedIn"`
 		Method   string `json:"authMethod"`
 	}
-	if err == nil && (json.Unmarshal(r.Out, &answer) != nil || answer.LoggedIn == nil) { // the exit status of no login is 1
+	if err == nil && (json.Unmarshal(r.Out, &answer) != nil || answer.LoggedIn == nil) { // without a login the exit status is 1
 		err = fmt.Errorf("its answer cannot be parsed: %s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
 	}
 	switch {

@@ -12,12 +12,12 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// What the command does with a turn that was cut off (2.1.197): if the model had begun to answer, it closes the turn, when the session
-// is resumed, with an answer that it makes up, "No response requested."; if not, it joins the prompt with the next one. A fork holds
-// what there is of a turn in progress. Where that is wrong, the flag --resume-session-at names the answer after which the history is
-// cut off. The next turn then follows that answer in the transcript, and the lines of the other turn are ignored.
+// The command treats a turn that was cut off as follows (2.1.197). If the model had begun to answer, the command closes the turn when the
+// session is resumed, with an answer of its own, "No response requested.". If not, it joins the prompt with the next one. A fork contains
+// the part of a turn in progress that is there. If that is wrong, the flag --resume-session-at names the answer after which the history
+// is cut. The next turn then follows that answer in the transcript, and the lines of the dropped turn are ignored.
 
-// record is a line of the command's transcript, as far as we read it.
+// record is a line of the command's transcript, with the fields that ollim reads.
 type record struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
@@ -25,18 +25,18 @@ type record struct {
 	UUID      string    `json:"uuid"`
 	SessionID string    `json:"sessionId"`
 	Parent    string    `json:"parentUuid"`
-	Before    string    `json:"logicalParentUuid"` // of the line after a compaction
-	Sidechain bool      `json:"isSidechain"`       // of a subagent
-	Meta      bool      `json:"isMeta"`            // from the command, not from us
+	Before    string    `json:"logicalParentUuid"` // set in the line after a compaction
+	Sidechain bool      `json:"isSidechain"`       // the line belongs to a subagent
+	Meta      bool      `json:"isMeta"`            // the command wrote the message, not ollim
 	Summary   bool      `json:"isCompactSummary"`
 	APIError  bool      `json:"isApiErrorMessage"`
-	spent               // of a line of the type cost-state
+	spent               // set in a line of type cost-state
 
 	Compact struct {
 		Kept struct {
 			UUIDs []string `json:"uuids"`
 		} `json:"preservedMessages"`
-	} `json:"compactMetadata"` // of the line before a summary
+	} `json:"compactMetadata"` // set in the line before a summary
 	Message struct {
 		ID         string          `json:"id"`
 		Role       string          `json:"role"`
@@ -47,15 +47,15 @@ type record struct {
 	} `json:"message"`
 }
 
-// synthetic is the model of an answer that the command makes up.
+// synthetic is the model name of an answer that the command made up.
 const synthetic = "<synthetic>"
 
-// ends reports whether a turn may end with a record.
+// ends reports whether a turn may end with this record.
 func (r record) ends() bool {
 	return r.Type == "assistant" && !r.APIError && r.Message.StopReason != "" && r.Message.StopReason != "tool_use"
 }
 
-// isPrompt reports whether a record is a prompt of ours.
+// isPrompt reports whether a record is a prompt from ollim.
 func (r record) isPrompt() bool {
 	if r.Type != "user" || r.Meta || r.Summary {
 		return false
@@ -65,36 +65,36 @@ func (r record) isPrompt() bool {
 		!slices.ContainsFunc(parts, func(b block) bool { return b.Type == "tool_result" })
 }
 
-// source is what a process begins with.
+// source is the session that a process starts from.
 type source struct {
-	args  []string // that name the session
-	past  history  // of the session that is continued or branched
-	grows bool     // the session is continued
+	args  []string // flags that name the session
+	past  history  // history of the session that is continued or branched
+	grows bool     // the session is continued, not branched
 }
 
-// anew is a new session.
+// anew returns the source of a new session.
 func anew(id string) source { return source{args: []string{"--session-id", id}} }
 
-// resume returns the session's history, and the flags that continue it at the end of a turn, under its id or another one. A branch
-// leaves out the last turn unless it is complete; a continuation leaves out only what the command would join with the next prompt. A
-// session without any answer is begun again.
+// resume returns the session's history, and the flags that continue it at the end of a turn, with its id or another one. A branch omits
+// the last turn if that is incomplete. A continuation omits only a prompt that the command would join with the next one. A session
+// without any answer is started again.
 func (e *Engine) resume(known Known, session, id string, branch bool) (source, error) {
 	h, err := e.history(session)
 	if err != nil {
 		return source{}, err
 	}
-	if branch && h.file == "" { // the command itself would find it a moment later, when the first turn has begun
+	if branch && h.file == "" { // a moment later the command would find the turn that has just begun
 		return source{}, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, session)
 	}
 	if h.unanswered {
-		for _, path := range e.transcripts(id) { // so that the command accepts the id again
+		for _, path := range e.transcripts(id) { // makes the id free, so that the command accepts it again
 			if err := os.Rename(path, path+".unanswered"); err != nil {
 				return source{}, err
 			}
 		}
 		return anew(id), nil
 	}
-	args := []string{"--resume", orElse(h.file, session)} // the command finds an id only below its working directory's name
+	args := []string{"--resume", orElse(h.file, session)} // by an id alone, the command finds only sessions of its working directory
 	if id != session {
 		args = append(args, "--session-id", id, "--fork-session")
 	}
@@ -104,26 +104,26 @@ func (e *Engine) resume(known Known, session, id string, branch bool) (source, e
 	return source{args, h, id == session}, nil
 }
 
-// step is the part of a record that is kept in memory: a transcript may be large.
+// step is the part of a record that is kept in memory, because a transcript may be large.
 type step struct {
 	id, parent           string
 	ends, prompt, answer bool
 
-	summed bool // it is from before the last compaction
+	summed bool // the record precedes the last compaction
 }
 
 // history is the state of a session.
 type history struct {
-	end        string // id of the answer that ends the last complete turn; "" if it is not known
-	summed     bool   // that answer is from before the last compaction, which has kept it word for word
-	merges     bool   // the command would join the last prompt with the next
+	end        string // id of the answer that ends the last complete turn; "" if unknown
+	summed     bool   // that answer precedes the last compaction, which has kept it word for word
+	merges     bool   // the command would join the last prompt with the next one
 	unanswered bool   // no prompt has an answer
-	file       string // transcript; "" if there is none
-	tokens     int    // of the conversation, as the service has counted them
-	spent      spent  // by its processes so far, or by those of the session that it branched
+	file       string // path of the transcript; "" if there is none
+	tokens     int    // length of the conversation, as the service has counted it
+	spent      spent  // what its processes have used so far, or those of the session that it branched from
 }
 
-// history reads a session's transcript. A missing one is no error here: the command reports it.
+// history reads a session's transcript. A missing transcript is not an error here, because the command reports it.
 func (e *Engine) history(id string) (h history, err error) {
 	paths := e.transcripts(id)
 	if len(paths) == 0 {
@@ -131,12 +131,12 @@ func (e *Engine) history(id string) (h history, err error) {
 	}
 	h.file = paths[0]
 	records, leaf, summary := map[string]step{}, step{}, false
-	var kept []string // of the last compaction
+	var kept []string // messages that the last compaction kept
 	for r, err := range store.Lines[record](paths[0], nil) {
 		if err != nil {
 			return h, err
 		}
-		if r.Summary { // the chain of parents goes past it, but the model reads it
+		if r.Summary { // the chain of parents skips the summary, but the model reads it
 			maps.DeleteFunc(records, func(id string, _ step) bool { return !slices.Contains(kept, id) })
 			for id, at := range records {
 				at.parent, at.summed = "", true
@@ -168,9 +168,9 @@ func (e *Engine) history(id string) (h history, err error) {
 		h.end = leaf.id
 		return h, nil
 	}
-	open, begun, answers := true, false, summary // the turn at the end; the model in it; the model at all
+	open, begun, answers := true, false, summary // whether the last turn is open, the model has begun it, and the model has answered at all
 	for at, known := leaf, leaf.id != ""; known; at, known = records[at.parent] {
-		delete(records, at.id) // a damaged file may have a circle of parents
+		delete(records, at.id) // the parents in a damaged file may form a cycle
 		answers = answers || at.answer
 		begun = begun || open && at.answer
 		open = open && !at.prompt

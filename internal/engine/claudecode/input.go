@@ -12,11 +12,10 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// input is what the command reads on its standard input: a text or, with files, one message as a line of JSON.
+// input is the content of the command's standard input: text or, if there are files, one message as a line of JSON.
 //
-// The command (2.1.197) passes images and documents of such a message on to the service in their order, keeps them in its
-// session, and sends them again when it resumes the session. It scales an image of more than 2000 pixels down, and says so to the
-// model.
+// The command (2.1.197) passes images and documents in such a message on to the service in their order, stores them in its session, and
+// sends them again when the session is resumed. It scales down images of more than 2000 pixels, and tells the model.
 type input struct {
 	text  string
 	files []transcript.Block
@@ -29,7 +28,7 @@ func (e *Engine) input(r engine.Request) (input, error) {
 	return input{text(quoted(r.Session.Messages) + r.Input.Prompt), files}, err
 }
 
-// flags are those that the form of the input needs.
+// flags returns the flags that this form of input requires.
 func (in input) flags() []string {
 	if len(in.files) == 0 {
 		return nil
@@ -37,7 +36,7 @@ func (in input) flags() []string {
 	return []string{"--input-format", "stream-json"}
 }
 
-// bytes is the length of the input where a token has engine.Uncounted bytes.
+// bytes returns the length of the input for an estimate in which a token has engine.Uncounted bytes.
 func (in input) bytes() int {
 	n := len(in.text)
 	for _, b := range in.files {
@@ -46,14 +45,14 @@ func (in input) bytes() int {
 	return n
 }
 
-// stdin returns what the command reads.
+// stdin returns a reader of the input.
 func (in input) stdin() io.Reader {
 	if len(in.files) == 0 {
 		return strings.NewReader(in.text)
 	}
 	var content []object
 	for _, b := range in.files {
-		s := b.Source // JSON has []byte in base64
+		s := b.Source // JSON encodes []byte in base64
 		sent := object{"type": b.Type, "source": object{"type": "base64", "media_type": s.MediaType, "data": s.Content}}
 		if b.Type == transcript.DocumentBlock && s.Name != "" {
 			sent["title"] = s.Name
@@ -61,13 +60,13 @@ func (in input) stdin() io.Reader {
 		content = append(content, sent)
 	}
 	content = append(content, object{"type": transcript.TextBlock, "text": in.text})
-	line, _ := json.Marshal(object{ // texts and bytes can always be encoded
+	line, _ := json.Marshal(object{ // strings and bytes can always be encoded
 		"type": "user", "message": object{"role": transcript.User, "content": content},
 	})
 	return bytes.NewReader(append(line, '\n'))
 }
 
-// pastSource is the file of a block in a session of the command, without its content.
+// pastSource returns the file of a block in a session of the command, without its content.
 func pastSource(raw json.RawMessage, title string) *transcript.Source {
 	var source struct {
 		MediaType string `json:"media_type"`

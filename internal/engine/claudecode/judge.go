@@ -12,8 +12,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// judge returns how a process ended that we did not stop. It needs the exit status and the result event: an interrupted turn exits 0,
-// and an API error is reported as a success.
+// judge returns how a process ended that ollim did not stop. It needs both the exit status and the result event: an interrupted turn
+// exits 0, and an API error is reported as a success.
 func (t *turn) judge(waitErr error, stderr string) error {
 	var exit *exec.ExitError
 	if waitErr != nil && !errors.As(waitErr, &exit) && !errors.Is(waitErr, exec.ErrWaitDelay) {
@@ -37,7 +37,8 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	case e.Subtype == "error_max_budget_usd":
 		return fmt.Errorf("%w: %s USD", engine.ErrMaxCost, engine.USD(t.result.Cost))
 	case e.Subtype == "error_max_turns":
-		return fmt.Errorf("%w: %s", engine.ErrMaxTurns, plaintext.Count(max(1, e.Turns-1), "answer")) // what the last one asked for is counted
+		// the command also counts the turn that the last answer asked for
+		return fmt.Errorf("%w: %s", engine.ErrMaxTurns, plaintext.Count(max(1, e.Turns-1), "answer"))
 	case !e.IsError && exit == nil && e.Subtype == "success":
 		return nil
 	case t.ended.apiError == "authentication_failed" && e.Status != nil:
@@ -55,7 +56,7 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	return errors.New(firstLine(why))
 }
 
-// cutOff reports whether the service could not be reached: from about version 2.1.260 on the command ends its words with the code.
+// cutOff reports whether the service could not be reached. From about version 2.1.260 on the command's message ends with the code.
 func cutOff(why string) bool {
 	return slices.ContainsFunc([]string{
 		"Unable to connect", "Connection refused", "Connection dropped", "(ECONNREFUSED)", "(ECONNRESET)", "(ENETUNREACH)", "(EHOSTUNREACH)",
@@ -71,7 +72,7 @@ func ownPause(n int) time.Duration {
 // longestPause is the longest wait that the command accepts. If the service asks for more, it gives up at once.
 const longestPause = time.Minute
 
-// after returns the wait that the service asked for, as far as the command reports it.
+// after returns the wait that the service asked for, if the command reports it.
 func (t *turn) after(e *event) time.Duration {
 	if !t.outage.retried && e.Status != nil {
 		return longestPause
@@ -79,7 +80,7 @@ func (t *turn) after(e *event) time.Duration {
 	return t.outage.wait
 }
 
-// firstLine returns the first line of a text, and the second after a first that announces it.
+// firstLine returns the first line of a text, or the second if the first only announces it.
 func firstLine(s string) string {
 	line, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	if line = strings.TrimRight(line, ". "); strings.HasSuffix(line, ":") && rest != "" {

@@ -11,14 +11,14 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// The command reports the cost of a turn only at its end. Until then the record has an estimate, which stands for a run that is
-// killed: the price of the answers so far, and the most that one open request is expected to cost. Prices are from the table of
-// models. If it has none for the session's model, the estimate is what was reserved for the run.
+// The command reports the cost of a turn only at its end. Until then the record has an estimate, which counts if the run is killed: the
+// price of the answers so far, and the most that one open request is expected to cost. Prices are from the table of models. If it has
+// none for the session's model, the estimate is the amount that was reserved for the run.
 
-// The amounts of a result event are those of the session, not of the process: the command (from about 2.1.277 on) keeps them in its
-// transcript and begins a resumed session, a branch and a compaction with them. What a process added is the difference.
+// The amounts in a result event are totals of the session, not of the process: the command (from about 2.1.277 on) stores them in its
+// transcript, and a resumed session, a branch and a compaction start with them. The difference is what the process used.
 
-// spent is what the processes of a session have used, as the command reports it and keeps it in the lines cost-state of a transcript.
+// spent is what the processes of a session have used, as the command reports it and stores it in the cost-state lines of a transcript.
 type spent struct {
 	Cost   float64             `json:"totalCostUSD"`
 	Models map[string]consumed `json:"modelUsage"`
@@ -37,7 +37,7 @@ type consumed struct {
 
 func (c consumed) usage() usage { return usage{c.In, c.Out, c.CacheRead, c.CacheWrite} }
 
-// input returns the number of tokens that models have read.
+// input returns the number of tokens that the models have read.
 func (s spent) input() (n int) {
 	for _, m := range s.Models {
 		n += m.usage().input()
@@ -45,8 +45,7 @@ func (s spent) input() (n int) {
 	return n
 }
 
-// less returns what was used besides what was used before. The models that used nothing are left out. It reports whether all that was used
-// before is contained in s.
+// less returns what was used since before. It omits models that used nothing. contained reports whether s includes everything in before.
 func (s spent) less(before spent) (rest spent, contained bool) {
 	rest = spent{Cost: s.Cost - before.Cost, Models: map[string]consumed{}}
 	contained = rest.Cost > -1e-9
@@ -66,14 +65,15 @@ func (s spent) less(before spent) (rest spent, contained bool) {
 	return rest, contained
 }
 
-// ownTokens is an upper bound of the tokens of instructions and tools: those of the command in the main conversation have up to 25 kB
-// (2.1.197 and 2.1.330), ours 15 kB, at engine.Uncounted bytes to a token.
+// ownTokens is an upper limit of the tokens of instructions and tools. Those of the command have up to 25 kB in the main conversation
+// (2.1.197 and 2.1.330), those of ollim 15 kB, at engine.Uncounted bytes for each token.
 const ownTokens = 20_000
 
-// tokensPerSecond is an upper bound of how fast a model answers.
+// tokensPerSecond is an upper limit of a model's speed.
 const tokensPerSecond = 100
 
-// usage is what one answer used. In the events it is provisional: if an answer is longer than its usage says, its length counts.
+// usage is the usage of one answer. It is provisional in the events: if the text of an answer has more tokens than its usage, the text
+// counts.
 type usage struct {
 	In         int `json:"input_tokens"`
 	Out        int `json:"output_tokens"`
@@ -86,40 +86,40 @@ func (u usage) tokens() int { return u.input() + u.Out }
 // input returns the number of tokens that the model has read.
 func (u usage) input() int { return u.In + u.CacheRead + u.CacheWrite }
 
-// costs tracks what one process of the command spends.
+// costs adds up what one process of the command spends.
 type costs struct {
 	models model.Table
-	hour   bool // the service keeps conversations for an hour, at the price of that
+	hour   bool // the service caches conversations for an hour, at the price of that cache
 	now    func() time.Time
-	model  model.Model // of the session
-	likely float64     // USD that were reserved and may still be spent
-	each   int         // tokens of an answer, thoughts included
+	model  model.Model // model of the session
+	likely float64     // USD that are still left of the reservation
+	each   int         // tokens of an answer, including thoughts
 
-	talks    map[string]talk    // by the tool use that called the subagent; "" for the agent itself
+	talks    map[string]talk    // by the tool use that started the subagent; "" for the agent itself
 	answers  map[string]*answer // by id
-	reported float64            // USD, of all answers
-	read     int                // tokens, by all answers
-	heard    map[string]*heard  // by model, of those with a price
-	since    int                // answers since the last request in the record
-	by       string             // whose request is open, as in talks
-	asked    time.Time          // when it was sent; zero: none was
+	reported float64            // USD of all answers
+	read     int                // tokens that all answers have read
+	heard    map[string]*heard  // by model, for models with a price
+	since    int                // answers since the last request event in the record
+	by       string             // conversation of the open request, as in talks
+	asked    time.Time          // when it was sent; zero if none was
 
-	past spent // of the session before this process, then before the next result
+	past spent // usage of the session before this process; after a result, usage up to that result
 }
 
-// talk is the length of one conversation, of the agent or a subagent.
+// talk is the length of one conversation, that of the agent or of a subagent.
 type talk struct {
-	id     string // of the last answer
-	tokens int    // counted by the service
-	bytes  int    // not yet counted
-	cached int    // tokens that it had in its cache
+	id     string // id of the last answer
+	tokens int    // tokens that the service has counted
+	bytes  int    // bytes since then, which are not counted yet
+	cached int    // tokens that the service had in its cache
 	at     time.Time
 }
 
 type answer struct {
-	cost, input float64 // USD, the second of what the model read
-	said        int     // bytes
-	read        int     // tokens
+	cost, input float64 // USD; input is the part for what the model read
+	said        int     // bytes of text
+	read        int     // tokens read
 }
 
 func (e *Engine) costs(r engine.Request, past history) costs {
@@ -127,7 +127,7 @@ func (e *Engine) costs(r engine.Request, past history) costs {
 	return costs{models: e.Models, hour: e.cache(r) == engine.CacheHour, now: e.Disk.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}, heard: map[string]*heard{}, past: past.spent}
 }
 
-// priced returns a model with the prices that count for the process.
+// priced returns a model with the prices that apply to the process.
 func (c *costs) priced(name string) model.Model {
 	m := c.models.Resolve(name)
 	if hourly, known := m.Hourly(); known && c.hour {
@@ -136,8 +136,8 @@ func (c *costs) priced(name string) model.Model {
 	return m
 }
 
-// added returns what this process has used since its last result. A version that does not report it includes what earlier processes
-// have used or, before 2.1.277, does not: then the tokens of the answers decide.
+// added returns what this process has used since its last result. For versions that do not report it, the total may or (before 2.1.277)
+// may not include earlier processes: the tokens of the answers decide which.
 func (c *costs) added(e event) spent {
 	all := spent{e.Cost, e.Models}
 	past := c.past
@@ -160,9 +160,9 @@ func (c *costs) added(e event) spent {
 
 func distance(a, b int) int { return max(a, b) - min(a, b) }
 
-// doubt returns what the process has added by the table of models, in USD, if the command's amount differs from that by more than a
-// tenth; else 0. The input is that of the answers in the events, the output the command's: in the events it is provisional. A model that
-// answers in no event, such as one that summarizes a web page for a tool, is not doubted.
+// doubt returns what the process has used by the table of models, in USD, if the command's amount differs from that by more than a tenth;
+// else 0. It takes the input from the answers in the events, and the output from the command, because the events' output is provisional.
+// It accepts the amount of a model without an answer in the events, such as one that summarizes a web page for a tool.
 func (c *costs) doubt(added spent) float64 {
 	var booked, table float64
 	for name, m := range added.Models {
@@ -177,40 +177,39 @@ func (c *costs) doubt(added spent) float64 {
 	return added.Cost - booked + table
 }
 
-// heard is what one model has answered, as far as events tell.
+// heard adds up the answers of one model in the events.
 type heard struct {
 	model   model.Model
 	input   float64 // USD
-	longest int     // tokens of a request
+	longest int     // tokens of the longest request
 }
 
-// output returns the price of so many tokens, at the rate of the longest request.
+// output returns the price of output tokens at the rate of the longest request.
 func (h *heard) output(tokens int) float64 {
 	without, _ := h.model.Cost(model.Tokens{In: h.longest})
 	with, _ := h.model.Cost(model.Tokens{In: h.longest, Out: tokens})
 	return with - without
 }
 
-// expect prepares for a request and its prompt, of so many bytes.
+// expect prepares for a request with a prompt of so many bytes.
 func (c *costs) expect(r engine.Request, prompt int) {
 	if r.Limits.MaxCost > 0 {
 		c.likely = min(r.Limits.Reserved, max(r.Limits.MaxCost-r.Limits.Spent, least))
 	}
-	thoughts, _ := strconv.Atoi(r.Model.Thinking) // a word stands for no number
+	thoughts, _ := strconv.Atoi(r.Model.Thinking) // a word such as "adaptive" gives 0
 	c.each = engine.UsualAnswer + max(0, thoughts)
 	first := c.talks[""]
 	first.bytes = len(r.Input.System) + prompt
 	c.talks[""] = first
 }
 
-// of sets the session's model. Its name may end with its window: claude-opus-4-8[1m].
+// of sets the session's model. The name may end with a window, as in claude-opus-4-8[1m].
 func (c *costs) of(name string) {
 	name, _, _ = strings.Cut(name, "[")
 	c.model = c.priced(name)
 }
 
-// answer counts a part of an answer. It reports whether the request that it answers is missing from the record, as that of a
-// subagent's first answer is.
+// answer adds a part of an answer. It reports whether the record lacks the request for it, as it does for a subagent's first answer.
 func (c *costs) answer(by string, m message) (again bool) {
 	if m.ID == "" {
 		return false
@@ -245,7 +244,7 @@ func (c *costs) answer(by string, m message) (again bool) {
 	return again
 }
 
-// hear counts what a part of an answer has cost besides its output.
+// hear adds the cost of a part of an answer except for its output.
 func (c *costs) hear(a *answer, m message) {
 	priced := c.priced(m.Model)
 	if !priced.Priced {
@@ -260,7 +259,7 @@ func (c *costs) hear(a *answer, m message) {
 	h.input, a.input, h.longest = h.input+input-a.input, input, max(h.longest, m.Usage.input())
 }
 
-// tell counts what the model reads.
+// tell adds the length of a message that the model reads.
 func (c *costs) tell(by string, m message) {
 	if t, known := c.talks[by]; known {
 		t.bytes += len(m.Content)
@@ -282,12 +281,12 @@ func (c *costs) request(by string) runlog.Event {
 	return c.open(c.each)
 }
 
-// cut returns the event of the open request when the owner stops it: its answer is as long as the time since allows.
+// cut returns the event of the open request when the owner stops it. The answer counts with the tokens that the elapsed time allows.
 func (c *costs) cut() runlog.Event {
 	return c.open(min(c.each, int(c.now().Sub(c.asked).Seconds()*tokensPerSecond)))
 }
 
-// open returns the event of the open request, with an answer of so many tokens.
+// open returns the event of the open request, for an answer of so many tokens.
 func (c *costs) open(answer int) runlog.Event {
 	if !c.model.Priced {
 		return runlog.Event{Type: runlog.Request, Most: c.likely}
@@ -306,7 +305,7 @@ func (c *costs) open(answer int) runlog.Event {
 	return runlog.Event{Type: runlog.Request, Reported: c.reported, Most: c.model.Question(tokens, cached) + answered - asked}
 }
 
-// cutShort records what a request that was stopped can have cost, unless the command has said.
+// cutShort records what a stopped request can have cost, unless the command has reported it.
 func (t *turn) cutShort() error {
 	if t.counted || t.cost.asked.IsZero() {
 		return nil
@@ -314,7 +313,7 @@ func (t *turn) cutShort() error {
 	return t.sink(t.cost.cut())
 }
 
-// window returns how much of the model's window is used, of what the command says that it has.
+// window returns how many tokens of the model's window are used, given the size that the command reports.
 func (t *turn) window(reported int) int {
 	if t.want.window > 0 && reported > t.want.window {
 		return t.want.window

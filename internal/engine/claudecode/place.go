@@ -19,21 +19,21 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// The command keeps sessions, its own settings and its temporary shell scripts in one directory, CLAUDE_CONFIG_DIR or ~/.claude. That
-// is where a process that is not sealed works. A sealed one must be able to write there, so it gets a directory of its own, and reaches
-// neither the owner's settings and login nor another session: one below sessions/claude to begin a session, which keeps the session, and a
-// temporary one to continue it.
+// The command keeps sessions, its settings and its temporary shell scripts in one directory, CLAUDE_CONFIG_DIR or ~/.claude. A process
+// that is not sealed uses that directory. A sealed process must be able to write to its directory, so it gets one of its own, and can
+// reach neither the owner's settings and login nor another session. The directory is below sessions/claude for a new session, and keeps
+// the session; it is temporary for a session that is continued.
 //
-// A session stays in the file in which it began. A process that continues or branches it names that file, and a sealed one is granted
-// that file: to write, or for a branch to read. So no session is ever copied, and the seal may be turned on and off.
+// A session stays in the file in which it began. A process that continues or branches the session names that file, and a sealed process
+// gets access to it: to write, or for a branch to read. So no session is ever copied, and the seal may be turned on and off.
 
-// configVariable names the command's directory.
+// configVariable is the variable that names the command's directory.
 const configVariable = "CLAUDE_CONFIG_DIR"
 
-// certificates names a file of certificates that the command accepts besides the system's.
+// certificates is the variable that names a file of certificates that the command accepts besides those of the system.
 const certificates = "NODE_EXTRA_CA_CERTS"
 
-// sessionVariable has the id of the session for which a sealed process works.
+// sessionVariable is the variable with the id of the session of a sealed process.
 const sessionVariable = "OLLIM_SESSION"
 
 // config returns the directory of the sealed processes that write a session.
@@ -49,7 +49,8 @@ func (e *Engine) shared() string {
 	return filepath.Join(e.variable("HOME"), ".claude")
 }
 
-// sealed returns the files of a session in its own directory. Links that an agent made there do not lead out of it.
+// sealed returns the files of a session in its own directory. It does not follow links out of the directory, which an agent may have
+// made.
 func (e *Engine) sealed(id string) []string {
 	own := followed(e.config(id))
 	root, err := os.OpenRoot(own)
@@ -60,7 +61,7 @@ func (e *Engine) sealed(id string) []string {
 	return among(own, root.FS(), id)
 }
 
-// transcripts returns the files of a session: of its own directory, then of the one that is shared, in which links are followed.
+// transcripts returns the files of a session: first of its own directory, then of the shared one, in which it follows links.
 func (e *Engine) transcripts(id string) []string {
 	found := e.sealed(id)
 	for _, file := range among(e.shared(), os.DirFS(e.shared()), id) {
@@ -84,8 +85,8 @@ func among(dir string, files fs.FS, id string) (found []string) {
 	return found
 }
 
-// Writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
-// and for the updates that it was given. The error wraps engine.ErrSetup.
+// Writable returns an error if transcripts cannot be written. It is called before the agent starts, because later the agent's work, and
+// the updates that it was given, would be lost. The error wraps engine.ErrSetup.
 func (e *Engine) Writable() error {
 	dir := filepath.Join(e.shared(), "projects")
 	if !filepath.IsAbs(dir) {
@@ -104,14 +105,14 @@ func (e *Engine) Writable() error {
 	return nil
 }
 
-// place is where a process of the command works.
+// place is the environment in which a process of the command runs.
 type place struct {
 	env     []string   // its whole environment
-	secrets []*os.File // its first descriptors
-	way     reach      // of one that may not connect elsewhere
-	seal    *seal.Seal // nil: it is not sealed
+	secrets []*os.File // its first inherited descriptors
+	way     reach      // connection of a process that may not connect elsewhere
+	seal    *seal.Seal // nil: the process is not sealed
 
-	temporary string // directory that ends with the process; "" is none
+	temporary string // directory that is removed when the process ends; "" if there is none
 }
 
 // place prepares a process that writes a session. The caller closes the place.
@@ -155,8 +156,8 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 	return p, p.try(ctx, config, variable(p.env, "TMPDIR"))
 }
 
-// directory makes the directory of a process. It is a new one each time: the command applies settings that it finds there, such as another
-// address of the API, to which it would send the key, and what earlier processes of an agent left can write where they could before.
+// directory makes the directory of a process. It makes a new one each time: the command applies settings that it finds there, such as
+// another address of the API, to which it would send the key, and processes that an earlier agent left can still write to its directory.
 func (e *Engine) directory(ctx context.Context, r engine.Request, session string, from source) (string, error) {
 	if from.grows {
 		if err := endAll(ctx, sessionVariable+"="+session); err != nil {
@@ -168,7 +169,7 @@ func (e *Engine) directory(ctx context.Context, r engine.Request, session string
 	return config, errors.Join(store.RemoveAll(ctx, config), store.MkdirOwn(config))
 }
 
-// rules returns what a sealed process may do besides the programs of its run.
+// rules returns what a sealed process may do besides what the programs of its run may do.
 func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules {
 	rules := seal.Rules{Read: append(programFiles(e.Command), e.Self), Write: []string{config}}
 	for _, name := range []string{"settings.json", "mcp.json", "env.sh"} {
@@ -182,8 +183,9 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 			list[i] = followed(list[i])
 		}
 	}
-	if file := from.past.file; file != "" { // without links: what has become one since it was found is not granted
-		rules.Read = append(rules.Read, file, strings.TrimSuffix(file, ".jsonl")) // and what the command keeps beside it
+	if file := from.past.file; file != "" { // without links: a path that became one after it was found gets no access
+		// and the directory that the command keeps beside the file
+		rules.Read = append(rules.Read, file, strings.TrimSuffix(file, ".jsonl"))
 		if from.grows {
 			rules.Write = append(rules.Write, file)
 		}
@@ -191,8 +193,7 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 	return rules
 }
 
-// endAll ends the processes that carry a variable, and waits for their end: those of a fire that was killed a moment ago may not have
-// ended yet.
+// endAll kills the processes that have a variable, and waits for their end: those of a fire that was just killed may not have ended yet.
 func endAll(ctx context.Context, entry string) error {
 	for pause := time.Millisecond; len(process.Carrying(entry)) > 0; pause = min(2*pause, 100*time.Millisecond) {
 		process.KillAll(entry)
@@ -205,10 +206,11 @@ func endAll(ctx context.Context, entry string) error {
 	return nil
 }
 
-// programFiles returns what the command reads of itself: its file, and the packages that npm installed it with.
+// programFiles returns the files of the command that it reads: its program, and the packages that npm installed with it.
 func programFiles(command string) []string {
 	file := followed(command)
-	files := []string{file, filepath.Join(filepath.Dir(file), "node_modules")} // of a script that starts the one beside it
+	// node_modules beside the file, for a script that starts the program there
+	files := []string{file, filepath.Join(filepath.Dir(file), "node_modules")}
 	if i := strings.LastIndex(file, "/node_modules/"); i >= 0 {
 		files = append(files, file[:i]+"/node_modules")
 	}
@@ -218,8 +220,8 @@ func programFiles(command string) []string {
 // probe is a file that try makes.
 const probe = ".ollim-probe"
 
-// try makes sure that a sealed process can write to directories. Without that the command prints nothing, or keeps no session, and
-// exits 0.
+// try returns an error if a sealed process cannot write to directories. In that case the command would print nothing, or keep no session,
+// and exit 0.
 func (p place) try(ctx context.Context, dirs ...string) error {
 	argv := append([]string{"/bin/sh", "-c", `for d; do : >"$d/` + probe + `" || exit; done`, "sh"}, dirs...)
 	result, err := process.Run(ctx, process.Call{Argv: argv, Env: p.env, Dir: "/", Seal: p.seal})
@@ -235,7 +237,7 @@ func (p place) try(ctx context.Context, dirs ...string) error {
 	return nil
 }
 
-// start starts the command. One that is not sealed keeps the locks if this process dies; a sealed one ends with this process.
+// start starts the command. If it is not sealed, it keeps the locks if this process dies; a sealed one ends with this process.
 func (p place) start(cmd *exec.Cmd, locks []*os.File) error {
 	run := cmd.Start
 	if p.seal != nil {
@@ -256,6 +258,6 @@ func (p place) close(ctx context.Context) {
 	}
 	p.way.close()
 	if p.temporary != "" {
-		_ = store.Discard(ctx, p.temporary) // else it is removed with the record of the run
+		_ = store.Discard(ctx, p.temporary) // if this fails, it is removed with the record of the run
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// start runs the command with one input and lets t read its events to the end.
+// start runs the command with one input, and lets t read its events to the end.
 func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from source, in input, t *turn) (err error) {
 	if err := e.exposed(r); err != nil {
 		return err
@@ -55,14 +55,14 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 	cmd := exec.Command(e.Command, append(flags, from.args...)...) //nolint:noctx // it is stopped by several signals, see stop
 	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, at.env, said, at.secrets
 	cmd.Stdin = in.stdin()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that it has no terminal, whose keys are for this process
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a session of its own, without the terminal, whose keys are for this process
 	cmd.WaitDelay = e.Grace
 	out, end := io.Pipe()
-	cmd.Stdout = end // the exec package copies it, so that we do not wait for a process that keeps the pipe open
+	cmd.Stdout = end // the exec package copies it, and so does not wait for a process that keeps its pipe open
 	if err := at.start(cmd, r.Run.Locks); err != nil {
 		return err
 	}
-	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left behind, in whatever group: only the engine has the variable
+	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // kill processes that it left, in any process group: only the engine has the variable
 	return e.forgetIf(e.attend(ctx, cmd, out, end, said, t))
 }
 

@@ -15,17 +15,17 @@ import (
 	"github.com/ollim/ollim/internal/platform/seal"
 )
 
-// Without a network the command still reaches the model's API, and so does what it starts: the seal does not tell them apart. It
-// cannot resolve names, so it goes through a proxy of this process, which connects to that host and port alone.
+// Without a network the command, and what it starts, still reach the model's API: the seal cannot tell them apart. It cannot resolve
+// names, so it connects through a proxy in this process, which connects only to that host and port.
 
-// reach is the way of a sealed process to the model's API.
+// reach is the connection of a sealed process to the model's API.
 type reach struct {
-	connect []string // HOST:PORT
+	connect []string // HOST:PORT addresses that the seal allows
 	env     []string
-	proxy   *seal.Proxy // nil: none is needed
+	proxy   *seal.Proxy // nil if no proxy is needed
 }
 
-// reach makes the way to the model's API.
+// reach prepares the connection to the model's API.
 func (e *Engine) reach() (way reach, err error) {
 	base, err := url.Parse(cmp.Or(e.variable("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"))
 	if err != nil || base.Host == "" {
@@ -64,13 +64,13 @@ func (w reach) close() {
 	}
 }
 
-// dialer connects to HOST:PORT.
+// dialer is a function that connects to HOST:PORT.
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// through returns what connects through the owner's own proxy.
+// through returns a dialer that connects through the owner's own proxy.
 func through(proxy string) (dialer, error) {
 	u, err := url.Parse(proxy)
-	if err != nil || u.Scheme != "http" || u.Host == "" { // the error would show a password
+	if err != nil || u.Scheme != "http" || u.Host == "" { // err is not returned, because it would show a password
 		return nil, fmt.Errorf("%w: network: none: HTTPS_PROXY must be http://HOST:PORT", engine.ErrSetup)
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -10,11 +10,11 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// The command's children, such as the agent's Bash, inherit its variables but not its descriptors. The seal changes nothing about that: they
-// are in the domain of the command, and may read its environment. CLAUDE_CODE_SUBPROCESS_ENV_SCRUB
-// would remove some variables, but it needs bubblewrap and sets a permission mode that is not ours.
+// The command's children, such as the agent's Bash, inherit its variables but not its descriptors. The seal does not change that: they
+// are in the domain of the command, and may read its environment. CLAUDE_CODE_SUBPROCESS_ENV_SCRUB would remove some variables, but it
+// needs bubblewrap and sets another permission mode than ollim needs.
 
-// descriptor is a secret that the command can read from a file descriptor, whose number is in the variable as.
+// descriptor is a secret that the command can read from a file descriptor. The variable as has the descriptor's number.
 type descriptor struct{ name, as string }
 
 func descriptors() []descriptor {
@@ -36,7 +36,7 @@ func (e *Engine) secrets() (files []*os.File, err error) {
 			return files, err
 		}
 		files = append(files, read)
-		_, err = write.WriteString(secret) // far shorter than what a pipe holds
+		_, err = write.WriteString(secret) // a secret is far shorter than a pipe's buffer
 		if err = errors.Join(err, write.Close()); err != nil {
 			return files, err
 		}
@@ -44,7 +44,7 @@ func (e *Engine) secrets() (files []*os.File, err error) {
 	return files, nil
 }
 
-// exposed returns an error if the request's Bash tool could read a secret from its environment. Our own commands print none, so a
+// exposed returns an error if the request's Bash tool could read a secret from its environment. The commands of ollim print none, so a
 // policy that allows only those is accepted.
 func (e *Engine) exposed(r engine.Request) error {
 	if !slices.ContainsFunc(r.Scope.Allow, runsOthers) {
@@ -62,7 +62,7 @@ func (e *Engine) exposed(r engine.Request) error {
 	return nil
 }
 
-// runsOthers reports whether a pattern allows a command that is not ours.
+// runsOthers reports whether a pattern allows a command other than ollim's.
 func runsOthers(pattern string) bool {
 	command, bash := strings.CutPrefix(pattern, "Bash")
 	return bash && !strings.HasPrefix(command, "(ollim ")

@@ -14,19 +14,19 @@ import (
 	"github.com/ollim/ollim/internal/state/model"
 )
 
-// service is a model's API for the canary, on the loopback interface. Its model asks for the canary's tools at the beginning of each turn,
-// and ends the turn when it has their results.
+// service is a model's API for the canary, on the loopback interface. At the beginning of each turn its model asks for the canary's
+// tools. It ends the turn when it has their results.
 type service struct {
 	listener net.Listener
 	server   *http.Server
 
 	mu     sync.Mutex
-	look   func() []string // where the command accepts connections
+	look   func() []string // returns where the command accepts connections
 	turn   int
-	served map[int][]asked // the requests of each turn
+	served map[int][]asked // the requests, by turn
 }
 
-// asked is a request of the command, as far as the canary looks at it.
+// asked is a request of the command, with the parts that the canary checks.
 type asked struct {
 	Model    string          `json:"model"`
 	System   json.RawMessage `json:"system"`
@@ -50,10 +50,10 @@ func (q asked) tools() (names []string) {
 	return names
 }
 
-// canaryTools are the command's own tools that the canary offers, and uses, sorted.
+// canaryTools returns the command's own tools that the canary offers and uses, sorted.
 func canaryTools() []string { return []string{"Bash", "Read"} }
 
-// canaryUsage is what each answer of the service counts.
+// canaryUsage returns the usage that the service reports for each answer.
 func canaryUsage() model.Tokens {
 	return model.Tokens{In: 1000, Out: 100, CacheRead: 2000, CacheWrite: 300}
 }
@@ -65,7 +65,7 @@ func newService(ctx context.Context) (*service, error) {
 	}
 	s := &service{listener: listener, served: map[int][]asked{}}
 	s.server = &http.Server{Handler: http.HandlerFunc(s.serve)}
-	go func() { _ = s.server.Serve(listener) }() // it ends with close
+	go func() { _ = s.server.Serve(listener) }() // ends when close is called
 	return s, nil
 }
 
@@ -87,7 +87,7 @@ func (s *service) asked(turn int) []asked {
 	return slices.Clone(s.served[turn])
 }
 
-// fault returns what is wrong with a turn, which has ended with an error or without; "" if nothing.
+// fault returns what is wrong with a turn; "" if nothing. err is the error that the turn ended with, if any.
 func (s *service) fault(turn int, err error) string { return judge(turn, s.asked(turn), err == nil) }
 
 func (s *service) serve(w http.ResponseWriter, r *http.Request) {
@@ -110,13 +110,13 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 	reply(w, q)
 }
 
-// reply streams an answer: text after the results of tools, else uses of the tools.
+// reply streams an answer: text if the request has tool results, otherwise tool uses.
 func reply(w io.Writer, q asked) {
 	u := canaryUsage()
 	input := object{"input_tokens": u.In, "cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite, "output_tokens": 1}
 	send := func(kind string, more object) {
 		more["type"] = kind
-		data, _ := json.Marshal(more) // it has texts and numbers only
+		data, _ := json.Marshal(more) // strings and numbers can always be encoded
 		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
 	}
 	send("message_start", object{"message": object{
@@ -140,7 +140,7 @@ func reply(w io.Writer, q asked) {
 	send("message_stop", object{})
 }
 
-// answered reports whether the last thing that the model is told is the result of a tool.
+// answered reports whether the last message is a tool result.
 func (q asked) answered() bool {
 	for _, m := range slices.Backward(q.Messages) {
 		if m.Role == "user" {

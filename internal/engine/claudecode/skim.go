@@ -12,7 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// skimPast is readPast for a search, which decodes few of the contents: a line is not checked where it is not needed.
+// skimPast is readPast for a search. It decodes few of the contents, and does not validate the parts of a line that it does not need.
 func skimPast(path string) (list []record, err error) {
 	f, err := store.Open(path, os.O_RDONLY)
 	if err != nil {
@@ -21,7 +21,7 @@ func skimPast(path string) (list []record, err error) {
 	defer func() { _ = f.Close() }()
 	lines := bufio.NewReaderSize(f, 64<<10)
 	for {
-		line, err := store.ReadLine(lines, nil) // what is skimmed are parts of it
+		line, err := store.ReadLine(lines, nil) // the records refer to the bytes of the line, so each line has a buffer of its own
 		if r, ok := skimmed(bytes.TrimSpace(line)); ok {
 			list = append(list, r)
 		}
@@ -34,7 +34,7 @@ func skimPast(path string) (list []record, err error) {
 	}
 }
 
-// skimmed reads a line, as a whole if skim does not understand it.
+// skimmed reads a line. It decodes the whole line if skim cannot parse it.
 func skimmed(line []byte) (r record, ok bool) {
 	if r.skim(line) {
 		return r, true
@@ -44,7 +44,7 @@ func skimmed(line []byte) (r record, ok bool) {
 	return r, err == nil
 }
 
-// skim reads what a conversation needs of a line. It reports false for a line that it does not understand.
+// skim reads the parts of a line that a conversation needs. It reports false for a line that it cannot parse.
 func (r *record) skim(line []byte) bool {
 	return members(line, func(key, value []byte) bool {
 		switch string(key) {

@@ -14,7 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// turn is what the event stream of one process has told so far.
+// turn is what the event stream of one process has reported so far.
 type turn struct {
 	sink  engine.Sink
 	delta func(text string) error // receives text as it arrives; may be nil
@@ -25,66 +25,66 @@ type turn struct {
 	result     engine.Result
 	uses       []use
 	cost       costs
-	length     int    // of the conversation, in tokens
-	model      string // of the session
+	length     int    // length of the conversation, in tokens
+	model      string // model of the session
 	outage     outage
 	compaction compaction
 	ended      ended
 	counted    bool  // the command has reported what the process used
-	fatal      error // why we stopped the process
+	fatal      error // error for which ollim stopped the process
 }
 
-// wanted is what the process must report when it begins.
+// wanted is what the process must report when it begins, and facts for the record.
 type wanted struct {
 	session   string
-	parent    string // of a fork
-	length    int    // of the conversation so far, in tokens; for the record
-	settings  string // what the hook at the start prints when our settings are in force
-	window    int    // of the model, in tokens, as far as it is used; 0: not known
-	compactAt int    // tokens at which the command compacts the session; 0: it was not told
+	parent    string // parent session of a fork
+	length    int    // tokens in the conversation so far, for the record
+	settings  string // text that the hook at the start prints if ollim's settings are in force
+	window    int    // window of the model in tokens, as far as it is used; 0 if unknown
+	compactAt int    // tokens at which the command compacts the session; 0 if it was not told
 	effort    string // for the record
-	version   string // of the command; "": any
+	version   string // version of the command; "" accepts any
 	subagent  *engine.Subagent
 
-	serverless bool // our tool server is not needed
+	serverless bool // ollim's tool server is not needed
 }
 
-// phase is how far a process has come.
+// phase is the progress of a process.
 type phase int
 
 const (
 	starting phase = iota
-	guarded        // our settings are in force
+	guarded        // ollim's settings are in force
 	answered       // the service has answered at least once
 )
 
-// outage is a service that does not answer.
+// outage describes a service that does not answer.
 type outage struct {
-	retried bool          // the command has asked again since the last answer
-	wait    time.Duration // that the service asked for the last time
+	retried bool          // the command has sent the request again since the last answer
+	wait    time.Duration // wait that the service asked for most recently
 }
 
-// compaction is what became of a session that is being compacted.
+// compaction describes the compaction of a session.
 type compaction struct {
-	of      string // the session; "" in an ordinary turn
+	of      string // id of the session; "" in an ordinary turn
 	made    *engine.Compaction
 	failure string
 }
 
-// ended is how the command says that it ended.
+// ended is what the command reports about its end.
 type ended struct {
 	event    *event // the result event
-	apiError string // of an assistant event: authentication_failed, rate_limit, …
+	apiError string // error of an assistant event: authentication_failed, rate_limit, …
 }
 
 // use is a tool use in the stream, by the agent or a subagent.
 type use struct {
 	id, name string
-	done     bool // its result is no error
-	unheard  bool // it was denied because the hook failed or printed nothing, unless there is a verdict
+	done     bool // its result is not an error
+	unheard  bool // the result says that the hook failed or printed nothing; a verdict disproves that
 }
 
-// event is the part of a stream-json line that we use. Unknown types and keys are ignored, as the format grows.
+// event is the part of a stream-json line that ollim uses. Unknown types and keys are ignored, because the format grows.
 type event struct {
 	Type       string `json:"type"`
 	Subtype    string `json:"subtype"`
@@ -100,8 +100,8 @@ type event struct {
 	Compact    string  `json:"compact_result"`
 	CompactErr string  `json:"compact_error"`
 	Synthetic  bool    `json:"isSynthetic"`
-	Stderr     string  `json:"stderr"`             // of a hook
-	CalledBy   string  `json:"parent_tool_use_id"` // of a subagent's message: the tool use that started it
+	Stderr     string  `json:"stderr"`             // set in an event of a hook
+	CalledBy   string  `json:"parent_tool_use_id"` // tool use that started the subagent whose message it is
 	Attempt    int     `json:"attempt"`
 	Delay      float64 `json:"retry_delay_ms"`
 
@@ -125,17 +125,19 @@ type event struct {
 		Delta struct {
 			Text string `json:"text"`
 		} `json:"delta"`
-	} `json:"event"` // a part of a message, where they were asked for
-	Models map[string]consumed `json:"modelUsage"`                    // with that of subagents, which is in the cost but not in the field usage
-	Added  map[string]consumed `json:"model_usage_since_last_result"` // of Models; nil in versions that do not report it
+	} `json:"event"` // a part of a message, if partial messages were requested
+	// includes subagents, which the cost includes and the field usage does not
+	Models map[string]consumed `json:"modelUsage"`
+	// the part of Models since the last result; nil in versions that do not report it
+	Added map[string]consumed `json:"model_usage_since_last_result"`
 }
 
-// message is one of the conversation.
+// message is one message of the conversation.
 type message struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
 	Content json.RawMessage `json:"content"`
-	Usage   usage           `json:"usage"` // so far
+	Usage   usage           `json:"usage"` // usage so far
 }
 
 // block is a part of a message.
@@ -151,7 +153,7 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// read takes events until the stream ends. After an error it continues to read, so that the process is not blocked.
+// read handles events until the stream ends. After an error it continues to read, so that the process does not block.
 func (t *turn) read(r *bufio.Reader) error {
 	var line []byte
 	for {
@@ -168,7 +170,7 @@ func (t *turn) read(r *bufio.Reader) error {
 			continue
 		}
 		var e event
-		if len(line) > 1 && t.fatal == nil && json.Unmarshal(line, &e) == nil { // else it is no event
+		if len(line) > 1 && t.fatal == nil && json.Unmarshal(line, &e) == nil { // a line that is not JSON is not an event
 			t.stopOn(t.take(e))
 		}
 		line = line[:0]
@@ -195,7 +197,7 @@ func (t *turn) take(e event) error {
 	case "assistant":
 		if e.Error != "" {
 			t.ended.apiError = e.Error
-			return nil // the text is not the model's
+			return nil // the text was not written by the model
 		}
 		if t.outage = (outage{}); t.phase == guarded {
 			t.phase = answered
@@ -246,12 +248,12 @@ func (t *turn) system(e event) error {
 		}
 		return t.begin(e)
 	case "api_retry":
-		if e.ErrorCode == 401 { // the ten tries with a wrong key would take three minutes
+		if e.ErrorCode == 401 { // the command's ten tries with a wrong key would take three minutes
 			err := fmt.Errorf("%w: the key or login was refused (401)", engine.ErrKey)
 			if t.phase == answered {
 				return err
 			}
-			return errors.Join(err, t.sink(runlog.Event{Type: runlog.UsageEvent})) // nothing was spent
+			return errors.Join(err, t.sink(runlog.Event{Type: runlog.UsageEvent})) // the request cost nothing
 		}
 		t.outage = outage{retried: true, wait: time.Duration(e.Delay * float64(time.Millisecond))}
 		if t.outage.wait <= ownPause(e.Attempt) {
@@ -301,12 +303,13 @@ func (e event) toolServer() (status string) {
 // blocks records the parts of a message.
 func (t *turn) blocks(e event) error {
 	var parts []block
-	_ = json.Unmarshal(e.Message.Content, &parts) // a string, which repeats the prompt, has no parts
+	_ = json.Unmarshal(e.Message.Content, &parts) // content that is a string repeats the prompt, and has no blocks
 	for _, b := range parts {
 		var err error
 		switch b.Type {
 		case "text":
-			if e.Type == "assistant" && t.compaction.of == "" && e.CalledBy == "" { // the text of a subagent is the tool's result
+			// the text of a subagent is recorded as the result of its tool
+			if e.Type == "assistant" && t.compaction.of == "" && e.CalledBy == "" {
 				err = t.sink(runlog.Event{Type: runlog.Text, Text: b.Text})
 			}
 		case "thinking":
@@ -328,7 +331,7 @@ func (t *turn) blocks(e event) error {
 	return nil
 }
 
-// use returns the tool use of an id; one that is not known has no name.
+// use returns the tool use with an id. An unknown one has no name.
 func (t *turn) use(id string) *use {
 	i := slices.IndexFunc(t.uses, func(u use) bool { return u.id == id })
 	if i < 0 {
@@ -337,7 +340,7 @@ func (t *turn) use(id string) *use {
 	return &t.uses[i]
 }
 
-// unheard reports whether the command denied a tool use because the hook failed or gave no answer.
+// unheard reports whether the command denied a tool use because the hook failed or did not answer.
 func unheard(text string) bool {
 	return strings.HasPrefix(text, "PreToolUse:") && strings.Contains(text, " hook error: [") ||
 		strings.HasPrefix(text, "Permission to use ") && strings.Contains(text, "running in don't ask mode")
@@ -362,12 +365,12 @@ func textOf(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// end takes usage and cost from the result event, as those of single messages are provisional.
+// end records usage and cost from the result event, because those of single messages are provisional.
 func (t *turn) end(e event) error {
 	added := t.cost.added(e)
 	t.result.Text, t.result.Cost = e.Result, t.result.Cost+added.Cost
 	if t.result.Session != "" && e.Subtype == "error_during_execution" && added.input() == 0 {
-		return nil // stopped before the end of an answer, whose cost the command does not report: the request stays open
+		return nil // it was stopped before the end of an answer, whose cost the command does not report: the request stays open
 	}
 	t.counted = true
 	var all runlog.Usage

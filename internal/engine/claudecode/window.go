@@ -7,8 +7,8 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// quoted renders a conversation for the beginning of a prompt, as the command takes no messages. Every line that somebody said is
-// behind a mark, so that none passes for the prompt or for another speaker.
+// quoted renders a conversation for the beginning of a prompt, because the command accepts no messages. A mark precedes every quoted
+// line, so that none can be taken for the prompt or for another speaker.
 func quoted(messages []transcript.Message) string {
 	if len(messages) == 0 {
 		return ""
@@ -24,7 +24,7 @@ func quoted(messages []transcript.Message) string {
 	return strings.Join(append(said, "THE MESSAGE TO ANSWER:\n"), "\n\n")
 }
 
-// part returns what a block of a message is, and what it says; both "" if it says nothing to a reader.
+// part returns the kind of a message's block and its text; both "" if it has no text for a reader.
 func part(role string, b transcript.Block) (heading, text string) {
 	switch {
 	case b.Type == transcript.TextBlock && role == transcript.User:
@@ -43,7 +43,7 @@ func part(role string, b transcript.Block) (heading, text string) {
 	return "", ""
 }
 
-// mark puts the mark before every line after the first. Whatever a reader may take for the end of a line is one.
+// mark puts the mark before every line after the first. Everything that a reader may take for the end of a line counts as one.
 func mark(text string) string {
 	ends := []string{"\r\n", "\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"}
 	var pairs []string

@@ -21,17 +21,17 @@ func toolUses(m transcript.Message) (uses []transcript.Block) {
 	return uses
 }
 
-// toolbox is the tools that the model may use in a turn.
+// toolbox holds the tools that the model may use in a turn.
 type toolbox struct {
-	own   BuiltIns // the engine's; nil if it has none
-	names []string // of its tools that the run may use
+	own   BuiltIns // the engine's own tools; nil if it has none
+	names []string // names of the own tools that the run may use
 	agent engine.Tools
 	used  int // tool uses so far
 
-	inner   []engine.Tool // of the engine itself: Task and WebSearch
+	inner   []engine.Tool // tools of the engine itself that are not in own: Task and WebSearch
 	servers Servers
-	offered []engine.Tool // of the servers; nil: as known without them
-	by      string        // the tool use that started the subagent whose tools these are, "" for those of the agent
+	offered []engine.Tool // tools of the MCP servers; nil: those that are known without asking the servers
+	by      string        // tool use that started the subagent whose tools these are; "" for the agent's
 }
 
 func (b *toolbox) ownTools() []engine.Tool {
@@ -53,7 +53,7 @@ func (b *toolbox) offer() []engine.Tool {
 	return slices.Concat(b.ownTools(), b.inner, b.agentTools(), b.serverTools())
 }
 
-// effect returns the effect of a tool, by its name.
+// effect returns the effect of a tool with a name.
 func (b *toolbox) effect(name string) engine.Effect {
 	for _, tool := range b.offer() {
 		if tool.Name == name {
@@ -63,7 +63,7 @@ func (b *toolbox) effect(name string) engine.Effect {
 	return engine.Changes
 }
 
-// call uses a tool; inner uses one of the engine itself. The error ends the turn.
+// call uses a tool. It calls inner for a tool of the engine itself. An error ends the turn.
 func (b *toolbox) call(ctx context.Context, use transcript.Block, inner func(context.Context, transcript.Block) (engine.ToolResult, error)) (engine.ToolResult, error) {
 	b.used++
 	own, ours, server := has(b.ownTools(), use.Name), has(b.inner, use.Name), has(b.serverTools(), use.Name)
@@ -87,7 +87,7 @@ func (b *toolbox) call(ctx context.Context, use transcript.Block, inner func(con
 	return b.own.Call(ctx, use.Name, use.Input), nil
 }
 
-// id is a tool use's in the record. Some services number the uses of each conversation from 0.
+// id returns the id of a tool use for the record. Some services number the uses of each conversation from 0.
 func (b *toolbox) id(use string) string {
 	if b.by == "" {
 		return use
@@ -99,13 +99,13 @@ func has(list []engine.Tool, name string) bool {
 	return slices.ContainsFunc(list, func(tool engine.Tool) bool { return tool.Name == name })
 }
 
-// notBegun is the result of a tool use that the end of the run prevented.
+// notBegun returns the result of a tool use that did not begin because the run ended.
 func notBegun() engine.ToolResult {
 	return engine.ToolResult{Text: "not started: the run had to end", IsError: true}
 }
 
-// act uses the tools that the model asked for, one after the other, and stores their results. Every use is answered, also one that
-// is not begun because the run is stopped, as it is from the start by stop.
+// act uses the tools that the model asked for, one after the other, and stores their results. Every use gets a result, including those
+// that do not begin because the run was stopped. If stop is not nil, none begins.
 func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) error {
 	if len(uses) == 0 {
 		return stop
@@ -145,7 +145,7 @@ func answer(id string, r engine.ToolResult) transcript.Block {
 	return transcript.Block{Type: transcript.ToolResult, ToolUseID: id, Content: r.Text, IsError: r.IsError, Source: r.Source}
 }
 
-// use uses a tool, which compacts the session or not, and records it. The error ends the turn.
+// use uses a tool and records it. compacts says that the tool compacts the session. An error ends the turn.
 func (t *turn) use(ctx context.Context, use transcript.Block, compacts bool) (engine.ToolResult, error) {
 	if err := t.sink(runlog.Event{Type: runlog.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
 		return notBegun(), err
@@ -154,7 +154,7 @@ func (t *turn) use(ctx context.Context, use transcript.Block, compacts bool) (en
 	if err == nil {
 		err = t.reportServers()
 	}
-	if err == nil && (!compacts || result.IsError) { // a compaction that succeeds is recorded when it is done
+	if err == nil && (!compacts || result.IsError) { // a successful compaction is recorded when it is done
 		err = t.sink(runlog.Event{Type: runlog.ToolResult, Tool: use.Name, ToolID: use.ID, Text: result.Text, IsError: result.IsError})
 	}
 	if err == nil && ctx.Err() != nil {

@@ -14,37 +14,38 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// asking is how the model is asked.
+// asking is the way in which the model is asked.
 type asking struct {
 	model    model.Model
-	thinking string       // as in requests
-	plain    bool         // the service takes no thoughts, or not the wish for them
-	cache    engine.Cache // for how long the service is asked to keep the conversation
-	prefix   string       // of the latest question, see prefix
-	earlier  bool         // the latest question has files that did not come with the prompt
-	without  bool         // such files are left out
+	thinking string       // amount of thinking, as in requests
+	plain    bool         // the service rejects thoughts, or the request to think
+	cache    engine.Cache // how long the service is asked to cache the conversation
+	prefix   string       // prefix of the latest question, see prefix
+	earlier  bool         // the latest question has files from before the prompt
+	without  bool         // such files are omitted
 }
 
-// withoutThoughts asks without thoughts from now on.
+// withoutThoughts makes further questions omit thoughts.
 func (h *asking) withoutThoughts() { h.plain, h.thinking = true, "" }
 
 const (
-	keptPart     = 256 << 10 // bytes of an answer that broke off
-	patience     = 3         // how often an answer that broke off is asked for again
-	outage       = 5         // how often an unreachable service is tried again: a machine that woke up has its network within half a minute
+	keptPart = 256 << 10 // longest part of a broken answer that is kept, in bytes
+	patience = 3         // how often an answer that broke off is requested again
+	// how often an unreachable service is tried again: a machine that wakes up has its network within half a minute
+	outage       = 5
 	firstPause   = time.Second
-	longestPause = time.Minute // unless the service asks for more
+	longestPause = time.Minute // longest pause between tries, unless the service asks for a longer one
 )
 
-// errMustCompact says that the service finds the conversation too long, and that a compaction may help.
+// errMustCompact means that the service rejects the conversation as too long, and that a compaction may help.
 var errMustCompact = errors.New("the conversation must be compacted")
 
-// ask asks the model for the next answer, and again after a fault that may pass. An overload before the first tool use is left to
-// the caller of the engine, who can begin the turn anew.
+// ask asks the model for the next answer, and repeats the question after a fault that may be temporary. An overload before the first tool
+// use is returned to the caller of the engine, who can start the turn again.
 func (t *turn) ask(ctx context.Context, mayCompact bool) (provider.Answer, error) {
 	broken, waited := 0, time.Duration(0)
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
-		shown := false // whether somebody has read a part of this answer
+		shown := false // a part of this answer was shown to a person
 		a, err := t.query(ctx, t.question(), t.delta(&shown))
 		var overloaded *engine.Overloaded
 		var pause time.Duration
@@ -55,11 +56,11 @@ func (t *turn) ask(ctx context.Context, mayCompact bool) (provider.Answer, error
 			return a, errors.Join(context.Cause(ctx), t.hearPart(a))
 		case errors.Is(err, provider.ErrThinking) && !t.how.plain:
 			t.how.withoutThoughts()
-		case errors.Is(err, provider.ErrRejected) && t.how.earlier && !shown: // one of them may be the reason, in every later turn, too
+		case errors.Is(err, provider.ErrRejected) && t.how.earlier && !shown: // the files may be the reason, in later turns too
 			t.how.without = true
 		case errors.Is(err, provider.ErrTooLong) && mayCompact && !shown && len(t.talk.entries) > 1:
 			return a, cmp.Or(t.bill.bookPart(a.Usage), errMustCompact)
-		case errors.As(err, &overloaded) && shown: // not as an overload: the caller would begin the turn anew
+		case errors.As(err, &overloaded) && shown: // not returned as an overload, which would start the turn again
 			return a, errors.Join(fmt.Errorf("%w: %s", provider.ErrCut, overloaded.Reason), t.hearPart(a))
 		case errors.As(err, &overloaded) && t.tools.used == 0:
 			return a, errors.Join(err, t.bill.bookPart(a.Usage))
@@ -80,8 +81,8 @@ func (t *turn) ask(ctx context.Context, mayCompact bool) (provider.Answer, error
 	}
 }
 
-// tries returns how often to ask again after a fault. A person who is waiting learns at once that the service cannot be reached,
-// unless tools were used before.
+// tries returns how often to repeat a question after a fault. If a person is waiting and no tool was used yet, an unreachable service is
+// reported at once.
 func (t *turn) tries(err error, shown bool) int {
 	switch {
 	case errors.Is(err, provider.ErrCut) && !shown:
@@ -99,14 +100,14 @@ func (t *turn) again(ctx context.Context, spent runlog.Usage, why error, pause t
 	return t.e.Sleep(ctx, pause)
 }
 
-// question is the conversation as the model is asked it now.
+// question returns the conversation as the next request to the model.
 func (t *turn) question() provider.Request {
 	m := t.how.model
 	q := provider.Request{
 		Model: m.ID, System: t.request.Input.System, Tools: t.tools.offer(), Most: m.Output,
 		MaxTokens: cmp.Or(max(0, t.e.MaxTokens), max(0, m.Output), commonOutput), Thinking: t.how.thinking, Cache: t.how.cache, Sent: t.request.Run.Sent,
 	}
-	if m.Window > 0 { // the answer counts in the window, whole
+	if m.Window > 0 { // the window must also hold the whole answer
 		left := max(leastOutput, m.Window*97/100-t.size())
 		q.MaxTokens = min(q.MaxTokens, left)
 		q.Most = min(cmp.Or(q.Most, left), left)
@@ -116,13 +117,13 @@ func (t *turn) question() provider.Request {
 	return q
 }
 
-// leastOutput is the lowest limit of an answer, in tokens.
+// leastOutput is the lowest answer limit, in tokens.
 const leastOutput = 1024
 
-// commonOutput is the limit of one answer, in tokens, of an unknown model: every service accepts it.
+// commonOutput is the answer limit, in tokens, for an unknown model. Every service accepts it.
 const commonOutput = 8192
 
-// delta passes the agent's text on as it arrives, and notes in shown that it did; nil if nobody watches.
+// delta returns a function that passes the agent's text on as it arrives and sets shown; nil if nobody watches.
 func (t *turn) delta(shown *bool) func(text string) error {
 	if t.request.Input.Delta == nil {
 		return nil

@@ -9,30 +9,30 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// bill counts what a turn costs, and reserves what its next question may cost. Amounts are in USD.
+// bill adds up what a turn costs, and reserves the possible cost of its next question. Amounts are in USD.
 type bill struct {
 	model  model.Model
 	limits engine.Limits
 	local  bool
-	full   int // tokens at which the conversation is compacted
+	full   int // length, in tokens, at which the conversation is compacted
 	sink   engine.Sink
 	now    func() time.Time
 
 	usage  runlog.Usage
 	cost   float64
-	length int           // tokens of the conversation after the latest answer; 0: not known
-	events int           // usage events recorded
-	asking time.Duration // that the service took since the last of them
+	length int           // length of the conversation in tokens after the latest answer; 0 if unknown
+	events int           // number of usage events recorded
+	asking time.Duration // response time of the service since the last usage event
 	cached cached
 }
 
-// cached is what the service had in its cache after its latest answer.
+// cached is the state of the service's cache after its latest answer.
 type cached struct {
 	tokens int
 	at     time.Time
 }
 
-// book counts what an answer used.
+// book adds the usage of an answer.
 func (b *bill) book(u runlog.Usage, stop string) error {
 	e := b.used(&u)
 	e.Stop, e.APIMillis = stop, b.asking.Milliseconds()
@@ -40,14 +40,14 @@ func (b *bill) book(u runlog.Usage, stop string) error {
 	return b.record(e)
 }
 
-// used counts tokens, and returns their event with its price.
+// used adds tokens, and returns their usage event with the price.
 func (b *bill) used(u *runlog.Usage) runlog.Event {
 	cost, priced := b.model.Cost(model.Tokens(*u))
 	b.usage = b.usage.Add(*u)
 	return runlog.Event{Usage: u, Cost: cost, Unpriced: !priced && !b.local}
 }
 
-// bookPart counts what is known of an answer that broke off.
+// bookPart adds the known usage of an answer that broke off.
 func (b *bill) bookPart(u runlog.Usage) error {
 	if u == (runlog.Usage{}) {
 		return nil
@@ -69,7 +69,7 @@ func (b *bill) record(e runlog.Event) error {
 	return b.sink(e)
 }
 
-// afford reserves the price of a question of at most length tokens, and of an answer to it of least to most tokens, of which usual
+// afford reserves the price of a question of at most length tokens and of its answer. The answer may have least to most tokens, and usual
 // are expected. The error is an ErrMaxCost.
 func (b *bill) afford(ctx context.Context, length, least, most, usual int) (input float64, tokens int, err error) {
 	if !b.model.Priced {
@@ -102,8 +102,8 @@ func (b *bill) afford(ctx context.Context, length, least, most, usual int) (inpu
 	return input, tokens, b.sink(runlog.Event{Type: runlog.Request, Most: min(high, expected)})
 }
 
-// unaffordable is the error of a question that may cost low and would exceed MaxCost. If Raise reports that a limit for all runs
-// leaves no more, the error is that limit.
+// unaffordable returns the error of a question that may cost low and would exceed MaxCost. If Raise reports that a limit for all runs is
+// the reason, the error is that limit.
 func (b *bill) unaffordable(ctx context.Context, spent, low float64) error {
 	if b.limits.Raise != nil {
 		if _, err := b.limits.Raise(ctx, spent+low, spent+low); err != nil {
@@ -113,8 +113,8 @@ func (b *bill) unaffordable(ctx context.Context, spent, low float64) error {
 	return &engine.Unaffordable{Next: low, Spent: spent, Most: b.limits.MaxCost}
 }
 
-// inputPrice is the expected price of a question of so many tokens. What the service has just read from its cache or written to it
-// is read from there again; for the rest it asks the most that it may.
+// inputPrice returns the expected price of a question with so many tokens. What the service has just read from its cache or written to it
+// will be read from there again. The rest counts with the highest price.
 func (b *bill) inputPrice(tokens int) float64 {
 	read := 0
 	if b.now().Sub(b.cached.at) < engine.CacheLife {

@@ -20,38 +20,38 @@ import (
 )
 
 const (
-	// fullAt is the part of the model's window, in percent, at which every conversation is compacted without being asked for.
+	// fullAt is the part of the model's window, in percent, at which every conversation is compacted automatically.
 	fullAt = 80
-	// keptMessages is how many of the last messages a compaction keeps, at most: never more than half of them, and no more than an
+	// keptMessages is how many of the last messages a compaction keeps at most. It never keeps more than half of them, nor more than an
 	// eighth of the length at which the conversation is compacted.
 	keptMessages = 20
-	// keptPrompt divides the length at which the conversation is compacted: up to that a compaction in the middle of a turn keeps its
-	// prompt. A compaction must replace half as much to be worth its price, unless the window is nearly full.
+	// keptPrompt divides the length at which the conversation is compacted. A compaction in the middle of a turn keeps its prompt up to
+	// that size. A compaction must replace half as much to be worth its price, unless the window is nearly full.
 	keptPrompt = 2
 	// commonWindow is the window, in tokens, of an unknown model.
 	commonWindow = 100_000
-	// summaryOutput is the first limit of a summary in tokens, with thoughts.
+	// summaryOutput is the first limit of a summary with its thoughts, in tokens.
 	summaryOutput = 16384
-	// A failed compaction is tried again after retryWait, or when the conversation has grown by this part of the length at which it is
-	// compacted: each try costs money.
+	// A failed compaction is tried again after retryWait, or when the conversation has grown by one part in retryGrowth of the length at
+	// which it is compacted, because each try costs money.
 	retryGrowth = 16
 	retryWait   = 24 * time.Hour
 )
 
-// ownInstructions are those of a compaction that nobody asked for.
+// ownInstructions are the instructions of an automatic compaction.
 const ownInstructions = `Keep what is needed to continue the work without the conversation: what was asked for and why, findings and decisions, names,
 numbers, dates, paths and identifiers exactly as they are, what is done, what is open, and what comes next.`
 
-// compactNow carries out the compaction that the agent asked for by a tool use, whose result is results[at]; the other results are
-// those of tools that it used in the same answer. The agent is notified of a failure, and the conversation stays as it is.
+// compactNow carries out the compaction that the agent requested by a tool use, whose result is results[at]. The other results are those
+// of tools that the agent used in the same answer. If it fails, the agent is told and the conversation is not changed.
 func (t *turn) compactNow(ctx context.Context, use transcript.Block, results []transcript.Block, at int) error {
 	var in struct{ Instructions string }
-	_ = json.Unmarshal(use.Input, &in) // the tool refuses other input
+	_ = json.Unmarshal(use.Input, &in) // the tool rejects invalid input
 	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: about %d tokens were replaced by your summary "+
 		"and the last messages. It continues from here; the old transcript is kept as %s.", t.size(), t.talk.id())}
 	results[at] = answer(use.ID, said)
 	whole := append(slices.Clip(t.talk.entries), t.talk.entry(user(results)))
-	keep := t.keep(2) // the call and its result
+	keep := t.keep(2) // the tool use and its result
 	summary, next, err := t.successor(ctx, whole, in.Instructions, keep)
 	if err != nil {
 		said = engine.ToolResult{Text: "The compaction failed, and the session is as it was: " + err.Error(), IsError: true}
@@ -72,8 +72,8 @@ func user(blocks []transcript.Block) transcript.Message {
 	return transcript.Message{Role: transcript.User, Content: blocks}
 }
 
-// tryCompact compacts without being asked. If that fails the turn goes on as long as the service takes the conversation. A failure that
-// was paid for is recorded in the transcript, for later turns.
+// tryCompact compacts automatically. If that fails, the turn continues as long as the service accepts the conversation. A failure that
+// cost money is recorded in the transcript, for later turns.
 func (t *turn) tryCompact(ctx context.Context) error {
 	if t.failedLately() {
 		t.uncompacted = true
@@ -85,7 +85,7 @@ func (t *turn) tryCompact(ctx context.Context) error {
 		return err
 	}
 	if t.uncompacted = true; errors.Is(err, engine.ErrMaxCost) && t.bill.usage == spent && t.size() < t.nearWindow() {
-		return nil // the next run can pay for it
+		return nil // the run cannot pay for it, but the next one may
 	}
 	if t.bill.usage != spent {
 		t.talk.full = t.size()
@@ -93,8 +93,8 @@ func (t *turn) tryCompact(ctx context.Context) error {
 	return t.sink(runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
 }
 
-// failedLately reports whether a compaction of the conversation failed in an earlier turn, less than a day ago and when the
-// conversation was about as long as it is now.
+// failedLately reports whether a compaction failed in an earlier turn, less than a day ago, when the conversation had about its present
+// length.
 func (t *turn) failedLately() bool {
 	for _, e := range slices.Backward(t.talk.entries) {
 		if e.Full > 0 {
@@ -113,7 +113,7 @@ func (t *turn) compact(ctx context.Context, instructions string, keep int) (engi
 	return t.moveTo(ctx, next, summary)
 }
 
-// successor sums up some entries, and begins the history that continues with the summary and the last keep of them.
+// successor summarizes some entries, and begins the history that continues with the summary and the last keep entries.
 func (t *turn) successor(ctx context.Context, entries []transcript.Entry, instructions string, keep int) (string, history, error) {
 	at := transcript.Cut(entries, keep)
 	summary, err := t.summary(ctx, entries[:at], instructions)
@@ -139,7 +139,7 @@ func (t *turn) moveTo(ctx context.Context, next history, summary string) (engine
 	return c, t.sink(runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
 }
 
-// summary asks the model to sum up a conversation, and once more if the summary is empty or lacks a name that the instructions
+// summary asks the model to summarize a conversation. It asks once more if the summary is empty or lacks a name that the instructions
 // pin.
 func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instructions string) (string, error) {
 	if len(entries) == 0 {
@@ -168,7 +168,7 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 	return "", errors.New("the model made no summary")
 }
 
-// sumUp asks once. A conversation that is too long for the model, or for what any run may cost, is shortened.
+// sumUp asks for one summary. It shortens a conversation that is too long for the model, or costs more than any run may.
 func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructions, more string) (string, error) {
 	ask := "[system] The conversation above is about to be replaced by a summary of it. Write that summary: all that is not in it is " +
 		"forgotten. Answer with the summary alone, and use no tool.\n\n" + instructions
@@ -182,7 +182,7 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 			if most > 0 {
 				messages = clipped(labelled(messages), most)
 			} else {
-				messages = t.withFiles(messages) // as in the question before, which the service has in its cache
+				messages = t.withFiles(messages) // the same as in the question before, which the service has cached
 			}
 			return transcript.Repair(append(messages, transcript.Said(transcript.User, ask)))
 		})
@@ -198,27 +198,27 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 		case a.Stop == provider.Refusal:
 			return "", errors.New("the model refused to make a summary")
 		case len(toolUses(a.Message)) > 0:
-			return "", nil // it continued the work
+			return "", nil // the model used tools instead of summarizing
 		}
 		return strings.TrimSpace(a.Message.Text()), nil
 	}
 	return "", tooLong
 }
 
-// beyondMeans reports whether a question about the whole conversation costs more than any run may.
+// beyondMeans reports whether a question with the whole conversation costs more than any run may.
 func (t *turn) beyondMeans() bool {
 	most := t.request.Session.Full.MaxCost
 	return most > 0 && t.how.model.Question(t.size(), 0) > most/2
 }
 
-// wholeAnswer asks for a summary with a low limit. If the limit cuts it short, as a model's thoughts may make it, it asks again with
-// the model's own limit. It records what the answers cost.
+// wholeAnswer asks for a summary with a low limit. If the limit cuts the answer, as thoughts can cause, it asks again with the model's
+// own limit. It records what the answers cost.
 func (t *turn) wholeAnswer(ctx context.Context, messages func() []transcript.Message) (provider.Answer, error) {
 	q := t.question()
 	most := q.MaxTokens
 	q.Messages, q.MaxTokens = messages(), min(most, summaryOutput)
 	for {
-		t.bill.cached.tokens = 0 // they belong to another question
+		t.bill.cached.tokens = 0 // the cache belongs to another question
 		a, err := t.query(ctx, q, nil)
 		if errors.Is(err, provider.ErrThinking) && !t.how.plain {
 			t.how.withoutThoughts()
@@ -266,7 +266,7 @@ func head(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + " […]"
 }
 
-// pinned returns the names in lines such as "keep: AAPL, 2026-03-14" of the instructions.
+// pinned returns the names in lines of the instructions such as "keep: AAPL, 2026-03-14".
 func pinned(instructions string) (pins []string) {
 	for line := range strings.Lines(instructions) {
 		key, rest, found := strings.Cut(line, ":")
@@ -282,10 +282,10 @@ func pinned(instructions string) (pins []string) {
 	return pins
 }
 
-// marks are the characters around a word in Markdown.
+// marks are the Markdown characters around a word.
 const marks = " \t\r\n*_-+>`\"'"
 
-// names reports whether a text holds a name, and not only as part of a longer word.
+// names reports whether a text contains a name as a whole word.
 func names(text, name string) bool {
 	first, _ := utf8.DecodeRuneInString(name)
 	last, _ := utf8.DecodeLastRuneInString(name)
@@ -308,11 +308,11 @@ func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r
 
 func (t *turn) window() int { return cmp.Or(max(0, t.how.model.Window), commonWindow) }
 
-// nearWindow is the length, in tokens, at which every conversation is compacted.
+// nearWindow returns the length, in tokens, at which every conversation is compacted.
 func (t *turn) nearWindow() int { return t.window() * fullAt / 100 }
 
-// full is the length, in tokens, at which this conversation is compacted. A branch that begins, and what is not kept, is compacted for
-// the sake of the window alone: no later turn would save what the summary costs.
+// full returns the length, in tokens, at which this conversation is compacted. For a new branch and a session that is not kept only the
+// window counts: no later turn would save the price of the summary.
 func (t *turn) full() int {
 	if s := t.request.Session; s.Fork || !s.Kept() {
 		return t.nearWindow()
@@ -320,7 +320,7 @@ func (t *turn) full() int {
 	return t.request.Session.Full.At(t.how.model, t.nearWindow())
 }
 
-// due reports whether the conversation is to be compacted now.
+// due reports whether the conversation must be compacted now.
 func (t *turn) due() bool {
 	size := t.size()
 	if t.uncompacted || size < t.full() {
@@ -350,7 +350,7 @@ func (t *turn) keep(least int) int {
 	return max(n, least)
 }
 
-// size is the conversation's length in tokens: as the service last counted it, and an estimate of what was added since.
+// size returns the length of the conversation in tokens: the service's last count and an estimate of what was added since.
 func (t *turn) size() int {
 	bytes := 0
 	for _, e := range slices.Backward(t.talk.entries) {

@@ -13,21 +13,21 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// conversation is what the model reads, and the history that stores it. No other process appends to it until leave.
+// conversation is the messages that the model reads, and the history that stores them. No other process appends to it before leave.
 type conversation struct {
 	history history
 	guards  []*lock.Guard
 	now     func() time.Time
-	run     string               // id of the run, by which its prompt is found again
-	entries []transcript.Entry   // as the model reads them
+	run     string               // id of the run, which marks its prompt
+	entries []transcript.Entry   // entries that the model reads
 	start   int                  // index of the turn's first entry; -1 before the prompt
-	said    []transcript.Message // by the agent and its tools in this turn
-	mid     bool                 // the conversation begins with a summary that holds a part of this turn
-	full    int                  // length in tokens at which a compaction failed; the next entry records it
+	said    []transcript.Message // messages of the agent and its tools in this turn
+	mid     bool                 // the conversation begins with a summary that includes a part of this turn
+	full    int                  // length in tokens at which a compaction failed, which the next entry records
 }
 
-// enter continues the session of a history; with follow, its latest compaction, even one that was made while this process waited
-// for the lock.
+// enter continues the session of a history. With follow it continues the latest compaction of it, even one that was made while this
+// process waited for the lock.
 func enter(ctx context.Context, c conversation, h history, follow bool) (*conversation, error) {
 	c.start = -1
 	err := c.move(ctx, h)
@@ -66,7 +66,7 @@ func (c *conversation) leave() {
 	}
 }
 
-// files are the locks that keep other processes out while a child of this one lives.
+// files returns the locks that a child of this process must inherit, so that they outlive this process.
 func (c *conversation) files() (files []*os.File) {
 	if guard := c.guards[len(c.guards)-1]; guard != nil {
 		files = append(files, guard.File())
@@ -74,10 +74,11 @@ func (c *conversation) files() (files []*os.File) {
 	return files
 }
 
-// id is the session's.
+// id returns the id of the session.
 func (c *conversation) id() string { return c.history.header().ID }
 
-// say adds the prompt, with files in front of its text. It is not added again if the run has said it before, when the service was overloaded.
+// say adds the prompt, with files before its text. It does not add a prompt that the run has added already, as after an overload of the
+// service.
 func (c *conversation) say(prompt string, files []transcript.Block) error {
 	said := c.entry(transcript.Said(transcript.User, prompt))
 	said.Message.Content = append(files, said.Message.Content...)
@@ -102,7 +103,7 @@ func (c *conversation) entry(m transcript.Message) transcript.Entry {
 	return transcript.Entry{Message: m, At: c.now(), Full: c.full}
 }
 
-// add adds what the agent or its tools said.
+// add adds a message of the agent or its tools.
 func (c *conversation) add(d store.Durability, entry transcript.Entry) error {
 	if err := c.store(d, entry); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (c *conversation) store(d store.Durability, entry transcript.Entry) error {
 	return nil
 }
 
-// noteFull records a failed compaction if no message has: the turn failed before it had an answer.
+// noteFull records a failed compaction that no message has recorded: the turn failed before an answer.
 func (c *conversation) noteFull() error {
 	if c.full == 0 {
 		return nil
@@ -129,8 +130,8 @@ func (c *conversation) noteFull() error {
 	return c.store(store.Buffered, c.entry(transcript.Said(transcript.Assistant, transcript.CutOff)))
 }
 
-// compact begins the history that continues this one with a summary and the entries from an index on, without moving to it. In
-// the middle of a turn the prompt is kept whole, with its files, unless it has more than most tokens.
+// compact begins the history that continues this one with a summary and the entries from index from. It does not switch to it. In the
+// middle of a turn it keeps the whole prompt with its files, unless that has more than most tokens.
 func (c *conversation) compact(summary string, entries []transcript.Entry, from, most int, h transcript.Header) (history, error) {
 	old, kept := c.history.header(), entries[from:]
 	h.Cwd, h.ParentID, h.MidTurn = old.Cwd, old.ID, c.start >= 0 && (c.mid || c.prompt(kept) < 0)
@@ -156,7 +157,7 @@ func (c *conversation) replace(ctx context.Context, next history) error {
 	return nil
 }
 
-// prompt returns the index of the run's last prompt, -1 if the entries do not hold it.
+// prompt returns the index of the run's last prompt; -1 if the entries do not contain it.
 func (c *conversation) prompt(entries []transcript.Entry) int {
 	for i, e := range slices.Backward(entries) {
 		if e.Run == c.run {

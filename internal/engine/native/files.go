@@ -10,13 +10,13 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// objects keeps the files that models saw, by the hash of their content.
+// objects stores the files that models saw, by the hash of their content.
 type objects interface {
 	Put(ctx context.Context, content []byte) (hash string, err error)
 	Get(hash string) ([]byte, error)
 }
 
-// limits are those of the files of a question.
+// limits returns the limits for the files of a question.
 func (t *turn) limits() media.Limits {
 	if t.e.Service.Name == anthropic {
 		return media.Anthropic(t.how.model.Window)
@@ -36,7 +36,7 @@ func (t *turn) shown() ([]transcript.Block, error) {
 	return blocks, err
 }
 
-// put keeps the files of an entry that are new.
+// put stores the files of an entry that are not stored yet.
 func (e *Engine) put(said transcript.Entry) error {
 	for _, b := range said.Message.Content {
 		if b.Source == nil || b.Source.SHA256 != "" || b.Source.Content == nil || e.Objects == nil {
@@ -51,9 +51,9 @@ func (e *Engine) put(said transcript.Entry) error {
 	return nil
 }
 
-// withFiles loads the files that messages name. A label stands for a file that is gone, and for the oldest ones if a question
-// with all of them would exceed the limits of the service: it would refuse every further question. If it has refused one, a label
-// stands for all but those of the prompt.
+// withFiles loads the files that messages name. A label replaces a file that no longer exists, and the oldest files if a question with
+// all of them would exceed the service's limits, because the service would reject every further question. If the service has rejected
+// one, labels replace all files except those of the prompt.
 func (t *turn) withFiles(messages []transcript.Message) []transcript.Message {
 	load := media.Load{Limits: t.limits()}
 	prompt := t.talk.prompt(t.talk.entries)
@@ -87,7 +87,7 @@ func (t *turn) load(s *transcript.Source) (err error) {
 	return err
 }
 
-// labelled returns messages without files.
+// labelled returns messages with labels in place of files.
 func labelled(messages []transcript.Message) []transcript.Message {
 	for i, m := range messages {
 		messages[i] = m.Relabelled((*transcript.Source).Label)

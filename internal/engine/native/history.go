@@ -35,7 +35,7 @@ func (f file) header() transcript.Header                     { return f.Header }
 func (f file) lock(ctx context.Context) (*lock.Guard, error) { return f.Lock(ctx, f.e.Locks) }
 func (f file) load() ([]transcript.Entry, error)             { return f.Load(nil) }
 
-// append appends an entry, after its files.
+// append appends an entry after storing its files.
 func (f file) append(d store.Durability, e transcript.Entry) error {
 	if err := f.e.put(e); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (f file) successor() (history, error) {
 	return file{t, f.e, f.discard}, err
 }
 
-// memory is a history that ends with the turn.
+// memory is a history that is dropped at the end of the turn.
 type memory struct {
 	transcript.Header
 	entries []transcript.Entry
@@ -118,7 +118,7 @@ func (e *Engine) open(r engine.Request) (history, error) {
 	return e.begun(r, source.ID, entries)
 }
 
-// begun begins a session with entries of its parent, and the request's messages if it has any.
+// begun begins a session with entries of its parent, and with the request's messages if it has any.
 func (e *Engine) begun(r engine.Request, parent string, entries []transcript.Entry) (history, error) {
 	h, err := e.header(r)
 	if err != nil {

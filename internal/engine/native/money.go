@@ -15,10 +15,10 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// query asks the service, within what the run may cost, and counts what an answer that broke off has cost. An answer that needs
-// more than the usual tokens is asked for again with as many as the model can give, unless somebody has read it.
+// query asks the service within the cost limit of the run, and records what an answer that broke off has cost. An answer that needs more
+// than the usual tokens is requested again with the model's limit, unless a part of it was shown.
 func (t *turn) query(ctx context.Context, q provider.Request, delta func(text string) error) (provider.Answer, error) {
-	all := cmp.Or(max(0, q.Most), q.MaxTokens+budget(q.Thinking)) // tokens that an answer may have, thoughts included
+	all := cmp.Or(max(0, q.Most), q.MaxTokens+budget(q.Thinking)) // limit of the answer, including thoughts, in tokens
 	usual := min(all, usualAnswer(q))
 	if delta != nil || !t.how.model.Priced {
 		usual = all
@@ -34,15 +34,15 @@ func (t *turn) query(ctx context.Context, q provider.Request, delta func(text st
 	return t.try(ctx, q, delta, min(all, 2*usual), all)
 }
 
-// reached reports whether an answer ended at its limit, and not at one of the service's.
+// reached reports whether an answer ended at this limit, and not at one of the service.
 func reached(a provider.Answer, limit int) bool {
 	return a.Stop == provider.MaxTokens && a.Usage.Out >= limit/2
 }
 
-// usualAnswer is how many tokens an answer is expected to have at most.
+// usualAnswer returns the expected maximum of tokens in an answer.
 func usualAnswer(q provider.Request) int { return engine.UsualAnswer + budget(q.Thinking) }
 
-// budget returns the tokens of thoughts that a number asks for.
+// budget returns the tokens for thoughts, if thinking is a number.
 func budget(thinking string) int {
 	n, err := strconv.Atoi(thinking)
 	if err != nil {
@@ -51,7 +51,7 @@ func budget(thinking string) int {
 	return max(0, n)
 }
 
-// try asks for an answer of at most so many tokens, or of fewer if the run may not cost so much, but not below least.
+// try asks for an answer of at most most tokens, or fewer if the run may not cost as much, but at least least.
 func (t *turn) try(ctx context.Context, q provider.Request, delta func(text string) error, least, most int) (provider.Answer, error) {
 	input, tokens, err := t.bill.afford(ctx, expected(t.talk.entries, q), least, most, usualAnswer(q))
 	if err != nil {
@@ -74,7 +74,7 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(text stri
 	if ctx.Err() == nil && !errors.Is(err, provider.ErrCut) && !errors.Is(err, provider.ErrGarbled) {
 		return a, err
 	}
-	if a.Usage != (runlog.Usage{}) { // as it was at the beginning of the answer
+	if a.Usage != (runlog.Usage{}) { // the usage that was reported at the beginning of the answer
 		a.Usage.Out = max(a.Usage.Out, said)
 		return a, err
 	}
@@ -82,12 +82,12 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(text stri
 	return a, errors.Join(err, t.bill.record(runlog.Event{Cost: input + lost}))
 }
 
-// mostTokens is more than any service counts for one answer: the largest windows have ten million tokens, and a search by the service
+// mostTokens is more than any service reports for one answer. The largest windows have ten million tokens, and a search by the service
 // reads its window several times.
 const mostTokens = 100_000_000
 
-// possible reports whether a service can have counted so. A count that is not would close every later turn: for money, or because the
-// conversation seems to fill its window.
+// possible reports whether a service's count is plausible. An absurd count would prevent every later turn, because of its cost or because
+// the conversation would seem to fill its window.
 func possible(u runlog.Usage) bool {
 	for _, n := range []int{u.In, u.Out, u.CacheRead, u.CacheWrite} {
 		if n < 0 || n > mostTokens {
@@ -97,7 +97,7 @@ func possible(u runlog.Usage) bool {
 	return true
 }
 
-// expected is how many tokens a question has at most: those that the service has counted, and an estimate of the rest.
+// expected returns how many tokens a question has at most: those that the service has counted, and an estimate of the rest.
 func expected(conversation []transcript.Entry, q provider.Request) int {
 	counted, rest, entries := 0, 0, 0
 	for _, e := range slices.Backward(conversation) {
@@ -118,7 +118,7 @@ func expected(conversation []transcript.Entry, q provider.Request) int {
 		asked += bytesOf(m)
 	}
 	most := counted + (rest+max(0, asked-entries))/engine.Uncounted
-	if counted > 0 && asked < entries/2 { // a shortened conversation
+	if counted > 0 && asked < entries/2 { // the question has a shortened conversation
 		most = min(most, (asked+fixed)/engine.Uncounted)
 	}
 	return most

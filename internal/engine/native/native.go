@@ -1,9 +1,9 @@
-// Package native is the built-in engine. It needs no other program: it loops over a model's API, with its own tools and with
-// transcripts in plain JSONL. The model answers and its tools are used, until it has no more to do.
+// Package native is the built-in engine. It needs no other program: it calls a model's API in a loop, with its own tools and with
+// transcripts in plain JSONL. The model answers and its tools are used, until the model uses no more tools.
 //
-// A conversation that a kill leaves behind can always be continued. A message is on disk before the next step begins, and synced
-// before a tool with effects begins. When the session is continued, a tool use without a result is answered with an error that
-// says it was interrupted; it is never run again.
+// A conversation that a killed process leaves behind can always be continued. A message is on disk before the next step begins, and
+// synced before a tool with effects begins. When the session is continued, a tool use without a result gets an error that says it was
+// interrupted. It is never run again.
 package native
 
 import (
@@ -31,48 +31,48 @@ type Engine struct {
 	Sessions  transcript.Dir
 	Objects   objects
 	Service   Service
-	Model     string // the default, an alias or an id; "" if there is none
+	Model     string // default model, an alias or an id; "" if there is none
 	NoModel   error  // returned if there is no default and the request names no model
 	Models    model.Table
-	MaxTokens int                           // of one answer; 0 selects the model's own limit
-	Tools     func(engine.Request) BuiltIns // the engine's own tools, as one request may use them
-	Servers   func(engine.Request) Servers  // the MCP servers of one request; nil: there are none
-	Agents    func() []engine.Subagent      // to whom Task may delegate besides the general subagent; nil: there are none
+	MaxTokens int                           // answer limit in tokens; 0 selects the model's own limit
+	Tools     func(engine.Request) BuiltIns // returns the engine's own tools for one request
+	Servers   func(engine.Request) Servers  // returns the MCP servers of one request; nil: there are none
+	Agents    func() []engine.Subagent      // returns the subagents for Task besides the general one; nil: there are none
 	Now       func() time.Time
-	Locks     *lock.Table // as in store.Disk
+	Locks     *lock.Table // see store.Disk
 	Sleep     func(context.Context, time.Duration) error
 	Random    io.Reader
 }
 
-// Service has the models.
+// Service is the service of the models.
 type Service struct {
 	provider.Provider
-	Name  string // as in the headers of transcripts
-	Local bool   // it runs on this machine and costs nothing
-	NoPDF string // its host, if it takes no PDF files
+	Name  string // name in the headers of transcripts
+	Local bool   // the service runs on this machine and costs nothing
+	NoPDF string // host of the service, if it does not accept PDF files
 
-	Searches bool // with its search of the web, which the owner allows
+	Searches bool // asks the service with its web search, which the owner allows
 }
 
 // anthropic is the name of the service whose API is Anthropic's.
 const anthropic = "anthropic"
 
-// BuiltIns is the engine's own tools. The caller asks whether a tool may be used before it calls it.
+// BuiltIns is the engine's own tools. The caller checks whether a tool may be used before it calls it.
 type BuiltIns interface {
-	List(names []string) []engine.Tool // the tools among names that exist
+	List(names []string) []engine.Tool // returns the tools among names that exist
 	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
 }
 
-// Servers is the tools of MCP servers, as one request may use them.
+// Servers is the tools of MCP servers for one request.
 type Servers interface {
-	List(ctx context.Context) []engine.Tool // starts servers whose tools are not known
-	Known() []engine.Tool                   // those that are known without a server
+	List(ctx context.Context) []engine.Tool // starts servers whose tools are not known yet
+	Known() []engine.Tool                   // returns the tools that are known without starting a server
 	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
-	Failures() map[string][]string // why servers could not be used since the last call, by name
+	Failures() map[string][]string // returns, by name, why servers could not be used since the last call
 	Close()
 }
 
-// Run adds the prompt to the request's session and lets the agent work until it has no more to do.
+// Run adds the prompt to the request's session, and lets the agent work until it uses no more tools.
 func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	t, err := e.begin(ctx, r, tools, sink)
 	if err != nil {
@@ -88,7 +88,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	}
 	defer t.tools.servers.Close()
 	if slices.Contains(r.Scope.BuiltIns, "Bash") {
-		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that its commands left behind, in whatever group
+		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // kill processes that its commands left behind, in any process group
 	}
 	before := 0
 	if len(t.talk.entries) > 0 {
@@ -123,7 +123,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	return t.compact(ctx, instructions, t.keep(0))
 }
 
-// Plan names the model that would be asked and the tools that it would be offered.
+// Plan returns the model and the tools that the request would use.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
 	m := e.model(r)
 	p := engine.Plan{Model: m.ID, Window: m.Window}
@@ -157,7 +157,7 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 			"set models '%s in=USD out=USD' (per million tokens)", engine.ErrSetup, m.ID, m.ID)
 	}
 	how := asking{model: m, thinking: r.Model.Thinking}
-	if e.Service.Name == anthropic { // no other API offers a choice
+	if e.Service.Name == anthropic { // other APIs do not offer a choice
 		how.model, how.cache = r.Session.Pace.Cheapest(m)
 	}
 	h, err := e.open(r)
@@ -192,13 +192,13 @@ func (e *Engine) toolbox(r engine.Request, agent engine.Tools) *toolbox {
 	return b
 }
 
-// header is that of a new session.
+// header returns the header of a new session.
 func (e *Engine) header(r engine.Request) (transcript.Header, error) {
 	id, err := NewID(e.Random)
 	return transcript.Header{ID: id, Cwd: r.Scope.Root, Provider: e.Service.Name, Model: e.model(r).ID, Timestamp: e.Now()}, err
 }
 
-// NewID returns the id of a new session. The error is random's.
+// NewID returns the id of a new session. An error is that of random.
 func NewID(random io.Reader) (string, error) {
 	id := make([]byte, 6)
 	_, err := io.ReadFull(random, id)

@@ -13,15 +13,15 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// searchTool searches the web with the service's own tool: a request of its own, so that each search is judged before it is made,
+// searchTool searches the web with the tool of the service. It is a request of its own, so that each search is judged before it is made,
 // and its results are text in any transcript.
 const searchTool = "WebSearch"
 
 const (
-	searchPrice = 0.01 // USD for a search, with both Anthropic and OpenAI, besides the tokens
-	searches    = 3    // of one use at most
+	searchPrice = 0.01 // USD for each search by Anthropic or OpenAI, besides the tokens
+	searches    = 3    // searches in one use at most
 	foundTokens = 20_000
-	searchWords = 4096 // tokens of the answer
+	searchWords = 4096 // answer limit, in tokens
 )
 
 func webSearch() engine.Tool {
@@ -36,7 +36,7 @@ func webSearch() engine.Tool {
 	}
 }
 
-// search makes one search. The error ends the turn.
+// search makes one search. An error ends the turn.
 func (t *turn) search(ctx context.Context, input json.RawMessage) (engine.ToolResult, error) {
 	q := provider.SearchRequest{Model: t.how.model.ID, Most: searches, MaxTokens: searchWords, Sent: t.request.Run.Sent}
 	if err := json.Unmarshal(input, &q); err != nil {
@@ -58,7 +58,7 @@ func (t *turn) search(ctx context.Context, input json.RawMessage) (engine.ToolRe
 	return engine.ToolResult{Text: searchText(q.Query, found)}, nil
 }
 
-// searchText is what the model reads of a search.
+// searchText returns the text of a search's results for the model.
 func searchText(query string, found provider.Found) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Results for %q:\n", plaintext.Line(query))
@@ -100,7 +100,7 @@ func (b *bill) affordSearch(ctx context.Context) error {
 	return b.sink(runlog.Event{Type: runlog.Request, Most: price})
 }
 
-// bookSearch counts what a search has cost. The conversation, and what the service keeps of it, are as they were.
+// bookSearch records what a search has cost. It does not change the length of the conversation, nor what the service has cached.
 func (b *bill) bookSearch(found provider.Found) error {
 	var e runlog.Event
 	if !possible(found.Usage) {

@@ -7,7 +7,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// none is the Servers of a request that names none.
+// none is the Servers of a request without servers.
 type none struct{}
 
 func (none) List(context.Context) []engine.Tool { return nil }
@@ -18,8 +18,8 @@ func (none) Call(context.Context, string, json.RawMessage) engine.ToolResult {
 	return engine.ToolResult{IsError: true}
 }
 
-// openServers finds out what tools the MCP servers have, before the model is offered them. Only the end of ctx and of the record is an
-// error: a server that cannot be used fails what needs it.
+// openServers asks the MCP servers for their tools before the model is offered them. It returns an error only if ctx ends or the record
+// cannot be written: an unusable server only fails the calls that need it.
 func (t *turn) openServers(ctx context.Context) error {
 	t.tools.offered = append([]engine.Tool{}, t.tools.servers.List(ctx)...)
 	if ctx.Err() != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// taskTool delegates to a subagent: a conversation of its own, which ends with its answer, within the limits of the turn. Its tools are
-// those of the run, or fewer, without Task: a subagent has no subagents.
+// taskTool delegates to a subagent, which has a conversation of its own that ends with its answer, within the limits of the turn. A
+// subagent has the tools of the run or fewer, and never Task: subagents cannot start others.
 const taskTool = "Task"
 
-// general is the subagent without a file.
+// general is the name of the subagent that has no file.
 const general = "general-purpose"
 
 const generalPrompt = `You are a subagent. Another agent has given you a task; it sees only your last answer. Do the task
@@ -39,7 +39,7 @@ func (e *Engine) inner(r engine.Request) (list []engine.Tool) {
 	return list
 }
 
-// taskHelp lists the subagents: of a conversation that is shared all, so that its branches are offered the same text.
+// taskHelp lists the subagents. In a shared conversation it lists all, so that branches have the same text.
 func (e *Engine) taskHelp(r engine.Request) string {
 	var names strings.Builder
 	for _, a := range append([]engine.Subagent{{Name: general, Description: "has no instructions of its own (the default)"}}, e.agents(r)...) {
@@ -62,7 +62,7 @@ func mayDelegate(r engine.Request, name string) bool {
 	return err == nil && p.Decide(taskTool, input).Allow
 }
 
-// agents returns the subagents with files. The job's own is as it was approved.
+// agents returns the subagents that have files. The job's own subagent is the approved version.
 func (e *Engine) agents(r engine.Request) (list []engine.Subagent) {
 	if e.Agents != nil {
 		list = e.Agents()
@@ -84,7 +84,7 @@ func (t *turn) useInner(ctx context.Context, use transcript.Block) (engine.ToolR
 	return t.delegate(ctx, use)
 }
 
-// problem is the result of a use that has failed, which does not end the turn.
+// problem returns the result of a failed use, which does not end the turn.
 func problem(what string, err error) (engine.ToolResult, error) {
 	return engine.ToolResult{Text: what + ": " + err.Error(), IsError: true}, nil
 }
@@ -124,7 +124,7 @@ func (t *turn) delegate(ctx context.Context, use transcript.Block) (engine.ToolR
 	return engine.ToolResult{Text: cmp.Or(strings.TrimSpace(sub.final), "(the subagent gave no answer)")}, nil
 }
 
-// subagent returns the turn of a subagent that a tool use has started. failed is set to the error of the record.
+// subagent returns the turn of a subagent that the tool use by has started. failed is set to an error of the record.
 func (t *turn) subagent(ctx context.Context, a engine.Subagent, by string) (sub *turn, failed *error, err error) {
 	r := t.request
 	r.Input = engine.Input{System: a.Prompt, SystemOnly: true}
@@ -137,7 +137,7 @@ func (t *turn) subagent(ctx context.Context, a engine.Subagent, by string) (sub 
 	r.Limits.Spent += t.bill.cost
 	failed = new(error)
 	sink := func(e runlog.Event) error {
-		if e.Type == runlog.Compacted || e.Type == runlog.CompactFailed { // of a conversation that is no session
+		if e.Type == runlog.Compacted || e.Type == runlog.CompactFailed { // the conversation of a subagent is not a session
 			return nil
 		}
 		e.Parent, e.Context, e.Window, e.CompactAt = by, 0, 0, 0
@@ -162,7 +162,7 @@ func (t *turn) subagent(ctx context.Context, a engine.Subagent, by string) (sub 
 	return sub, failed, nil
 }
 
-// named reports whether a subagent has a tool, by its list.
+// named reports whether a subagent's list has a tool.
 func named(a engine.Subagent, tool string) bool {
 	if a.Tools == nil || slices.Contains(a.Tools, tool) {
 		return true
@@ -173,14 +173,14 @@ func named(a engine.Subagent, tool string) bool {
 	})
 }
 
-// without is the agent's tools without that which compacts its session.
+// without is the agent's tools except the one that compacts its session.
 type without struct{ engine.Tools }
 
 func (w without) List() []engine.Tool {
 	return slices.DeleteFunc(slices.Clone(w.Tools.List()), func(tool engine.Tool) bool { return tool.Effect == engine.Compacts })
 }
 
-// add counts what a subagent has cost.
+// add adds the cost of a subagent.
 func (b *bill) add(sub *bill) {
 	b.usage, b.cost, b.events = b.usage.Add(sub.usage), b.cost+sub.cost, b.events+sub.events
 }

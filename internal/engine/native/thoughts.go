@@ -9,24 +9,24 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// A service binds thoughts to the model and to everything before them, the system prompt and the tools included. If it takes them
-// back in later turns, leaving them out changes the conversation, and the service writes all of it to its cache again.
+// A service binds thoughts to the model and to everything before them, including the system prompt and the tools. If the service accepts
+// thoughts in later turns, omitting them changes the conversation, and the service writes all of it to its cache again.
 
-// plain is the prefix of an answer to a request without earlier thoughts, because the service refused them.
+// plain is the prefix of an answer to a request without earlier thoughts, which the service had rejected.
 const plain = "plain"
 
-// prefix identifies the model, system prompt and tools that the thoughts of the answer to a question are bound to.
+// prefix identifies the model, system prompt and tools that thoughts in the answer to a question are bound to.
 func prefix(q provider.Request) string {
 	text, err := json.Marshal([]any{q.Model, q.System, q.Tools})
 	if err != nil {
-		return "" // a schema that is no JSON; the service refuses it
+		return "" // a schema is not valid JSON; the service will reject it
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// messages returns entries of the conversation as a question holds them: with the thoughts of this turn, and with those of earlier
-// turns that have the same prefix, unless the service has refused such thoughts since.
+// messages returns entries as they appear in a question: with the thoughts of this turn, and those of earlier turns with the same prefix,
+// unless the service has rejected such thoughts since.
 func (t *turn) messages(entries []transcript.Entry) []transcript.Message {
 	refused := -1
 	for i, e := range entries {

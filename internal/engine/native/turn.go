@@ -26,13 +26,13 @@ type turn struct {
 	talk        *conversation
 	bill        *bill
 	final       string // text of the last answer
-	uncompacted bool   // the conversation is due for a compaction, which failed
+	uncompacted bool   // the conversation must be compacted, but that failed
 }
 
-// mostTurns bounds the answers of the model in one turn of the conversation.
+// mostTurns is the limit of the model's answers in one turn of the conversation.
 const mostTurns = 200
 
-// work lets the model answer and uses its tools until it uses none.
+// work lets the model answer and uses its tools, until the model uses none.
 func (t *turn) work(ctx context.Context) error {
 	most := min(mostTurns, cmp.Or(max(0, t.request.Limits.MaxTurns), mostTurns))
 	for n := range most {
@@ -58,8 +58,8 @@ func (t *turn) work(ctx context.Context) error {
 	return fmt.Errorf("%w: %s", engine.ErrMaxTurns, plaintext.Count(most, "answer"))
 }
 
-// answer returns the model's next answer. A conversation that is due is compacted first; one that the service finds too
-// long is compacted once and sent again.
+// answer returns the model's next answer. It first compacts a conversation that is due. It compacts one that the service rejects as too
+// long once, and sends it again.
 func (t *turn) answer(ctx context.Context) (provider.Answer, error) {
 	for compacted := false; ; compacted = true {
 		if t.due() {
@@ -77,8 +77,8 @@ func (t *turn) answer(ctx context.Context) (provider.Answer, error) {
 	}
 }
 
-// ending returns nil for an answer that ends a turn well. The first answer must have a text: a model may be silent only after it
-// has used tools, or after it has thought when nobody is waiting.
+// ending returns nil for an answer that ends a turn properly. The first answer must have text. A model may end without text only after it
+// has used tools, or if it has thought and nobody is waiting.
 func (t *turn) ending(a provider.Answer, first bool) error {
 	id := t.how.model.ID
 	switch a.Stop {
@@ -97,7 +97,7 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 	return nil
 }
 
-// hear stores an answer and records what it says and costs.
+// hear stores an answer, and records its content and cost.
 func (t *turn) hear(a provider.Answer) error {
 	if len(a.Message.Content) > 0 {
 		entry := t.talk.entry(a.Message)
@@ -127,8 +127,8 @@ func (t *turn) hear(a provider.Answer) error {
 	return t.bill.book(a.Usage, a.Stop)
 }
 
-// hearPart stores the text of an answer that broke off, because somebody may have read it, and records what the answer cost. Its
-// tool uses were never begun.
+// hearPart stores the text of an answer that broke off, because a person may have read it, and records what it cost. The tool uses in it
+// did not begin.
 func (t *turn) hearPart(a provider.Answer) error {
 	text := head(a.Message.Text(), keptPart)
 	if err := t.bill.bookPart(a.Usage); err != nil || text == "" {
@@ -143,8 +143,8 @@ func (t *turn) hearPart(a provider.Answer) error {
 	return t.sink(runlog.Event{Type: runlog.Text, Text: text})
 }
 
-// durability returns Synced for an answer that ends the turn, and for one that uses a tool with effects: after a kill it must be
-// known that the tool was begun.
+// durability returns Synced for an answer that ends the turn or uses a tool with effects: after a crash it must be known that the tool
+// was begun.
 func (t *turn) durability(m transcript.Message) store.Durability {
 	uses := toolUses(m)
 	effects := func(use transcript.Block) bool { return t.tools.effect(use.Name) != engine.ReadsOnly }
@@ -154,7 +154,8 @@ func (t *turn) durability(m transcript.Message) store.Durability {
 	return store.Buffered
 }
 
-// length is that of the conversation, in tokens, with the answer. It fits into the window, whatever the service has counted.
+// length returns the length of the conversation in tokens, including the answer. It never exceeds the window, whatever the service has
+// counted.
 func (t *turn) length(u runlog.Usage) int {
 	n := u.In + u.CacheRead + u.CacheWrite + u.Out
 	if window := t.how.model.Window; window > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// parse reads a script. Errors refer to it by name.
+// parse parses a script. Errors refer to it by name.
 func parse(name string, data []byte) (script, error) {
 	var s script
 	doc, err := yamldoc.Parse(name, data, 1)
@@ -28,7 +28,7 @@ func parse(name string, data []byte) (script, error) {
 	return s, err
 }
 
-// parser numbers the steps as it reads them.
+// parser parses a script and numbers its steps.
 type parser struct{ count int }
 
 func (p *parser) turns(v yamldoc.Value) ([][]step, error) {
@@ -63,7 +63,7 @@ func (p *parser) steps(v yamldoc.Value) ([]step, error) {
 	return steps, nil
 }
 
-// step reads one action and its options.
+// step parses one action and its options.
 func (p *parser) step(v yamldoc.Value) (step, error) {
 	p.count++
 	d := draft{step: step{identifier: p.count}}
@@ -86,7 +86,7 @@ func actions() []string {
 	return []string{"expect", "think", "text", "tool", "delay", "touch", "compact", "cost", "overloaded", "error"}
 }
 
-// draft is a step that is being read.
+// draft is a step that is being parsed.
 type draft struct {
 	step
 	beside []option
@@ -94,7 +94,7 @@ type draft struct {
 
 // option is a key of a step besides its action.
 type option struct {
-	of    string // the action it belongs to
+	of    string // action that the option belongs to
 	value yamldoc.Value
 }
 

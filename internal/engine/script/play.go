@@ -25,7 +25,7 @@ type Engine struct {
 	Now    func() time.Time
 	Sleep  func(context.Context, time.Duration) error
 
-	refused map[int]int // how often each overloaded step has refused
+	refused map[int]int // how often each overloaded step has refused, by its identifier
 }
 
 // Run plays the next turn of the request's session.
@@ -101,8 +101,8 @@ type turn struct {
 	sink    engine.Sink
 	session *session
 
-	said  []message // the prompt, and what the agent and its tools said
-	kept  int       // so many of said are in the session
+	said  []message // the prompt, and the messages of the agent and its tools
+	kept  int       // how many of said are in the session
 	final string
 	cost  float64
 	calls int
@@ -148,15 +148,15 @@ func (t *turn) play() (engine.Result, error) {
 	return result, err
 }
 
-// again reports whether the turn will be played anew, because the service was overloaded before a tool was used. What the turn has
-// said is then not kept.
+// again reports whether the turn will be played again, because the service was overloaded before a tool was used. The messages of the
+// turn are then not kept.
 func (t *turn) again(err error) bool {
 	var overloaded *engine.Overloaded
 	return t.calls == 0 && errors.As(err, &overloaded)
 }
 
-// keep writes what was said, and the prompt before it, into the session. It precedes the event of each word: once a word was heard,
-// the prompt counts as read, with the updates in it.
+// keep writes messages, and the prompt before them, into the session. It does so before their events: once a message was reported, the
+// prompt counts as read, together with the updates in it.
 func (t *turn) keep(ends bool, said ...message) error {
 	t.said = append(t.said, said...)
 	p := part{run: t.request.Run.ID, begins: t.kept == 0, ends: ends, messages: t.said[t.kept:]}
@@ -164,7 +164,7 @@ func (t *turn) keep(ends bool, said ...message) error {
 	return t.session.write(p)
 }
 
-// says keeps what was said and reports it.
+// says keeps messages and reports their event.
 func (t *turn) says(e runlog.Event, said ...message) error {
 	if err := t.keep(false, said...); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (t *turn) step(s step) error {
 	switch s.Do {
 	case "expect":
 		told := t.request.Input.Prompt
-		if t.request.Input.SystemOnly { // what does not change from fire to fire is in the run's own system prompt
+		if t.request.Input.SystemOnly { // the run's own system prompt holds the text that is the same in each fire
 			told += "\n\n" + t.request.Input.System
 		}
 		if !strings.Contains(told, s.Text) {
@@ -205,7 +205,7 @@ func (t *turn) step(s step) error {
 	return nil
 }
 
-// touch creates a file and does not change an existing one. Like every tool it refuses a protected path.
+// touch creates a file, and does not change an existing one. Like every tool it refuses a protected path.
 func (t *turn) touch(path string) error {
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -242,7 +242,7 @@ func (t *turn) call(s step) error {
 	return t.says(result, message{Role: "tool_result", Content: answer.Text})
 }
 
-// compact compacts in the middle of a turn without being asked, as an engine with a model does when its window is full.
+// compact compacts in the middle of a turn without a request, as an engine with a model does when its window is full.
 func (t *turn) compact(instructions string) error {
 	next, c, err := t.e.compact(t.session, instructions)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// Entries returns what was said in a session, oldest first; a prompt names its run. The error wraps transcript.ErrUnknown if there is no such session.
+// Entries returns the messages of a session, oldest first; a prompt names its run. The error wraps transcript.ErrUnknown if there is no
+// such session.
 func Entries(h paths.Dir, id string) (list []transcript.Entry, err error) {
 	path := (&Engine{Home: h}).path(id)
 	if _, statErr := os.Stat(path); !strings.HasPrefix(id, prefix) || !plaintext.IsName(id) || errors.Is(statErr, fs.ErrNotExist) {

@@ -11,24 +11,24 @@ import (
 
 // script is the content of a script file.
 type script struct {
-	// Turns are played in the order of a session's turns: its first turn plays the first entry and so on; the last entry serves all
-	// later turns. A branch and a compaction continue the count of the old session.
+	// Turns are the turns of a session: its first turn plays the first entry and so on, and the last entry serves all later turns. A
+	// branch or a compaction continues the count of the old session.
 	Turns [][]step
 	// OnNudge is played when the prompt is a nudge.
 	OnNudge []step
-	// Summary is the summary of a compaction; "" stands for a line that quotes the instructions.
+	// Summary is the summary of a compaction. If it is "", the summary is a line that quotes the instructions.
 	Summary string
 }
 
 // step is one action of the scripted agent.
 type step struct {
 	Do         string         // the step's key: expect, think, text, tool, delay, touch, compact, cost, overloaded, error
-	Text       string         // its value
-	Input      map[string]any // of a tool
-	Wait       time.Duration  // of delay; of overloaded, the wait that the service asks for
+	Text       string         // value of that key
+	Input      map[string]any // input of a tool
+	Wait       time.Duration  // duration of delay; for overloaded, the wait that the service asks for
 	Cost       float64        // USD
-	Times      int            // of overloaded: how often it refuses; 0 means always
-	identifier int            // unique in the script
+	Times      int            // how often overloaded refuses; 0 means always
+	identifier int            // number that is unique in the script
 }
 
 // maxScript is the largest script file, in bytes.
@@ -50,5 +50,5 @@ func Load(path string) (script, error) {
 	return parse(path, data)
 }
 
-// tokens estimates the tokens of a text of so many bytes: one for each four, as in English.
+// tokens estimates the tokens of a text with so many bytes: one for each four, as in English.
 func tokens(bytes int) int { return (bytes + 3) / 4 }

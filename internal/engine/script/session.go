@@ -27,34 +27,34 @@ type line struct {
 	ID        string     `json:"id,omitempty"`
 	ParentID  string     `json:"parent_id,omitempty"`
 	Timestamp *time.Time `json:"timestamp,omitempty"`
-	Turn      int        `json:"turn,omitempty"` // turns before this session's own
+	Turn      int        `json:"turn,omitempty"` // number of turns before this session's own
 	Message   *message   `json:"message,omitempty"`
-	Run       string     `json:"run,omitempty"`   // with a prompt: the run that it belongs to
-	Open      bool       `json:"open,omitempty"`  // with a prompt: the turn ends with the next count
-	Count     *count     `json:"count,omitempty"` // with the last line of a turn: of all lines up to it
+	Run       string     `json:"run,omitempty"`   // set with a prompt: the run that it belongs to
+	Open      bool       `json:"open,omitempty"`  // set with a prompt: the turn ends with the next line that has Count
+	Count     *count     `json:"count,omitempty"` // set with the last line of a turn: the count of all lines up to it
 }
 
 type message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
-	Aside   bool   `json:"aside,omitempty"` // a reminder or a summary, not a turn of its own
+	Aside   bool   `json:"aside,omitempty"` // a reminder or a summary, which is not a turn of its own
 }
 
-// session is a conversation of the script engine. A turn is written as it goes on: its prompt and its first word at once, before
-// anybody hears the word.
+// session is a conversation of the script engine. A turn is written while it is played: its prompt and first message at once, before the
+// message is reported.
 type session struct {
 	id    string
-	path  string // "" for a session that is not kept
-	count        // of the complete turns
-	all   count  // with the turn that has begun
-	open  bool   // a turn has begun and not ended: it goes on, or a kill cut it off
-	start int64  // the length of the file before the turn
+	path  string // path of the file; "" for a session that is not kept
+	count        // count of the complete turns
+	all   count  // count that includes the present turn
+	open  bool   // a turn has begun and not ended: it is in progress, or its process was killed
+	start int64  // length of the file before the turn
 }
 
-// count is how long a session is.
+// count is the length of a session.
 type count struct {
-	Turn     int `json:"turn"` // turns so far, with those before a branch or a compaction
-	Own      int `json:"own"`  // turns in the file
+	Turn     int `json:"turn"` // turns so far, including those before a branch or a compaction
+	Own      int `json:"own"`  // turns in this file
 	Messages int `json:"messages"`
 	Tokens   int `json:"tokens"`
 }
@@ -87,7 +87,7 @@ func (e *Engine) branch(source *session, kept bool) (*session, error) {
 		return nil, err
 	}
 	var messages []message
-	complete := -1 // so many messages are, if the last turn is not
+	complete := -1 // number of complete messages; -1: all of them
 	for l, err := range store.Lines[line](source.path, nil) {
 		if err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (e *Engine) open(id string) (*session, error) {
 			s.count, s.all = *l.Count, *l.Count
 			return s, nil
 		}
-		break // a session without a turn, one whose last turn is open, or a file that something else has written
+		break // a session without a turn, one whose last turn is open, or a file that another program has written
 	}
 	for l, err := range store.Lines[line](s.path, nil) {
 		switch {
@@ -167,7 +167,7 @@ func (e *Engine) open(id string) (*session, error) {
 	return s, nil
 }
 
-// resume opens a session to continue it. A turn that a kill cut off is closed.
+// resume opens a session to continue it. It closes a turn that was cut off by a kill.
 func (e *Engine) resume(id string) (*session, error) {
 	s, err := e.open(id)
 	if err == nil && s.open {
@@ -213,7 +213,7 @@ func (s *session) write(p part) error {
 	return nil
 }
 
-// append appends lines to the file, all or none of them.
+// append appends lines to the file: all of them or none.
 func (s *session) append(begins bool, lines []*line) error {
 	if s.path == "" {
 		return nil
@@ -232,7 +232,7 @@ func (s *session) append(begins bool, lines []*line) error {
 	return store.AppendJSON(s.path, store.Buffered, values...)
 }
 
-// drop removes the turn that has begun.
+// drop removes the present turn.
 func (s *session) drop() error {
 	if !s.open {
 		return nil
@@ -252,7 +252,7 @@ func (s *session) add(messages ...message) error {
 	return s.write(part{ends: true, messages: messages})
 }
 
-// Answered reports whether the agent has said or done anything in a run: the prompt is then in the session.
+// Answered reports whether the agent has said or done anything in a run. The session then contains the prompt.
 func Answered(h paths.Dir, id, run string) (bool, error) {
 	e := &Engine{Home: h}
 	if _, err := e.open(id); err != nil {
@@ -266,7 +266,7 @@ func Answered(h paths.Dir, id, run string) (bool, error) {
 	return false, nil
 }
 
-// read counts a message of the request.
+// read adds a message of the request to the count.
 func (s *session) read(m transcript.Message) {
 	size, result := 0, false
 	for _, b := range m.Content {
@@ -276,7 +276,7 @@ func (s *session) read(m transcript.Message) {
 	s.remember(m.Role, result, size)
 }
 
-// remember counts a message of so many bytes.
+// remember adds a message of so many bytes to the count.
 func (c *count) remember(role string, aside bool, size int) {
 	c.Messages, c.Tokens = c.Messages+1, c.Tokens+tokens(size)
 	if role == "user" && !aside {
@@ -284,7 +284,7 @@ func (c *count) remember(role string, aside bool, size int) {
 	}
 }
 
-// compact begins the session that continues s. The summary is its only message; the count of turns goes on.
+// compact begins the session that continues s. The summary is its only message; the count of turns continues.
 func (e *Engine) compact(s *session, instructions string) (*session, engine.Compaction, error) {
 	summary := e.Script.Summary
 	if summary == "" {

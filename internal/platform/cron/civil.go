@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// Civil minutes and days are counted from 1970-01-01 00:00 on the clock of a
-// zone, whatever its offset: plain numbers without gaps.
+// Civil minutes and days are numbered without gaps from 1970-01-01 00:00 on the clock of a zone, whatever the zone's offset is.
 
 const (
 	minutesPerDay = 24 * 60
 	secondsPerDay = 60 * minutesPerDay
 )
 
-// firstMinute finds the first civil minute that matches, from first up to but not including end.
+// firstMinute returns the first matching civil minute from first up to but not including end, and reports whether there is one.
 func (s Schedule) firstMinute(first, end int64) (int64, bool) {
 	for first < end {
 		day := floorDiv(first, minutesPerDay)
@@ -31,7 +30,7 @@ func (s Schedule) firstMinute(first, end int64) (int64, bool) {
 	return 0, false
 }
 
-// lastMinute finds the last civil minute that matches, from first up to but not including end.
+// lastMinute returns the last matching civil minute from first up to but not including end, and reports whether there is one.
 func (s Schedule) lastMinute(first, end int64) (int64, bool) {
 	for first < end {
 		day := floorDiv(end-1, minutesPerDay)
@@ -49,7 +48,7 @@ func (s Schedule) lastMinute(first, end int64) (int64, bool) {
 	return 0, false
 }
 
-// firstClock finds the first matching minute of a day from clock on; at least minutesPerDay if there is none.
+// firstClock returns the first matching minute of a day from clock on; at least minutesPerDay if there is none.
 func (s Schedule) firstClock(clock int) int {
 	hour, minute := clock/60, lowest(s.sets[minuteField], clock%60)
 	if s.has(hourField, hour) && minute < 60 {
@@ -58,7 +57,7 @@ func (s Schedule) firstClock(clock int) int {
 	return lowest(s.sets[hourField], hour+1)*60 + lowest(s.sets[minuteField], 0)
 }
 
-// lastClock finds the last matching minute of a day up to clock; negative if there is none.
+// lastClock returns the last matching minute of a day up to clock; negative if there is none.
 func (s Schedule) lastClock(clock int) int {
 	hour, minute := clock/60, highest(s.sets[minuteField], clock%60)
 	if s.has(hourField, hour) && minute >= 0 {
@@ -73,7 +72,7 @@ func (s Schedule) month(day int64) (date, days int, dates uint64) {
 	return date, daysIn(year, int(month)), s.dates(year, int(month), day-int64(date)+1)
 }
 
-// dates is the set of matching days of a month that starts on a civil day.
+// dates returns the set of matching days of a month that starts on a civil day.
 func (s Schedule) dates(year, month int, start int64) uint64 {
 	if !s.has(monthField, month) {
 		return 0
@@ -90,7 +89,7 @@ func (s Schedule) dates(year, month int, start int64) uint64 {
 	return dates & upTo(daysIn(year, month))
 }
 
-// daysIn is the number of days of a month in the Gregorian calendar.
+// daysIn returns the number of days of a month in the Gregorian calendar.
 func daysIn(year, month int) int {
 	switch {
 	case month == 2 && year%4 == 0 && (year%100 != 0 || year%400 == 0):
@@ -101,12 +100,12 @@ func daysIn(year, month int) int {
 	return 30 + (month+month/8)%2
 }
 
-// lowest is the lowest element of a set from n on; 64 if there is none.
+// lowest returns the lowest element of a set from n on; 64 if there is none.
 func lowest(set uint64, n int) int {
 	return bits.TrailingZeros64(set >> n << n)
 }
 
-// highest is the highest element of a set up to n; -1 if there is none.
+// highest returns the highest element of a set up to n; -1 if there is none.
 func highest(set uint64, n int) int {
 	return bits.Len64(set&upTo(n)) - 1
 }

@@ -30,10 +30,10 @@ import (
 // if their normal forms are. The zero Schedule never fires.
 type Schedule struct {
 	sets  [fieldCount]uint64 // bit n: the value n matches; Sunday is 0 only
-	stars [fieldCount]bool   // the field starts with *, where that matters
+	stars [fieldCount]bool   // the field starts with *, set only where that changes the meaning
 }
 
-// Places of the fields in an expression and in a Schedule.
+// Indexes of the fields in an expression and in a Schedule.
 const (
 	minuteField = iota
 	hourField
@@ -43,8 +43,7 @@ const (
 	fieldCount
 )
 
-// Wild reports whether the minute or the hour field starts with *, so that the
-// schedule follows real minutes through a change of clocks.
+// Wild reports whether the minute or the hour field starts with *, so that the schedule follows real minutes when clocks change.
 func (s Schedule) Wild() bool {
 	return s.stars[minuteField] || s.stars[hourField]
 }
@@ -52,7 +51,7 @@ func (s Schedule) Wild() bool {
 // Never reports whether no date in any year matches, as with 31 February.
 func (s Schedule) Never() bool {
 	if !s.bothDays() {
-		return s == Schedule{} // otherwise its weekdays come round
+		return s == Schedule{} // unless it is zero, the weekdays alone match some date
 	}
 	for month := 1; month <= 12; month++ {
 		days := s.sets[dayField] & upTo(daysIn(2000, month)) // a leap year
@@ -63,7 +62,7 @@ func (s Schedule) Never() bool {
 	return true
 }
 
-// bothDays reports whether a date must match both day fields, not just one.
+// bothDays reports whether a date must match both day fields, not only one.
 func (s Schedule) bothDays() bool {
 	return s.stars[dayField] || s.stars[weekdayField]
 }
@@ -72,14 +71,14 @@ func (s Schedule) has(field, value int) bool {
 	return s.sets[field]>>value&1 == 1
 }
 
-// normalise makes equal what means the same, so that the normal form is portable: daemons disagree about a day field that is
-// complete but does not start with *, and about a star flag that decides nothing.
+// normalise gives schedules of one meaning one form, so that the normal form is portable: daemons disagree about a day field that is
+// complete but does not start with *, and about a * at the start that changes nothing.
 func (s Schedule) normalise() Schedule {
 	day, weekday := s.full(dayField), s.full(weekdayField)
 	switch {
 	case s.bothDays() && (day || weekday):
 		s.stars[dayField], s.stars[weekdayField] = day, weekday
-	case day || weekday: // one alternative alone matches every date
+	case day || weekday: // one of two alternatives matches every date, so every date matches
 		for _, i := range [...]int{dayField, weekdayField} {
 			s.sets[i], s.stars[i] = fieldAt(i).all(), true
 		}
@@ -92,14 +91,14 @@ func (s Schedule) full(field int) bool {
 	return s.sets[field] == fieldAt(field).all()
 }
 
-// String is the normal form: five fields that every daemon reads alike, with lists of numbers in ascending order, Sunday as 0, no
-// names and no ranges. A field that starts with *, where that decides anything, still does. Parse of the normal form gives an
-// equal schedule.
+// String returns the normal form: five fields that every daemon reads alike, with lists of numbers in ascending order, Sunday as 0, no
+// names and no ranges. A field that starts with * keeps the * where it changes the meaning. Parse of the normal form gives an equal
+// schedule.
 //
-// One meaning has no portable form: day fields that must both match, neither
-// of them complete (0 0 */2 * 1). Busybox reads them as alternatives.
+// One meaning has no portable form: day fields that must both match, neither of them complete (0 0 */2 * 1). Busybox reads them as
+// alternatives.
 //
-// The zero Schedule is the empty string.
+// The normal form of the zero Schedule is the empty string.
 func (s Schedule) String() string {
 	if s == (Schedule{}) {
 		return ""
@@ -124,12 +123,12 @@ func list(set uint64, name func(int) string) string {
 	return strings.Join(items, ",")
 }
 
-// starred writes a set that holds the lowest value so that it starts with *:
-// as the smallest step from there that stays inside the set, then the rest.
+// starred writes a set that holds the lowest value so that it starts with *: first the smallest step whose values are all in the set,
+// then the other values.
 func (f field) starred(set uint64) string {
 	step := 1
 	for f.fold(steps(f.low, f.high, step))&^set != 0 {
-		step++ // ends at count, which reaches the lowest value alone
+		step++ // ends at count at the latest, the step that yields the lowest value alone
 	}
 	text := "*"
 	if step > 1 {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// english is what a schedule in plain words says so far.
+// english is what has been understood of a schedule in plain words.
 type english struct {
-	minute, hour int // -1 without a time
+	minute, hour int // -1 if there is no time
 	every        string
-	step         int // of every; 0 is each
+	step         int // N of "every N units"; 0 means each
 	days         []string
 	monthDay     string
 }
 
-// meant returns the expression that a schedule in plain English means, such as "every day at 9"; "" if it is none.
+// meant returns the expression that a schedule in plain English means, such as "every day at 9"; "" if the text is not one.
 func meant(text string) string {
 	words := strings.Fields(strings.NewReplacer(",", " ", " and ", " ", "o'clock", " ", " am", "am", " pm", "pm").Replace(strings.ToLower(text)))
 	e := english{minute: -1, hour: -1}
@@ -41,7 +41,7 @@ func meant(text string) string {
 	return expr
 }
 
-// read takes one word with its neighbours, and reports whether it understands it.
+// read interprets a word by its neighbours, and reports whether it understands it.
 func (e *english) read(word, last, next string) bool {
 	single := strings.TrimSuffix(word, "s")
 	if n, err := strconv.Atoi(word); err == nil && last == "every" && n > 0 {
@@ -93,7 +93,7 @@ func monthDay(word string) (string, bool) {
 	return "", false
 }
 
-// readTime reads 9, 9am, 9:30 or noon. A number alone is a time only after "at".
+// readTime parses 9, 9am, 9:30 or noon. A bare number is a time only after "at".
 func (e *english) readTime(word, last string) bool {
 	switch word {
 	case "noon", "midnight":
@@ -121,7 +121,7 @@ func (e *english) readTime(word, last string) bool {
 	return true
 }
 
-// expression returns "" if the words do not make a schedule.
+// expression returns the cron expression; "" if the words do not make a schedule.
 func (e *english) expression() string {
 	if e.hour < 0 {
 		switch {

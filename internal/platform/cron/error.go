@@ -9,20 +9,20 @@ import (
 
 // SyntaxError says what is wrong with an expression, and where.
 type SyntaxError struct {
-	Expr   string // the expression as it was given
-	Field  string // minute, hour, day-of-month, month, day-of-week; or empty
-	Offset int    // in bytes from the start of Expr
-	Length int    // in bytes; 0 if something is missing at Offset
+	Expr   string // the expression that was parsed
+	Field  string // minute, hour, day-of-month, month, day-of-week or empty
+	Offset int    // position of the fault in Expr, in bytes
+	Length int    // length of the faulty text, in bytes; 0 if something is missing at Offset
 	Reason string // what is wrong and, in parentheses, what to write instead
 }
 
-// Error is one line such as
+// Error returns one line such as
 //
 //	column 9: day-of-week "fri-mon": range runs backwards (write fri-sun,mon)
 //
 // The column counts bytes from 1.
 func (e *SyntaxError) Error() string {
-	const longest = 40 // bytes of the expression that a message repeats
+	const longest = 40 // how much of the expression a message quotes, in bytes
 	place := e.Expr[min(e.Offset, len(e.Expr)):min(e.Offset+e.Length, len(e.Expr))]
 	if len(place) > longest {
 		place = place[:longest] + "..."
@@ -33,8 +33,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("column %d: %s%s", e.Offset+1, place, e.Reason)
 }
 
-// checkCharacters refuses what no field can hold, so that everything after it
-// deals with ASCII letters, digits and the four signs of the grammar.
+// checkCharacters rejects characters that no field can hold. The code after it then only has ASCII letters, digits and the four signs of
+// the grammar.
 func checkCharacters(p part) *SyntaxError {
 	for i, r := range p.text {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
@@ -47,7 +47,7 @@ func checkCharacters(p part) *SyntaxError {
 	return nil
 }
 
-// refusal says why a character is not welcome.
+// refusal returns why a character is rejected.
 func refusal(r rune) string {
 	refused := map[rune]string{
 		'?': "? is not supported (write *)",
@@ -67,7 +67,7 @@ func refusal(r rune) string {
 	return "unexpected character"
 }
 
-// explain says what is wrong with text that is neither a number nor a name.
+// explain returns what is wrong with text that is neither a number nor a name.
 func (f field) explain(p part) *SyntaxError {
 	word := strings.TrimLeft(p.text, "0123456789")
 	switch strings.ToUpper(word) {
@@ -90,7 +90,7 @@ func (f field) explain(p part) *SyntaxError {
 	return p.fail("not " + f.kind)
 }
 
-// stepAdvice is the reason against a step on a single value.
+// stepAdvice returns why a step on a single value is rejected, and what to write instead.
 func (f field) stepAdvice(base part, n int, step part) string {
 	instead := base.text + "-" + f.last(base) + "/" + step.text
 	switch n {
@@ -102,14 +102,15 @@ func (f field) stepAdvice(base part, n int, step part) string {
 	return "a step needs * or a range (write " + instead + ")"
 }
 
-// turnAdvice writes a range that runs backwards as two that do not. With a step the two would not mean what the one seems to say.
+// turnAdvice writes a range that runs backwards as two ranges. With a step it gives no advice, because two ranges would mean something
+// else.
 func (f field) turnAdvice(from, to part, high int, stepped bool) string {
 	if stepped {
 		return ""
 	}
 	first := f.low
 	if f.weekly() {
-		first = 1 // the week of the suggestion runs from Monday to Sunday
+		first = 1 // in the advice the week runs from Monday to Sunday
 	}
 	start := strconv.Itoa(first)
 	if !digits(to.text) {
@@ -129,7 +130,7 @@ func (f field) turnAdvice(from, to part, high int, stepped bool) string {
 	return " (write " + one + "," + two + ")"
 }
 
-// last is the highest value, as a name if the given end is a name.
+// last returns the highest value, as a name if end is a name.
 func (f field) last(end part) string {
 	switch {
 	case digits(end.text):

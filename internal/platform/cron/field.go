@@ -10,8 +10,8 @@ import (
 type field struct {
 	name      string
 	low, high int
-	kind      string           // what a value is, for messages
-	word      func(int) string // a value in English; nil where that is its number
+	kind      string           // what a value is called in messages
+	word      func(int) string // returns the English word for a value; nil if that is its number
 }
 
 func fieldAt(i int) field {
@@ -30,7 +30,7 @@ func weekdayName(n int) string { return time.Weekday(n % 7).String() }
 // weekly reports whether this is the field in which 7 is another name for 0.
 func (f field) weekly() bool { return f.high == 7 }
 
-// fold turns Sunday's 7 into 0 and drops nothing else.
+// fold changes Sunday's 7 to 0 in a set.
 func (f field) fold(set uint64) uint64 {
 	if f.weekly() && set>>7&1 == 1 {
 		return set&^(1<<7) | 1
@@ -38,15 +38,15 @@ func (f field) fold(set uint64) uint64 {
 	return set
 }
 
-// all is the set of every value.
+// all returns the set of every value.
 func (f field) all() uint64 {
 	return f.fold(upTo(f.high) &^ (upTo(f.low) >> 1))
 }
 
-// count is the number of different values, and so the largest step.
+// count returns the number of different values, which is also the largest step.
 func (f field) count() int { return bits.OnesCount64(f.all()) }
 
-// steps is the set of low, low+step, low+2*step and so on up to high.
+// steps returns the set of low, low+step, low+2*step and so on up to high.
 func steps(low, high, step int) uint64 {
 	var set uint64
 	for n := low; n <= high; n += step {
@@ -55,7 +55,7 @@ func steps(low, high, step int) uint64 {
 	return set
 }
 
-// named finds a value by its three letters, in any case.
+// named returns the value whose three letters text is, in any case.
 func (f field) named(text string) (int, bool) {
 	for n := f.low; f.word != nil && n <= f.high; n++ {
 		if strings.EqualFold(text, f.short(n)) {
@@ -65,8 +65,8 @@ func (f field) named(text string) (int, bool) {
 	return 0, false
 }
 
-// short is the three letters of a value.
+// short returns the three letters of a value.
 func (f field) short(n int) string { return strings.ToLower(f.word(n)[:3]) }
 
-// upTo is the set of 0 to n; empty for a negative n.
+// upTo returns the set of 0 to n; the empty set for a negative n.
 func upTo(n int) uint64 { return 1<<(n+1) - 1 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Parse reads an expression of five fields, separated by spaces or tabs, or a
-// nickname such as @daily. Any error is a *SyntaxError.
+// Parse parses an expression of five fields, separated by spaces or tabs, or a nickname such as @daily. Any error is a *SyntaxError.
 func Parse(expr string) (Schedule, error) {
 	parts := split(expr)
 	if len(parts) > 0 && parts[0].text[0] == '@' {
@@ -44,7 +43,7 @@ func parseFields(expr string, parts []part) (s Schedule, _ *SyntaxError) {
 	return s.normalise(), nil
 }
 
-// part is a piece of an expression that knows its place, in bytes.
+// part is a piece of an expression with its position in bytes.
 type part struct {
 	text string
 	at   int
@@ -67,7 +66,7 @@ func (p part) fail(reason string) *SyntaxError {
 	return &SyntaxError{Offset: p.at, Length: len(p.text), Reason: reason}
 }
 
-// split finds the fields. Other white space than spaces and tabs is no separator: a line break inside an expression is an error.
+// split returns the fields. Only spaces and tabs separate them: a line break inside an expression is an error.
 func split(expr string) (parts []part) {
 	end := 0
 	for word := range strings.FieldsFuncSeq(expr, func(r rune) bool { return r == ' ' || r == '\t' }) {
@@ -78,8 +77,8 @@ func split(expr string) (parts []part) {
 	return parts
 }
 
-// nickname returns the five fields that an @word stands for. They are written
-// out here and nowhere handed on by name: systemd's weekly is a Monday.
+// nickname returns the five fields that an @word stands for. Generated schedules never contain the @word itself, because systemd's weekly
+// is a Monday.
 func nickname(parts []part) (string, *SyntaxError) {
 	meanings := map[string]string{
 		"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
@@ -102,7 +101,7 @@ func nickname(parts []part) (string, *SyntaxError) {
 	return "", name.fail("unknown nickname (write @hourly, @daily, @weekly, @monthly or @yearly)")
 }
 
-// checkCount refuses anything but five fields.
+// checkCount returns an error unless there are five fields.
 func checkCount(expr string, parts []part) *SyntaxError {
 	const fields = "(minute hour day-of-month month day-of-week)"
 	n := len(parts)
@@ -125,7 +124,7 @@ func checkCount(expr string, parts []part) *SyntaxError {
 	return nil
 }
 
-// parse reads a field: a list of items.
+// parse parses a field, which is a list of items.
 func (f field) parse(p part) (uint64, *SyntaxError) {
 	if err := checkCharacters(p); err != nil {
 		return 0, err
@@ -148,7 +147,7 @@ func (f field) parse(p part) (uint64, *SyntaxError) {
 	return f.fold(all), nil
 }
 
-// item reads one of: * | value | value-value | */step | value-value/step.
+// item parses one of: * | value | value-value | */step | value-value/step.
 func (f field) item(p part) (uint64, *SyntaxError) {
 	base, stepText, stepped := p.cut('/')
 	step := 1
@@ -185,7 +184,7 @@ func (f field) item(p part) (uint64, *SyntaxError) {
 	return steps(low, high, step), nil
 }
 
-// step reads what follows the slash of an item.
+// step parses the text after the slash of an item.
 func (f field) step(item, p part) (int, *SyntaxError) {
 	if p.text == "" {
 		return 0, item.sub(len(item.text)-1, len(item.text)).fail("step is missing")
@@ -200,7 +199,7 @@ func (f field) step(item, p part) (int, *SyntaxError) {
 	return n, nil
 }
 
-// ends reads both ends of a range.
+// ends parses both ends of a range.
 func (f field) ends(whole, from, to part) (low, high int, err *SyntaxError) {
 	switch {
 	case from.text == "" || strings.HasPrefix(to.text, "-"):
@@ -217,12 +216,12 @@ func (f field) ends(whole, from, to part) (low, high int, err *SyntaxError) {
 		return 0, 0, err
 	}
 	if f.weekly() && high == 0 && low > 0 && !digits(to.text) {
-		high = 7 // fri-sun; a lone sun-sun stays one day
+		high = 7 // the range ends on Sunday, as in fri-sun; sun-sun is one day
 	}
 	return low, high, nil
 }
 
-// value reads a number or a name.
+// value parses a number or a name.
 func (f field) value(p part) (int, *SyntaxError) {
 	if n, ok := f.named(p.text); ok {
 		return n, nil
@@ -245,7 +244,7 @@ func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// number reads digits; what does not fit in an int is the largest one.
+// number parses digits. A number that does not fit in an int becomes the largest int.
 func number(text string) int {
 	n, _ := strconv.Atoi(text)
 	return n

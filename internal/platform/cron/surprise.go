@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Surprises says what about the schedule people often do not expect: short
-// sentences in lower case, without a full stop; none for most schedules.
+// Surprises returns what people often do not expect of the schedule: short sentences in lower case, without a full stop. Most schedules
+// have none.
 func (s Schedule) Surprises() []string {
 	if s == (Schedule{}) {
 		return nil
@@ -19,7 +19,7 @@ func (s Schedule) Surprises() []string {
 	return slices.DeleteFunc(all, func(surprise string) bool { return surprise == "" })
 }
 
-// everyMinute is about * 9 * * * for 0 9 * * *, and * * 1 * * for 0 0 1 * *.
+// everyMinute warns about * 9 * * * where 0 9 * * * may be meant, and about * * 1 * * where 0 0 1 * * may be.
 func (s Schedule) everyMinute() string {
 	hours := bits.OnesCount64(s.sets[hourField])
 	switch {
@@ -33,7 +33,7 @@ func (s Schedule) everyMinute() string {
 	return fmt.Sprintf("fires every minute of the day: %d times a day", minutesPerDay)
 }
 
-// unevenSteps is about a minute or hour field that is written as a step, from 0 therefore, that does not fit.
+// unevenSteps warns about a step in a minute or hour field that does not divide the hour or day evenly.
 func (s Schedule) unevenSteps(field int, begin string) string {
 	list, f := values(s.sets[field]), fieldAt(field)
 	step, last := even(list), list[len(list)-1]
@@ -44,7 +44,7 @@ func (s Schedule) unevenSteps(field int, begin string) string {
 	return fmt.Sprintf("*/%d starts again at %s: %s %d is followed by %s 0", step, begin, f.name, last, f.name)
 }
 
-// dayRule is about the two day fields, which are alternatives unless one of them starts with *.
+// dayRule warns about two day fields: they are alternatives unless one of them starts with *.
 func (s Schedule) dayRule() string {
 	if s.Never() {
 		return ""
@@ -66,25 +66,24 @@ func (s Schedule) dayRule() string {
 	return "fires on " + dates + " and on " + weekdays + ", not only on " + both
 }
 
-// unevenDates is about */2, which is not every other day.
+// unevenDates warns about */2 in day-of-month, which is not every other day.
 func (s Schedule) unevenDates() string {
 	if !s.steppedDates() || !s.full(weekdayField) || bits.OnesCount64(s.sets[monthField]) == 1 {
-		return "" // the weekdays, or the one month, say enough
+		return "" // weekdays, or a single month, show that other dates are left out
 	}
 	step := even(values(s.sets[dayField]))
 	return "every " + ordinal(step) + " day starts again on the 1st of each month: the last step of a month may be shorter"
 }
 
-// steppedDates reports whether the dates are those of a step from the 1st that
-// makes three of them at least; the field's star may be gone.
+// steppedDates reports whether the dates are at least three with equal steps from the 1st. The field need not start with * any more.
 func (s Schedule) steppedDates() bool {
 	dates := values(s.sets[dayField])
 	step := even(dates)
 	return step > 1 && len(dates) > 2 && dates[0] == 1 && dates[len(dates)-1]+step > 31
 }
 
-// missingDates is about dates at the end of a month that some months do not
-// have, such as the 31st. One that continues a range is meant as its end.
+// missingDates warns about dates that some months do not have, such as the 31st. It does not warn about one that continues a range, which
+// is meant as the end of the month.
 func (s Schedule) missingDates() string {
 	if s.full(dayField) || s.steppedDates() {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Words says in English when the schedule fires, as "at 09:00 on Monday to Friday". The words are complete: schedules that fire
-// at different minutes of the calendar have different words. They are "never" if it never fires.
+// Words says in English when the schedule fires, such as "at 09:00 on Monday to Friday". Schedules that fire at different minutes of the
+// calendar have different words. A schedule that never fires has the word "never".
 func (s Schedule) Words() string {
 	if s.Never() {
 		return "never"
@@ -21,7 +21,7 @@ func (s Schedule) Words() string {
 	return strings.TrimSuffix(clock+" "+days, " ")
 }
 
-// clockWords says at which times of a day.
+// clockWords returns the times of a day in words.
 func (s Schedule) clockWords() string {
 	const longestList = 6
 	hours, clocks := values(s.sets[hourField]), s.clocks()
@@ -34,7 +34,7 @@ func (s Schedule) clockWords() string {
 		return "at " + spell("and", clocks, clockText)
 	case step == 0:
 		return s.minuteWords() + " of " + s.hourWords()
-	case first+minutesPerDay-last != step: // it starts again at midnight
+	case first+minutesPerDay-last != step: // the distance differs across midnight
 		return "every " + span(step) + " from " + clockText(first) + " to " + clockText(last)
 	case step == 60:
 		return "every hour at minute " + strconv.Itoa(first)
@@ -44,7 +44,7 @@ func (s Schedule) clockWords() string {
 	return "every " + span(step) + " from " + clockText(first)
 }
 
-// clocks lists the matching minutes of a day.
+// clocks returns the matching minutes of a day.
 func (s Schedule) clocks() []int {
 	var clocks []int
 	for at := s.firstClock(0); at < minutesPerDay; at = s.firstClock(at + 1) {
@@ -61,7 +61,7 @@ func (s Schedule) hourWords() string {
 	return s.fieldWords(hourField, "hour", func(step int) string { return ordinal(step) + " hour from" })
 }
 
-// fieldWords says which values of a field match; stepped introduces many that are equally far apart.
+// fieldWords returns the matching values of a field in words. stepped returns the words for many values at equal distances.
 func (s Schedule) fieldWords(field int, noun string, stepped func(int) string) string {
 	list := values(s.sets[field])
 	switch step := even(list); {
@@ -75,7 +75,7 @@ func (s Schedule) fieldWords(field int, noun string, stepped func(int) string) s
 	return noun + "s " + spell("and", list, strconv.Itoa)
 }
 
-// dayWords says on which days of which months; it is empty for every day.
+// dayWords returns the days of which months in words; "" for every day.
 func (s Schedule) dayWords() string {
 	day, weekday := s.full(dayField), s.full(weekdayField)
 	year := s.full(monthField)
@@ -115,7 +115,7 @@ func (s Schedule) dateWords() string {
 	return "the " + spell("and", dates, ordinal)
 }
 
-// weekdayWords lists the weekdays, with an ending on each (Mondays and Fridays) unless some are a range (Monday to Friday).
+// weekdayWords lists the weekdays, with an ending on each (Mondays and Fridays) unless some of them form a range (Monday to Friday).
 func (s Schedule) weekdayWords(ending, and string) string {
 	days := values(sundayLast(s.sets[weekdayField]))
 	for i := range days[:max(len(days)-2, 0)] {
@@ -126,7 +126,7 @@ func (s Schedule) weekdayWords(ending, and string) string {
 	return spell(and, days, func(n int) string { return weekdayName(n) + ending })
 }
 
-// values lists a set in ascending order.
+// values returns a set as a list in ascending order.
 func values(set uint64) []int {
 	var list []int
 	for ; set != 0; set &= set - 1 {
@@ -135,7 +135,7 @@ func values(set uint64) []int {
 	return list
 }
 
-// even is the distance between neighbours if all of them are equally far apart, else 0.
+// even returns the distance between neighbours if all distances are equal, else 0.
 func even(list []int) int {
 	if len(list) < 2 {
 		return 0
@@ -177,7 +177,7 @@ func clockText(minute int) string {
 	return fmt.Sprintf("%02d:%02d", minute/60, minute%60)
 }
 
-// span writes a distance of whole hours, or of less than one, in minutes.
+// span writes a number of minutes in words: in hours if they are whole hours.
 func span(minutes int) string {
 	switch {
 	case minutes == 1:

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// stretch is a time during which a zone keeps one UTC offset. Two stretches in a row may have the same offset.
+// stretch is a period in which a zone has one UTC offset. Two adjacent stretches may have the same offset.
 type stretch struct {
-	start, end int64 // Unix seconds; start is in it, end is not
+	start, end int64 // Unix seconds; start is part of the stretch, end is not
 	offset     int64 // seconds east of UTC
-	before     int64 // the offset until start, or offset if there is none
+	before     int64 // offset before start; equal to offset if there is no earlier one
 }
 
-// stretchAt finds the stretch around an instant.
+// stretchAt returns the stretch that contains an instant.
 func stretchAt(unix int64, zone *time.Location) stretch {
 	st := rawStretch(unix, zone)
 	// Past the last recorded change, Go derives the start from the zone's yearly rule and may place it before that change
@@ -31,15 +31,14 @@ func stretchAt(unix int64, zone *time.Location) stretch {
 	return st
 }
 
-// following finds the stretch after st; there is none if st has no end.
+// following returns the stretch after st. It must not be called if st has no end.
 func (st stretch) following(zone *time.Location) stretch {
 	next := rawStretch(st.end, zone)
 	next.start, next.before = st.end, st.offset
 	return next
 }
 
-// rawStretch is what the zone says about an instant: offset and end are right,
-// start may be too early and before is not filled in.
+// rawStretch returns what the zone reports for an instant. offset and end are correct; start may be too early, and before is not set.
 func rawStretch(unix int64, zone *time.Location) stretch {
 	t := time.Unix(unix, 0).In(zone)
 	_, offset := t.Zone()
@@ -52,16 +51,16 @@ func rawStretch(unix int64, zone *time.Location) stretch {
 		st.end = end.Unix()
 	}
 	if st.end <= unix {
-		// ZoneBounds believes that every year of a yearly rule has 365 days: on 31 December of a leap year its end has already
-		// passed. The rule holds until the year ends in UTC.
+		// ZoneBounds takes every year of a yearly rule to have 365 days, so on 31 December of a leap year the returned end has already
+		// passed. The rule is valid until the year ends in UTC.
 		year := t.UTC().Year()
 		st.end = time.Date(year+1, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
 	}
 	return st
 }
 
-// gap returns the civil minutes that were skipped at the start of st, from first up to but not including end, and the first civil
-// minute after them. The range is empty if nothing was skipped.
+// gap returns the civil minutes that were skipped at the start of st, from first up to but not including end, and the first civil minute
+// after them. The range is empty if nothing was skipped.
 func (st stretch) gap() (first, end int64) {
 	if st.before >= st.offset {
 		return 0, 0
@@ -69,8 +68,8 @@ func (st stretch) gap() (first, end int64) {
 	return minuteUp(st.start + st.before), minuteUp(st.start + st.offset)
 }
 
-// civil returns the minutes that the clock shows in st at the instants from low to high (Unix seconds, both included), from first
-// up to but not including end. A fixed schedule sees no minute that was shown before.
+// civil returns the minutes that the clock shows in st between two Unix seconds, both included: from first up to but not including end.
+// With fixed it omits minutes that the clock has shown before.
 func (st stretch) civil(low, high int64, fixed bool) (first, end int64) {
 	low, high = max(low, st.start), min(high, st.end-1)
 	first, end = low+st.offset, high+st.offset+1
@@ -85,7 +84,7 @@ func (st stretch) instant(minute int64) int64 {
 	return minute*60 - st.offset
 }
 
-// minuteUp turns civil seconds into the first whole civil minute not before.
+// minuteUp converts civil seconds to minutes and rounds up.
 func minuteUp(seconds int64) int64 {
 	return -floorDiv(-seconds, 60)
 }

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Run lets the server that listens at a socket execute a call with these streams, and returns its exit status. An error says that there
-// is no status: the server does not listen, has ended, or does not accept the call, or ctx has ended. An empty write to
-// one of the output streams asks whether anybody reads it. Run may leave a goroutine that reads standard input behind.
+// Run asks the server at a socket to execute a call with these streams, and returns its exit status. An error means that there is no
+// status: the server does not listen, has ended or rejects the call, or ctx has ended. An empty write to an output stream asks whether
+// its reader is still there. Run may leave a goroutine behind that reads standard input.
 func Run(ctx context.Context, socket string, c Call, in io.Reader, out, errOut io.Writer) (status int, err error) {
 	data := c.encode()
 	if len(data) > maxCall {
@@ -50,8 +50,8 @@ func Run(ctx context.Context, socket string, c Call, in io.Reader, out, errOut i
 	}
 }
 
-// read answers a question for bytes of standard input. No bytes and no error are its end. An error of the connection shows when
-// the next frame is received.
+// read answers a request for bytes of standard input. An answer without bytes or an error means the end of the input. An error of the
+// connection is found when the next frame is received.
 func (w *wire) read(in io.Reader, question []byte) {
 	n, _, _ := cutNumber(question)
 	data := make([]byte, max(1, min(n, maxData)))
@@ -61,20 +61,20 @@ func (w *wire) read(in io.Reader, question []byte) {
 			continue
 		}
 		if n > 0 || errors.Is(err, io.EOF) {
-			err = nil // one that comes with data is met again
+			err = nil // the next read returns the error again
 		}
 		_ = w.send(stdin, encodeNumber(errnoOf(err)), data[:n])
 		return
 	}
 }
 
-// put writes what the command wrote, and answers when that is done.
+// put writes output of the command to a stream, and answers when it has done so.
 func (w *wire) put(kind byte, to io.Writer, data []byte) {
 	_, err := to.Write(data)
 	_ = w.send(kind, encodeNumber(errnoOf(err)))
 }
 
-// causeOf is the error of a connection without addresses, or why ctx ended.
+// causeOf returns the error of a connection without addresses, or the cause why ctx ended.
 func causeOf(ctx context.Context, err error) error {
 	errno := syscall.Errno(0)
 	switch {

@@ -31,19 +31,19 @@ const (
 )
 
 const (
-	maxData = 32 << 10 // bytes of a stream in one frame
-	maxCall = 1 << 20  // bytes of a call
-	header  = 5        // kind and length
-	number  = 4        // bytes of a number in a frame
+	maxData = 32 << 10 // largest part of a stream in one frame, in bytes
+	maxCall = 1 << 20  // largest call, in bytes
+	header  = 5        // length of the kind and the length in front of a frame, in bytes
+	number  = 4        // length of a number in a frame, in bytes
 )
 
 // ErrTooLong is the error of a call whose arguments are too long to be sent.
 var ErrTooLong = errors.New("the arguments are too long")
 
-// Call is what a client wants executed.
+// Call is a command that a client wants to have executed.
 type Call struct {
-	Dir  string   // the client's working directory, absolute; "" if it is not known
-	Args []string // without the program's name
+	Dir  string   // working directory of the client, absolute; "" if unknown
+	Args []string // arguments without the name of the program
 }
 
 // encode joins the parts with NUL bytes, which none of them contains.
@@ -56,7 +56,7 @@ func decode(data []byte) Call {
 	return Call{parts[0], parts[1:]}
 }
 
-// wire is one side of a connection. Several goroutines may send.
+// wire is one end of a connection. Several goroutines may send on it.
 type wire struct {
 	io.ReadWriteCloser
 
@@ -76,7 +76,7 @@ func (w *wire) send(kind byte, parts ...[]byte) error {
 	return err
 }
 
-// receive reads a frame of at most so many bytes of content.
+// receive reads a frame whose content has at most most bytes.
 func (w *wire) receive(most int) (kind byte, data []byte, err error) {
 	var head [header]byte
 	if _, err := io.ReadFull(w, head[:]); err != nil {
@@ -93,7 +93,7 @@ func (w *wire) receive(most int) (kind byte, data []byte, err error) {
 
 func encodeNumber(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 
-// cutNumber splits a number off.
+// cutNumber reads the number at the beginning of data.
 func cutNumber(data []byte) (n int, rest []byte, ok bool) {
 	if len(data) < number {
 		return 0, nil, false
@@ -101,7 +101,7 @@ func cutNumber(data []byte) (n int, rest []byte, ok bool) {
 	return int(binary.BigEndian.Uint32(data)), data[number:], true
 }
 
-// errnoOf returns the number of an error of a stream; 0 is none.
+// errnoOf returns the error number of a stream's error; 0 for no error.
 func errnoOf(err error) int {
 	errno := syscall.EIO
 	if err == nil {

@@ -4,5 +4,5 @@ package forward
 
 import "net"
 
-// sameUser is true: the mode of the socket and of its directory lets no other user connect.
+// sameUser reports true: the modes of the socket and its directory keep other users from connecting.
 func sameUser(*net.UnixConn) bool { return true }

@@ -22,8 +22,8 @@ type Request struct {
 
 // Limits of a server.
 const (
-	maxCalls     = 128              // executed at once; the others wait
-	callPatience = 10 * time.Second // for the frame with the call
+	maxCalls     = 128              // how many calls are executed at once; others wait
+	callPatience = 10 * time.Second // how long the frame with the call may take
 )
 
 // Server executes the calls of clients.
@@ -33,7 +33,7 @@ type Server struct {
 	ctx      context.Context
 	end      context.CancelCauseFunc
 	calls    sync.WaitGroup
-	accepted chan struct{} // closed when no more are accepted
+	accepted chan struct{} // closed when no more connections are accepted
 }
 
 var (
@@ -41,8 +41,8 @@ var (
 	errGone   = errors.New("the client has ended")
 )
 
-// Listen makes a socket, for this user alone, at a path of at most about 100 bytes. Each client's call is executed on a goroutine. The
-// context of a call ends when its client does, or the server is closed. execute returns the exit status, 0 to 255.
+// Listen makes a socket that only this user may use, at a path of at most about 100 bytes, and executes each client's call on a
+// goroutine. The context of a call ends when the client goes away or the server is closed. execute returns the exit status, 0 to 255.
 func Listen(path string, execute func(context.Context, Request) int) (*Server, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Server) accept() {
 				return
 			}
 			<-slots
-			time.Sleep(10 * time.Millisecond) // this process has no descriptor left, perhaps
+			time.Sleep(10 * time.Millisecond) // wait: the process may have no free descriptor
 			continue
 		}
 		s.calls.Go(func() {
@@ -113,7 +113,7 @@ func (s *Server) serve(conn io.ReadWriteCloser) {
 	go func() {
 		defer close(received)
 		dispatch(w, all)
-		gone(cmp.Or(context.Cause(s.ctx), errGone)) // a server that is closed closes the connection as well
+		gone(cmp.Or(context.Cause(s.ctx), errGone)) // closing the server also closes the connection
 	}()
 	status := s.execute(ctx, Request{decode(data), all[stdin], all[stdout], all[stderr]})
 	_ = w.send(exit, encodeNumber(status))
@@ -121,7 +121,7 @@ func (s *Server) serve(conn io.ReadWriteCloser) {
 	<-received
 }
 
-// dispatch hands the client's answers to the streams, until the connection ends or holds what is no answer to a question.
+// dispatch passes the client's answers to the streams. It returns when the connection ends or sends something that is not an answer.
 func dispatch(w *wire, all [streams]*Stream) {
 	for {
 		kind, data, err := w.receive(number + maxData)
@@ -199,7 +199,7 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 	}
 }
 
-// Gone reports whether nobody reads any more what the client would write.
+// Gone reports whether the reader of the client's output is gone.
 func (s *Stream) Gone() bool {
 	_, err := s.Write(nil)
 	return err != nil

@@ -24,7 +24,7 @@ func Inherited(path string) (pids []int) {
 		}
 		pid, taker := holder(link)
 		switch {
-		case pid == 0: // it only has the file open
+		case pid == 0: // the process has the file open without the lock
 		case pid == taker:
 			return nil
 		case len(pids) == 0 || pids[len(pids)-1] != pid:
@@ -34,8 +34,8 @@ func Inherited(path string) (pids []int) {
 	return pids
 }
 
-// holder reads the lock of the descriptor /proc/PID/fd/N: the process that has the descriptor and the one that took the lock. The
-// kernel reports the latter by its number even after it has ended, or as 0. Both are 0 if the descriptor has no lock.
+// holder returns the process that has the descriptor /proc/PID/fd/N, and the process that took its lock. The kernel reports the latter by
+// its number even after it has ended, or as 0. Both are 0 if the descriptor has no lock.
 func holder(link string) (pid, taker int) {
 	fds := filepath.Dir(link)
 	info, err := os.ReadFile(filepath.Join(filepath.Dir(fds), "fdinfo", filepath.Base(link)))
@@ -46,7 +46,7 @@ func holder(link string) (pid, taker int) {
 	if !locked {
 		return 0, 0
 	}
-	fields := bytes.Fields(line) // 1: FLOCK ADVISORY WRITE PID …
+	fields := bytes.Fields(line) // format of a lock line: FLOCK ADVISORY WRITE PID …
 	if len(fields) < 5 {
 		return 0, 0
 	}

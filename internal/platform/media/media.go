@@ -8,8 +8,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif"  // the formats that services take
-	_ "image/jpeg" // of each only the header is decoded
+	_ "image/gif"  // formats that services accept
+	_ "image/jpeg" // only the header of each is decoded
 	_ "image/png"
 	"io"
 	"net/http"
@@ -25,7 +25,7 @@ import (
 // pdf is the media type of PDF files.
 const pdf = "application/pdf"
 
-// IsImage reports whether every service takes a media type as an image.
+// IsImage reports whether every service accepts a media type as an image.
 func IsImage(kind string) bool {
 	switch kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -40,11 +40,11 @@ func IsSeen(kind string) bool { return IsImage(kind) || kind == pdf }
 // IsText reports whether a media type is a text.
 func IsText(kind string) bool { return strings.HasPrefix(kind, "text/") }
 
-// headBytes is how much of a file Type looks at.
+// headBytes is the number of bytes that Type examines.
 const headBytes = 512
 
-// Type returns the media type of a file with this content, by its magic bytes; its name does not matter. All text is
-// text/plain. Content that is cut off is a text if it is one up to there.
+// Type returns the media type of a file with this content, by its magic bytes. The name of the file does not matter. Every text is
+// text/plain. Content that is cut off is a text if the part that is there is one.
 func Type(content []byte) string {
 	head := content[:min(len(content), headBytes)]
 	kind, _, _ := strings.Cut(http.DetectContentType(head), ";")
@@ -57,11 +57,11 @@ func Type(content []byte) string {
 	return "text/plain" // also HTML and XML
 }
 
-// Facts are what the limits of services are about. A zero is not known.
+// Facts are the properties of a file that services limit. Zero means unknown.
 type Facts struct {
-	Width  int `json:"width,omitempty"` // of an image, in pixels
+	Width  int `json:"width,omitempty"` // pixels, for an image
 	Height int `json:"height,omitempty"`
-	Pages  int `json:"pages,omitempty"` // of a PDF
+	Pages  int `json:"pages,omitempty"` // number of pages, for a PDF
 }
 
 // Look returns the facts of an image or a PDF. The error is that of an image that cannot be decoded.
@@ -76,10 +76,10 @@ func Look(kind string, content []byte) (Facts, error) {
 	return Facts{Width: config.Width, Height: config.Height}, nil
 }
 
-// maxInflated bounds what is unpacked of one stream of a PDF, in bytes.
+// maxInflated limits the unpacked size of one stream of a PDF, in bytes.
 const maxInflated = 8 << 20
 
-// pages returns the number of pages of a PDF, which its tree of pages tells; 0 if that cannot be read, as in an encrypted file.
+// pages returns the number of pages of a PDF, from its tree of pages; 0 if the tree cannot be read, as in an encrypted file.
 func pages(content []byte) int {
 	tree := regexp.MustCompile(`<<[^<>]*/Type\s*/Pages\b[^<>]*>>`)
 	count := regexp.MustCompile(`/Count\s+(\d{1,6})\b`)
@@ -87,7 +87,7 @@ func pages(content []byte) int {
 	look := func(text []byte) {
 		for _, node := range tree.FindAll(text, -1) {
 			if found := count.FindSubmatch(node); found != nil {
-				n, _ := strconv.Atoi(string(found[1])) // a few digits
+				n, _ := strconv.Atoi(string(found[1])) // the text has only a few digits
 				most = max(most, n)
 			}
 		}
@@ -96,7 +96,7 @@ func pages(content []byte) int {
 	packed := regexp.MustCompile(`/Type\s*/ObjStm\b[^>]*>>\s*stream\r?\n`)
 	for _, at := range packed.FindAllIndex(content, -1) {
 		if r, err := zlib.NewReader(bytes.NewReader(content[at[1]:])); err == nil {
-			text, _ := io.ReadAll(io.LimitReader(r, maxInflated)) // what came before an error counts
+			text, _ := io.ReadAll(io.LimitReader(r, maxInflated)) // use what was unpacked before an error
 			look(text)
 		}
 	}
@@ -106,9 +106,9 @@ func pages(content []byte) int {
 // Tokens estimates how many tokens a file has for a model.
 func (f Facts) Tokens(kind string) int {
 	const (
-		perPage = 3000 // of a PDF: between 1,500 and 3,000 and its image
-		pixels  = 750  // of an image, to a token
-		most    = 4784 // of an image: it is scaled down
+		perPage = 3000 // tokens for a page of a PDF: 1,500 to 3,000 for the text, and its image
+		pixels  = 750  // pixels of an image for each token
+		most    = 4784 // most tokens of an image, which is scaled down
 	)
 	if kind == pdf {
 		return perPage * max(1, f.Pages)
@@ -119,19 +119,20 @@ func (f Facts) Tokens(kind string) int {
 	return most
 }
 
-// Limits are those of a service. A zero is none.
+// Limits are the limits of a service. Zero means no limit.
 type Limits struct {
-	Image    int // bytes of one image, in base64
-	Side     int // pixels of an image, in each direction
-	Many     int // images of a request; with more of them ManySide holds for each instead of Side
+	Image    int // bytes of one image, encoded in base64
+	Side     int // width and height of an image, in pixels
+	Many     int // number of images in a request above which ManySide applies to each instead of Side
 	ManySide int
-	Pages    int // of all PDFs of a request; each image counts as one
-	Request  int // bytes of all files of a request, in base64
+	Pages    int // pages of all PDFs in a request; each image counts as one
+	Request  int // bytes of all files in a request, encoded in base64
 }
 
-// Anthropic returns the limits of the Messages API for a model with a window of so many tokens, 0 if that is not known.
+// Anthropic returns the limits of the Messages API for a model with a window of so many tokens, or of unknown size for 0.
 func Anthropic(window int) Limits {
-	l := Limits{Image: 5 << 20, Side: 8000, Many: 20, ManySide: 2000, Pages: 100, Request: 30 << 20} // 32 MB, with all texts
+	// the service allows 32 MB, including all text
+	l := Limits{Image: 5 << 20, Side: 8000, Many: 20, ManySide: 2000, Pages: 100, Request: 30 << 20}
 	if window > 200_000 {
 		l.Pages = 600
 	}
@@ -139,17 +140,17 @@ func Anthropic(window int) Limits {
 }
 
 // OpenAI returns the limits of OpenAI's chat completions.
-func OpenAI() Limits { return Limits{Request: 48 << 20} } // 50 MB, with all texts
+func OpenAI() Limits { return Limits{Request: 48 << 20} } // the service allows 50 MB, including all text
 
-// Load is the files of one request so far.
+// Load is the sum of the files in one request so far.
 type Load struct {
 	Limits Limits
 
 	images, pages, encoded int
-	side                   int // of the largest image
+	side                   int // side of the largest image
 }
 
-// Add adds a file of so many bytes. The error names the limit that it would exceed; the file is then not added.
+// Add adds a file of size bytes. If the file would exceed a limit, it is not added, and the error names the limit.
 func (l *Load) Add(kind string, size int, f Facts) error {
 	next, most, side := *l, l.Limits, max(f.Width, f.Height)
 	next.encoded += base64.StdEncoding.EncodedLen(size)
@@ -181,7 +182,7 @@ func (l *Load) Add(kind string, size int, f Facts) error {
 	return nil
 }
 
-// decoded is how many bytes become at most so many in base64.
+// decoded returns how many bytes have a base64 encoding of at most encoded bytes.
 func decoded(encoded int) int { return encoded / 4 * 3 }
 
 // Size formats a number of bytes for people.

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Check returns an error if a text is longer than so many bytes, or has what readers could disagree about: bad UTF-8, the mark that
-// decoders put in its place, and control characters, newlines among them.
+// Check returns an error if a text is longer than longest bytes, or contains something that programs read differently: invalid UTF-8, the
+// replacement character, or control characters including newlines.
 func Check(s string, longest int) error {
 	if len(s) > longest {
 		return fmt.Errorf("longer than %d bytes", longest)

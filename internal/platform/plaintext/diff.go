@@ -6,7 +6,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Diff returns the lines that only before has, each after "- ", and those that only after has, each after "+ ", in the order of a
+// Diff returns the lines that only before has, each with "- " in front, and those that only after has, each with "+ ", in the order of a
 // unified diff.
 func Diff(before, after []byte) string {
 	var out strings.Builder

@@ -13,21 +13,21 @@ import (
 // Query is a list of words that a text must all contain, in any order and case. A word may be a phrase.
 type Query []needle
 
-// needle is a word, and the part of it that can be found in a line of JSON before the line is decoded.
+// needle is a word, and the part of it that can be searched for in a line of JSON before the line is decoded.
 type needle struct {
 	whole   folded
-	run     folded // its longest part without characters that JSON may escape; may be empty
-	foreign bool   // other software may escape some of its characters
+	run     folded // longest part without characters that JSON may escape; may be empty
+	foreign bool   // other software may escape some characters of the word
 }
 
-// NewQuery omits empty words.
+// NewQuery makes a query of words. It omits empty ones.
 func NewQuery(words []string) (q Query) {
 	for _, w := range words {
-		if w = string([]rune(w)); w == "" { // drops bytes that are not UTF-8
+		if w = string([]rune(w)); w == "" { // drops invalid UTF-8
 			continue
 		}
 		longest := ""
-		for _, run := range strings.FieldsFunc(strings.ReplaceAll(w, " {", "\n"), escaped) { // " {" joins a tool's name and input
+		for _, run := range strings.FieldsFunc(strings.ReplaceAll(w, " {", "\n"), escaped) { // " {" separates a tool's name from its input
 			if len(run) > len(longest) {
 				longest = run
 			}
@@ -53,7 +53,7 @@ func (q Query) Maybe(line []byte) bool {
 	return true
 }
 
-// Lines yields the begin and the end of each line of text that Maybe is true for. The text is lines of JSON.
+// Lines yields the beginning and end of each line for which Maybe is true. The text is lines of JSON.
 func (q Query) Lines(text []byte) iter.Seq2[int, int] {
 	return func(yield func(begin, end int) bool) {
 		if len(q) == 0 {
@@ -90,7 +90,7 @@ func (q Query) Lines(text []byte) iter.Seq2[int, int] {
 
 // Excerpt returns one line of the text around the first word, if the text contains all of the words.
 func (q Query) Excerpt(text string) (line string, found bool) {
-	const before, after = 60, 120 // bytes
+	const before, after = 60, 120 // bytes of text before and after the first word
 	first := -1
 	for _, n := range q {
 		at := n.whole.in([]byte(text))
@@ -121,14 +121,14 @@ func (q Query) Excerpt(text string) (line string, found bool) {
 	return line, true
 }
 
-// folded is a word to be found in any case.
+// folded is a word to search for in any case.
 type folded struct {
 	word         []byte
-	anchor       int // index of the byte that is searched for
+	anchor       int // index of the byte that is searched for first
 	lower, upper byte
 }
 
-// fold chooses the anchor: a byte that is rare in texts and in JSON.
+// fold prepares a word. It chooses as the anchor a byte that is rare in texts and in JSON.
 func fold(word string) folded {
 	f := folded{word: []byte(word)}
 	lower, upper := strings.ToLower(word), strings.ToUpper(word)
@@ -144,36 +144,37 @@ func fold(word string) folded {
 	return f
 }
 
-// caseBit tells the cases of an ASCII letter apart.
+// caseBit is the bit in which the two cases of an ASCII letter differ.
 const caseBit = 'a' - 'A'
 
-// rarity is higher for bytes that are rarer. The letters were counted in prose, manuals and programs in Go, Python and TypeScript.
+// rarity returns a number that is higher for rarer bytes. Letters were counted in prose, manuals and programs in Go, Python and
+// TypeScript.
 func rarity(b byte) int {
 	const common = "\"{}[]:, etsonrialdcphfumgbwykvxjqz"
 	switch at := strings.IndexByte(common, b); {
 	case at >= 0:
 		return at
-	case b >= 0xC0: // begins each character of a script
+	case b >= 0xC0: // first byte of all characters of a script
 		return 2
 	}
 	return len(common)
 }
 
-// in returns the offset of the word in a text, -1 if it is absent. The empty word is at 0.
+// in returns the offset of the word in a text; -1 if it is absent. The empty word is at 0.
 func (f folded) in(text []byte) int {
 	c := cursor{folded: f, text: text, low: -1, up: -1}
 	return c.next(0)
 }
 
-// cursor finds a word in a text again and again, from left to right.
+// cursor finds the occurrences of a word in a text, from left to right.
 type cursor struct {
 	folded
 
 	text    []byte
-	low, up int // where the anchor stands next in lower and in upper case; -1: not yet known
+	low, up int // next offset of the anchor in lower and in upper case; -1 if not searched yet
 }
 
-// next returns the offset of the first word at or after from, -1 if there is none. The empty word is at from.
+// next returns the offset of the first occurrence at or after from; -1 if there is none. The empty word is at from.
 func (c *cursor) next(from int) int {
 	if len(c.word) == 0 {
 		return from

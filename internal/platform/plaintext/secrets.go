@@ -12,13 +12,13 @@ import (
 // than eight bytes are kept: they occur in ordinary text, and replacing them there would reveal them. A value in
 // another encoding is not recognized. The zero value replaces nothing.
 type Secrets struct {
-	values   []string // longest first
+	values   []string // sorted by length, longest first
 	replacer *strings.Replacer
 }
 
 const (
-	shortestSecret = 8 // bytes
-	shortestPiece  = 4 // bytes of a value that was cut
+	shortestSecret = 8 // bytes of the shortest value that is replaced
+	shortestPiece  = 4 // bytes of the shortest piece of a cut value that is replaced
 	hidden         = "[secret]"
 )
 
@@ -39,7 +39,8 @@ func NewSecrets(values ...string) (s Secrets) {
 	return s
 }
 
-// inJSON returns a text as it appears between the quotes of a JSON string; writers differ in whether they escape <, > and &.
+// inJSON returns a text as it appears between the quotes of a JSON string. html says whether <, > and & are escaped, in which writers
+// differ.
 func inJSON(text string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -58,8 +59,8 @@ func (s Secrets) Hide(text string) string {
 	return s.replacer.Replace(text)
 }
 
-// HideCut is Hide for a text whose beginning or end was cut off, perhaps inside a value: a piece of at least four bytes
-// is replaced there, too.
+// HideCut is Hide for a text that was cut at its beginning (front) or end, perhaps inside a value. It also replaces a piece of at least
+// four bytes there.
 func (s Secrets) HideCut(text string, front, end bool) string {
 	text = s.Hide(text)
 	longest := 0

@@ -21,7 +21,7 @@ func First(s string, most int) (first string, more bool) {
 	return s, false
 }
 
-// Short returns s if it has at most most characters, else its beginning and an ellipsis, which counts as well.
+// Short returns s if it has at most most characters, otherwise its beginning with an ellipsis, at most most characters in all.
 func Short(s string, most int) string {
 	if _, more := First(s, most); !more {
 		return s
@@ -40,10 +40,11 @@ func IsID(s string) bool {
 	return s != "" && len(s) <= 64 && IsWord(s, "._-") && strings.IndexByte(alphanumeric, s[0]) >= 0
 }
 
-// IsWord reports whether s has only ASCII letters, digits and the characters of punctuation.
+// IsWord reports whether s has only ASCII letters, digits and characters of punctuation.
 func IsWord(s, punctuation string) bool { return strings.Trim(s, alphanumeric+punctuation) == "" }
 
-// Word returns s with underscores in place of all but letters, digits, - and _, as services want ids and names.
+// Word returns s with underscores in place of all characters except letters, digits, - and _. Services require this form of ids and
+// names.
 func Word(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(alphanumeric+"-_", r) {
@@ -61,7 +62,7 @@ func IsName(s string) bool {
 		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Count returns a number with its noun, which takes an s unless the number is one.
+// Count returns a number with its noun. It adds an s to the noun unless the number is one.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -69,7 +70,7 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Thousands returns a number such as that of tokens as people say it: 950, 3.1k or 120k.
+// Thousands formats a number, such as one of tokens, in short: 950, 3.1k or 120k.
 func Thousands(n int) string {
 	switch {
 	case n < 1000:
@@ -80,7 +81,7 @@ func Thousands(n int) string {
 	return strconv.Itoa(n/1000) + "k"
 }
 
-// Tally returns numbers with what they count, the largest first: "3 ok, 1 failed".
+// Tally lists numbers with what they count, the largest first: "3 ok, 1 failed".
 func Tally[T ~string](counts map[T]int) string {
 	var words []string
 	kinds := slices.Collect(maps.Keys(counts))
@@ -91,7 +92,7 @@ func Tally[T ~string](counts map[T]int) string {
 	return strings.Join(words, ", ")
 }
 
-// WholeRunes leaves out the beginning of a character at the end of a text.
+// WholeRunes removes an incomplete character from the end of a text.
 func WholeRunes(text []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if tail := text[len(text)-i:]; utf8.RuneStart(tail[0]) {

@@ -10,7 +10,7 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// most is the maximum number of words in a suggestion; more is noise.
+// most is the largest number of words in a suggestion.
 const most = 3
 
 // Similar returns the known words most similar to word, best first, at most three, or nil. A word is similar if at most
@@ -36,7 +36,7 @@ func Similar(word string, known []string) []string {
 	return words
 }
 
-// Suggestion is what an error of an unknown word adds for the words that Similar returned: " (did you mean run, runs?)", or "".
+// Suggestion returns what an error about an unknown word adds for the words that Similar returned: " (did you mean run, runs?)", or "".
 func Suggestion(similar ...string) string {
 	if len(similar) == 0 {
 		return ""
@@ -44,19 +44,19 @@ func Suggestion(similar ...string) string {
 	return " (did you mean " + strings.Join(similar, ", ") + "?)"
 }
 
-// Unknown is the error of a name that nothing has.
+// Unknown is the error of a name that does not exist.
 type Unknown struct {
-	What string // that the name is for: job, run, skill
+	What string // kind of object that the name is for: job, run, skill
 	Name string
-	Near []string // names like it, best first
-	Bad  int      // files that could not be read, among which it may be
+	Near []string // similar names, best first
+	Bad  int      // number of files that could not be read, one of which may have the name
 }
 
 func (e *Unknown) Error() string {
 	return fmt.Sprintf("no %s %q%s", e.What, e.Name, Suggestion(e.Near...))
 }
 
-// Ambiguous is the error of a name that several have.
+// Ambiguous is the error of a name that fits several objects.
 type Ambiguous struct{ Name, Any string }
 
 func (e *Ambiguous) Error() string { return fmt.Sprintf("%q could be any of: %s", e.Name, e.Any) }

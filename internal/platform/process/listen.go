@@ -16,7 +16,7 @@ import (
 // HOST:PORT for TCP. Without /proc it finds none.
 func Listening(pid int) []string {
 	dir := fmt.Sprintf("/proc/%d", pid)
-	entries, _ := os.ReadDir(dir + "/fd") // a process that has ended has none
+	entries, _ := os.ReadDir(dir + "/fd") // an error, as for a process that has ended, means that there are none
 	var open []string
 	for _, entry := range entries {
 		if link, err := os.Readlink(filepath.Join(dir, "fd", entry.Name())); err == nil && strings.HasPrefix(link, "socket:[") {
@@ -60,7 +60,7 @@ func tcpListener(fields []string) (inode, address string) {
 	if hostErr != nil || portErr != nil || len(raw)%4 != 0 {
 		return "", ""
 	}
-	for word := range slices.Chunk(raw, 4) { // each word is in the byte order of the machine
+	for word := range slices.Chunk(raw, 4) { // the bytes of each word are in the byte order of the machine
 		binary.BigEndian.PutUint32(word, binary.NativeEndian.Uint32(word))
 	}
 	return fields[9], net.JoinHostPort(net.IP(raw).String(), strconv.FormatUint(number, 10))

@@ -10,14 +10,14 @@ import (
 // Peer is a running program that this process talks to over its standard input and output.
 type Peer struct {
 	In  io.WriteCloser
-	Out io.Reader // ends when the program has ended
+	Out io.Reader // reports the end of the file when the program has ended
 
 	cmd  *exec.Cmd
 	said *kept
 	done <-chan struct{}
 }
 
-// Open starts a program as Run does, with pipes for its streams; Stdin, Limit and Grace do not count. The caller calls Close.
+// Open starts a program as Run does, with pipes for its streams. It ignores Stdin, Limit and Grace. The caller calls Close.
 func Open(c Call) (*Peer, error) {
 	p := &Peer{said: &kept{limit: StderrLimit, last: true}}
 	cmd, err := c.command(p.said)
@@ -29,7 +29,7 @@ func Open(c Call) (*Peer, error) {
 		return nil, err
 	}
 	out, end := io.Pipe()
-	p.Out, cmd.Stdout = out, end // the exec package copies it, so that a process that keeps the pipe open is not waited for
+	p.Out, cmd.Stdout = out, end // the exec package copies it, and so does not wait for a process that keeps its pipe open
 	p.done, err = c.launch(cmd, func() { _ = end.Close() })
 	return p, err
 }
@@ -40,7 +40,7 @@ func (p *Peer) Stderr() (text string, cut bool) {
 	return string(data), cut
 }
 
-// End returns how the program has ended, such as "exit status 1"; "" if it has not ended within the time.
+// End returns how the program has ended, such as "exit status 1"; "" if it has not ended within a time.
 func (p *Peer) End(within time.Duration) string {
 	select {
 	case <-p.done:
@@ -50,11 +50,11 @@ func (p *Peer) End(within time.Duration) string {
 	}
 }
 
-// Close ends the program: it closes its standard input, then sends its process group SIGTERM, then SIGKILL, with grace after each of
-// the first two. The group is killed even if the program ends by itself, because its children may still run.
+// Close ends the program: it closes the program's standard input, then sends its process group SIGTERM, then SIGKILL. It waits for grace
+// after each of the first two steps. It kills the group even if the program ends by itself, because its children may still run.
 func (p *Peer) Close(grace time.Duration) {
 	_ = p.In.Close()
-	_ = p.Out.(io.Closer).Close() // a program that cannot write any more is not waited for
+	_ = p.Out.(io.Closer).Close() // so that a program that blocks on a write can end
 	if p.End(grace) == "" {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM)
 		_ = p.End(grace)

@@ -26,15 +26,15 @@ import (
 // ID identifies a process: its number, its start time, and the boot and namespace in which the number is valid.
 type ID struct {
 	PID       int    `json:"pid"`
-	Start     uint64 `json:"pid_start"`               // clock ticks after boot; 0 where there is no /proc
-	Boot      string `json:"boot_id,omitempty"`       // the kernel's boot id; "" where there is no /proc
-	Namespace string `json:"pid_namespace,omitempty"` // of process ids, as pid:[4026531836]; "" where there is no /proc
+	Start     uint64 `json:"pid_start"`               // clock ticks after boot; 0 on a system without /proc
+	Boot      string `json:"boot_id,omitempty"`       // boot id of the kernel; "" on a system without /proc
+	Namespace string `json:"pid_namespace,omitempty"` // namespace of process ids, such as pid:[4026531836]; "" on a system without /proc
 }
 
 // Self returns the ID of this process.
 func Self() ID { return Of(os.Getpid()) }
 
-// Foreign reports whether the process is of another boot or PID namespace, such as a container's: here its number means
+// Foreign reports whether the process belongs to another boot or PID namespace, such as that of a container. In this one its number means
 // another process, or none.
 func (p ID) Foreign() bool {
 	return p.Boot != "" && (p.Namespace == "" || p.Boot != boot() || p.Namespace != namespace())
@@ -58,10 +58,10 @@ func (p ID) Signal(s syscall.Signal) error {
 	return syscall.Kill(p.PID, s)
 }
 
-// Name returns the name of the process's program, at most 15 bytes; "" if it has ended.
+// Name returns the name of the program that the process runs, at most 15 bytes; "" if the process has ended.
 func (p ID) Name() string { return content(fmt.Sprintf("/proc/%d/comm", p.PID)) }
 
-// status is what /proc/PID/stat says about a process; the zero value if there is none.
+// status is the part of /proc/PID/stat that is used; the zero value if the process does not exist.
 type status struct {
 	state  string
 	parent int
@@ -81,7 +81,7 @@ func stat(pid int) (s status) {
 
 func boot() string { return content("/proc/sys/kernel/random/boot_id") }
 
-// content returns a file of one line; "" if it cannot be read.
+// content returns the content of a file with one line; "" if it cannot be read.
 func content(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -98,8 +98,8 @@ func namespace() string {
 	return name
 }
 
-// Carrying returns the processes, in any group or session, that have the entry KEY=value in their environment, except
-// this one. Without /proc it finds none.
+// Carrying returns the processes, in any group or session, that have the entry KEY=value in their environment, except this process.
+// Without /proc it finds none.
 func Carrying(entry string) (found []ID) {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -117,9 +117,9 @@ func Carrying(entry string) (found []ID) {
 	return found
 }
 
-// environment reads the environment of a process; nil if it has none or has ended. While a process executes another program, its
-// environment is empty, for as long as it takes to read that program from the disk. Of a kernel thread and of a process that is ending,
-// the program is unknown too.
+// environment returns the environment of a process; nil if it has none or has ended. While a process starts another program, its
+// environment is empty until the program is read from the disk. Of a kernel thread and of a process that is ending, the program is
+// unknown too.
 func environment(dir string) []byte {
 	for wait := time.Microsecond; wait < 200*time.Millisecond; wait *= 2 {
 		environ, err := atOnce(dir + "/environ")
@@ -134,11 +134,11 @@ func environment(dir string) []byte {
 	return nil
 }
 
-// startedWithout reports whether a process began its program with an empty environment. The kernel places the program's name directly
-// behind the environment, of which it learns the end last.
+// startedWithout reports whether a process started its program with an empty environment. The kernel places the name of the program
+// directly after the environment, whose end it sets last.
 func startedWithout(dir string) bool {
 	const (
-		atExecFn = 31 // of elf.h: where the program's name is
+		atExecFn = 31 // AT_EXECFN of elf.h: address of the program's name
 		envStart = 47 // field 50 of proc(5), counted from the state
 		envEnd   = 48
 	)
@@ -158,7 +158,7 @@ func startedWithout(dir string) bool {
 	return false
 }
 
-// number reads a word of this machine.
+// number decodes a word in the byte order of the machine.
 func number(word []byte) uint64 {
 	if len(word) == 4 {
 		return uint64(binary.NativeEndian.Uint32(word))
@@ -166,8 +166,8 @@ func number(word []byte) uint64 {
 	return binary.NativeEndian.Uint64(word)
 }
 
-// atOnce reads a file of /proc by one call of the kernel. The parts that several calls return may be of different programs, or end
-// where the process executes another one.
+// atOnce reads a file of /proc with one system call. The results of several calls may belong to different programs, or be cut off when
+// the process starts another one.
 func atOnce(path string) ([]byte, error) {
 	for size := 16 << 10; ; size *= 4 {
 		f, err := os.Open(path)
@@ -186,16 +186,17 @@ func atOnce(path string) ([]byte, error) {
 	}
 }
 
-// variables splits what /proc/PID/environ holds.
+// variables splits the content of /proc/PID/environ.
 func variables(environ []byte) []string { return strings.Split(string(environ), "\x00") }
 
-// Of returns the ID of a process that this one has started and not waited for.
+// Of returns the ID of a child that this process has started and not waited for.
 func Of(pid int) ID { return ID{pid, stat(pid).start, boot(), namespace()} }
 
-// local returns the ID of the process that has that number here and now.
+// local returns the ID of the process that has a number in this boot and namespace.
 func local(pid int) ID { return ID{PID: pid, Start: stat(pid).start} }
 
-// KillAll kills every process that carries the entry, also those that are started meanwhile. It does not wait for their end.
+// KillAll kills every process that has the entry in its environment, including processes that start meanwhile. It does not wait for their
+// end.
 func KillAll(entry string) {
 	killed := map[ID]bool{}
 	for more := true; more; {
@@ -203,7 +204,7 @@ func KillAll(entry string) {
 		for _, p := range Carrying(entry) {
 			if !killed[p] {
 				killed[p], more = true, true
-				_ = p.Signal(syscall.SIGKILL) // it may have ended by itself
+				_ = p.Signal(syscall.SIGKILL) // an error is ignored: it may have ended by itself
 			}
 		}
 	}

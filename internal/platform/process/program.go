@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// StderrLimit is how many bytes of standard error are kept, from its end.
+	// StderrLimit is how many bytes at the end of standard error are kept.
 	StderrLimit = 2 << 10
 
-	drain   = time.Second // for the last output of a program that has exited, if another process keeps its output open
-	deathly = 2 * drain   // for a killed one: a process of another user, or one that waits for a dead disk, does not end
+	drain   = time.Second // wait for the last output of a program that has exited, if another process keeps its output open
+	deathly = 2 * drain   // wait for a killed program: one of another user, or one that waits for a dead disk, does not end
 )
 
 // ErrNotFound is the error of a program that is not in the PATH of its environment.
@@ -32,28 +32,28 @@ var ErrNotFound = errors.New("not found in PATH")
 
 // Call is one program to run.
 type Call struct {
-	Argv  []string      // Argv[0] is found in the PATH of Env, or is a path: a relative one begins at Dir
-	Env   []string      // the whole environment, KEY=value; of two with the same name the last counts
-	Dir   string        // "": that of this process
-	Files []*os.File    // inherited from descriptor 3 on, such as locks that it keeps
-	Stdin []byte        // standard input: a regular file, which the program can read to its end even if this process is killed
-	Limit int           // bytes of standard output that are kept, the rest is read and dropped (Cut); 0: it goes to /dev/null
+	Argv  []string      // Argv[0] is searched in the PATH of Env, or is a path; a relative path begins at Dir
+	Env   []string      // whole environment, KEY=value; of two entries with one name the last counts
+	Dir   string        // working directory; "" is that of this process
+	Files []*os.File    // files that are inherited from descriptor 3 on, such as locks that the program keeps
+	Stdin []byte        // content of standard input: a regular file, which the program can read completely even if this process is killed
+	Limit int           // bytes of standard output that are kept; the rest is read and dropped (Cut); 0 sends the output to /dev/null
 	Last  bool          // the last Limit bytes are kept, not the first
-	Tied  bool          // killed when this process ends, even by SIGKILL; on Linux only, and not if it gains privileges
-	Grace time.Duration // between SIGTERM and SIGKILL of its process group once ctx has ended; 0: kill at once
-	Seal  *seal.Seal    // what the program may do; such a program is Tied, and gets no Files. nil: what this process may do
+	Tied  bool          // the program is killed when this process ends, even by SIGKILL; on Linux only, and not if it gains privileges
+	Grace time.Duration // time between SIGTERM and SIGKILL to the process group after ctx has ended; 0 kills at once
+	Seal  *seal.Seal    // restricts the program, which is then Tied and gets no Files; nil: no restrictions
 }
 
 // Result is the result of a program.
 type Result struct {
 	Out    []byte // standard output, at most Limit bytes
-	Cut    bool   // there was more
-	Stderr string // the last StderrLimit bytes
+	Cut    bool   // there was more output
+	Stderr string // last StderrLimit bytes of standard error
 	Status int    // exit status; -1 if it was ended by a signal or by Run
-	End    string // the same in words: "exit status 1", "signal: killed"
+	End    string // the end in words: "exit status 1", "signal: killed"
 }
 
-// Failure returns nil for exit status 0, else an error with the end of the program and its standard error, on one line.
+// Failure returns nil for exit status 0, otherwise an error with End and standard error, on one line.
 func (r Result) Failure() error {
 	if r.Status == 0 {
 		return nil
@@ -85,7 +85,7 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	select {
 	case <-done:
 	default:
-		return none, context.Cause(ctx) // it outlived SIGKILL
+		return none, context.Cause(ctx) // the program has survived SIGKILL
 	}
 	text, _ := said.all()
 	r := Result{Stderr: string(text), Status: -1, End: cmd.ProcessState.String()}
@@ -135,8 +135,8 @@ func (c Call) command(said io.Writer) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// launch starts a command that inherits no descriptor besides those given, and waits for its end on another goroutine, which
-// then calls ended and closes done.
+// launch starts a command that inherits only the given descriptors. On another goroutine it waits for the end of the command, calls ended
+// and closes done.
 func (c Call) launch(cmd *exec.Cmd, ended func()) (<-chan struct{}, error) {
 	start := func() error {
 		keepDescriptors()
@@ -147,7 +147,7 @@ func (c Call) launch(cmd *exec.Cmd, ended func()) (<-chan struct{}, error) {
 	}
 	started, done := make(chan error), make(chan struct{})
 	go func() {
-		if c.Tied && c.Seal == nil { // the kernel ties it to the thread that starts it, which must not end first
+		if c.Tied && c.Seal == nil { // the kernel ties the program to the thread that starts it, so the thread must live as long
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
@@ -155,7 +155,7 @@ func (c Call) launch(cmd *exec.Cmd, ended func()) (<-chan struct{}, error) {
 		if started <- err; err != nil {
 			return
 		}
-		_ = cmd.Wait() // only the end counts: the error also covers output that another process keeps open
+		_ = cmd.Wait() // the error may be one about output that another process keeps open, so only the end counts
 		ended()
 		close(done)
 	}()
@@ -165,7 +165,8 @@ func (c Call) launch(cmd *exec.Cmd, ended func()) (<-chan struct{}, error) {
 	return done, nil
 }
 
-// input returns the standard input, open at its start. On a full disk it is in memory: the program may be what reports that.
+// input returns the standard input, open at its beginning. On a full disk it is in memory, because the program may be the one that
+// reports the full disk.
 func (c Call) input() (*os.File, error) {
 	var full error
 	if c.Seal == nil {
@@ -185,8 +186,8 @@ func (c Call) input() (*os.File, error) {
 	return f, nil
 }
 
-// nameless returns a new file that holds data, open at its start. It has a name in dir only while it is empty. That
-// name marks it as a draft, so that the daily sweep removes one left by a crash.
+// nameless returns a new file that contains data, open at its beginning. It has a name in dir only while it is empty. The name marks it
+// as a draft, so that the daily cleaning removes one that a crash has left.
 func nameless(dir string, data []byte) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".stdin.tmp-*")
 	if err != nil {
@@ -203,9 +204,9 @@ func nameless(dir string, data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// keepDescriptors marks the descriptors that this process inherited, besides the three streams, as close-on-exec.
-// Inside a run one may be the lock of a job or a session (an engine inherits these), which a background process would
-// hold permanently. Descriptors that Go opens are marked already.
+// keepDescriptors marks the descriptors that this process inherited, except the three streams, as close-on-exec. Inside a run, one of
+// them may be the lock of a job or session, which engines inherit and which a background process would hold for ever. Descriptors that Go
+// opens are marked already.
 func keepDescriptors() {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -226,7 +227,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 	case <-ctx.Done():
 	}
 	if !(ID{PID: p.Pid}).Alive() { // possibly not waited for yet
-		<-done // it has exited by itself; wait at most drain for a process that keeps its output open
+		<-done // it has exited by itself; done follows after at most drain if another process keeps its output open
 		return false
 	}
 	group := -p.Pid
@@ -237,7 +238,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 		case <-time.After(grace):
 		}
 	}
-	_ = syscall.Kill(group, syscall.SIGKILL) // also if the program is gone: its children may still run
+	_ = syscall.Kill(group, syscall.SIGKILL) // even if the program has ended: its children may still run
 	select {
 	case <-done:
 	case <-time.After(deathly):
@@ -245,7 +246,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 	return true
 }
 
-// explain makes the error of a failed start specific where the kernel error is ambiguous.
+// explain makes the error of a failed start precise where the kernel's error is ambiguous.
 func explain(cmd *exec.Cmd, sealed bool, err error) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) || errors.Is(err, seal.ErrNotSealed) {
@@ -270,10 +271,10 @@ func explain(cmd *exec.Cmd, sealed bool, err error) error {
 			return fmt.Errorf("the seal does not allow reading it or its interpreter: %w", errno)
 		}
 	}
-	return errno // without its wrapping: "fork/exec", and the path once more
+	return errno // without "fork/exec" and the path, which the caller adds
 }
 
-// Find returns the error that Run would return because there is no such program, or it cannot be executed.
+// Find returns the error that Run would return for a program that does not exist or cannot be executed.
 func Find(name, dir string, env []string) error {
 	path, err := LookPath(name, env)
 	if err != nil {
@@ -292,8 +293,8 @@ func Find(name, dir string, env []string) error {
 	return nil
 }
 
-// LookPath finds a program in the PATH of env: that of os/exec would search that of this process, which differs under cron. A
-// name with a slash is a path already. Relative directories in PATH are skipped: they would depend on the working directory.
+// LookPath finds a program in the PATH of env. os/exec would search the PATH of this process, which differs under cron. A name with a
+// slash is already a path. Relative directories in PATH are skipped, because they depend on the working directory.
 func LookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -314,12 +315,12 @@ func LookPath(name string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w=%s", name, ErrNotFound, list)
 }
 
-// kept keeps the first or the last bytes of what is written to it.
+// kept keeps the first or the last bytes that are written to it.
 type kept struct {
 	limit int
 	last  bool
 
-	mu   sync.Mutex // it is read while it is written
+	mu   sync.Mutex // because it can be read while it is written
 	data []byte
 	cut  bool
 }

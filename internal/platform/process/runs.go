@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Runs reports whether a process with one of these names runs. It is known only where proc, which is /proc, shows the processes of all
-// users: the first process is then among them.
+// Runs reports whether a process with one of these names runs. known is false unless proc, which is /proc, shows the processes of all
+// users, as it does if it shows process 1.
 func Runs(proc string, names ...string) (runs, known bool) {
 	files, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
 	for _, file := range files {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Notifier returns a function that tells the service manager how the process is, by the protocol of sd_notify(3): one state per
-// argument, such as READY=1. socket is the value of NOTIFY_SOCKET; with "" nobody is told. Nothing depends on its success.
+// Notifier returns a function that reports states of this process to the service manager by the protocol of sd_notify(3), one for each
+// argument, such as READY=1. socket is the value of NOTIFY_SOCKET; if it is "", the function does nothing. It ignores errors.
 func Notifier(socket string) func(states ...string) {
 	if socket == "" {
 		return func(...string) {}
@@ -33,11 +33,11 @@ func Notifier(socket string) func(states ...string) {
 // firstPassed is the first descriptor that a service manager passes.
 const firstPassed = 3
 
-// Listeners returns the listening sockets that the service manager passed to this process, by the protocol of sd_listen_fds(3);
-// none without one. lookup is the environment. Children of this process do not inherit the sockets.
+// Listeners returns the listening sockets that a service manager passed to this process by the protocol of sd_listen_fds(3); none without
+// a service manager. lookup reads the environment. Children of this process do not inherit the sockets.
 func Listeners(lookup func(string) (string, bool)) ([]net.Listener, error) {
 	pid, _ := lookup("LISTEN_PID")
-	if pid != strconv.Itoa(os.Getpid()) { // they are another process's
+	if pid != strconv.Itoa(os.Getpid()) { // the sockets were passed to another process
 		return nil, nil
 	}
 	text, _ := lookup("LISTEN_FDS")
@@ -48,12 +48,12 @@ func Listeners(lookup func(string) (string, bool)) ([]net.Listener, error) {
 	return passed(firstPassed, int(n))
 }
 
-// passed returns the listeners of n descriptors from first on, all or none.
+// passed returns listeners for n descriptors from first on: all of them or none.
 func passed(first, n int) (list []net.Listener, err error) {
 	for fd := first; fd < first+n; fd++ {
 		syscall.CloseOnExec(fd)
 		f := os.NewFile(uintptr(fd), "socket "+strconv.Itoa(fd))
-		l, failure := net.FileListener(f) // a copy, which children do not inherit either
+		l, failure := net.FileListener(f) // this duplicates the descriptor; children do not inherit the duplicate either
 		_ = f.Close()
 		if failure != nil {
 			err = errors.Join(err, fmt.Errorf("socket %d of the service manager: %w", fd, failure))

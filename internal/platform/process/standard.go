@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// WasClosed reports whether a standard stream was closed when this program was started. The runtime has then opened the null device for
-// reading and writing in its place, so that writing succeeds. Whoever passes the null device opens it as a rule for one of them.
+// WasClosed reports whether a standard stream was closed when this program started. The Go runtime then opens /dev/null for reading and
+// writing in its place, so that writing succeeds. A caller that passes /dev/null usually opens it for only one of the two.
 func WasClosed(f *os.File) bool {
 	info, err := f.Stat()
 	null, nullErr := os.Stat(os.DevNull)

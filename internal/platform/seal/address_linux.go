@@ -25,13 +25,14 @@ func familyOf(raw []byte) int {
 	return int(binary.NativeEndian.Uint16(raw))
 }
 
-// inetOf returns the address and port of a struct sockaddr_in or sockaddr_in6. An IPv4 address within IPv6 is that IPv4 address.
+// inetOf returns the address and port of a struct sockaddr_in or sockaddr_in6. It converts an IPv4 address within IPv6 to that IPv4
+// address.
 func inetOf(raw []byte) (addr netip.AddrPort, ok bool) {
 	var bytes []byte
 	switch family := familyOf(raw); {
 	case family == unix.AF_INET && len(raw) >= 16:
 		bytes = raw[4:8]
-	case family == unix.AF_INET6 && len(raw) >= 24: // the kernel takes it without the scope
+	case family == unix.AF_INET6 && len(raw) >= 24: // the kernel accepts the structure without the scope
 		bytes = raw[8:24]
 	default:
 		return addr, false
@@ -40,7 +41,7 @@ func inetOf(raw []byte) (addr netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16(raw[2:])), ok
 }
 
-// judgeTCP allows every address under Network, otherwise those of Connect and the sockets that listen inside.
+// judgeTCP allows every address if Network is set. Otherwise it allows those of Connect and of sockets that listen inside.
 func (c *call) judgeTCP(addr netip.AddrPort) error {
 	switch {
 	case c.rules.Network, c.mayConnect(addr):
@@ -75,8 +76,8 @@ func ownAddress(ip netip.Addr) bool {
 	})
 }
 
-// judgeUDP allows DNS. Elsewhere it connects to port 0: the C library connects sockets only to learn which of its own addresses
-// would be used, and what is sent reaches nobody.
+// judgeUDP allows DNS servers. For any other address it connects to port 0: the C library connects a socket only to learn which of its
+// own addresses would be used, and data that is sent to port 0 reaches nobody.
 func (c *call) judgeUDP(raw []byte, port uint16) (target, error) {
 	if !c.rules.Network {
 		return target{}, errDenied
@@ -87,7 +88,7 @@ func (c *call) judgeUDP(raw []byte, port uint16) (target, error) {
 	return target{raw: raw}, nil
 }
 
-// judgeUnix allows the sockets of the rules and those that listen inside, whatever name the caller has for them.
+// judgeUnix allows the sockets of the rules and those that listen inside, by whatever path the caller names them.
 func (c *call) judgeUnix(raw []byte) (target, error) {
 	name := raw[2:]
 	if len(name) == 0 {
@@ -113,7 +114,7 @@ func unixAddress(path string) []byte {
 	return append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), path+"\x00"...)
 }
 
-// openPath opens what the caller means by a path, and only to name it: what a path leads to may change, this does not.
+// openPath opens what the caller means by a path, with O_PATH only. The path may be changed to lead elsewhere; the descriptor cannot.
 func (c *call) openPath(path string) (*os.File, error) {
 	process := "/proc/" + strconv.Itoa(int(c.pid))
 	switch rest, own := strings.CutPrefix(path, "/proc/self/"); {
@@ -159,7 +160,8 @@ func (c *call) judgeListeners(named func(unixListener) bool) error {
 	return c.network.inside(listening)
 }
 
-// lstatResolved follows no link: a directory of the rules may have been replaced by one.
+// lstatResolved returns the FileInfo of a path without following any link, because a directory of the rules may have been replaced by a
+// link.
 func lstatResolved(path string) (os.FileInfo, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {

@@ -1,6 +1,6 @@
 package seal
 
-// modeSecond returns no calls: this architecture has only those that begin with a directory.
+// modeSecond returns no calls: on this architecture all such calls begin with a directory.
 func modeSecond() []uint32 { return nil }
 
 // flagsSecond returns no calls.

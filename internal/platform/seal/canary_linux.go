@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canary is a file that opens for this process, and must not open for a sealed one.
+// canary is a file that this process can open, and a sealed process must not.
 type canary struct {
 	path string
 	name *byte
 }
 
-// newCanary returns an error if the file does not open before the thread is sealed: then the trial would show nothing.
+// newCanary returns an error if this process cannot open the file: then the trial would prove nothing.
 func newCanary(path string) (canary, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func newCanary(path string) (canary, error) {
 	return canary{path, name}, err
 }
 
-// The exit statuses of the trial.
+// Exit statuses of the trial.
 const (
 	holds = iota
 	opened
@@ -36,7 +36,7 @@ const (
 	signalled
 )
 
-// try starts a process as the calling thread starts a program, except that it executes none, and returns nil if that process
+// try starts a process in the way in which the calling thread starts programs, but executes no program. It returns nil if that process
 // could neither open the canary nor send a signal to this one.
 func (c canary) try() error {
 	var all, before unix.Sigset_t
@@ -46,7 +46,7 @@ func (c canary) try() error {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
 		return os.NewSyscallError("sigprocmask", err)
 	}
-	pid, errno := tryInChild(c.name) // a handler of this process must not run in that one
+	pid, errno := tryInChild(c.name) // block signals: a signal handler of this process must not run in the child
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil); err != nil {
 		return os.NewSyscallError("sigprocmask", err)
 	}
@@ -72,8 +72,8 @@ func (c canary) try() error {
 	return fmt.Errorf("the trial with %s failed (status %#x)", c.path, status)
 }
 
-// vfork makes a process as the syscall package does for exec.Cmd: it shares the memory of this one, which the calling thread
-// uses no more until that process has ended. The result is that of clone, once in each process.
+// vfork makes a process as the syscall package does for exec.Cmd. The child shares the memory of this process, and the calling thread
+// stops until the child has ended. The result is that of clone, returned once in each process.
 func vfork(flags uintptr) (result uintptr)
 
 // tryInChild returns the process that tries the seal, which has ended. That process must not call anything that needs the

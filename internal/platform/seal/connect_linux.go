@@ -45,7 +45,7 @@ func (c *call) connect() error {
 	return c.connectTo(fd, to.raw)
 }
 
-// judge returns where to connect a socket of this kind instead, or why it may not.
+// judge returns the address to connect a socket of this kind to, or an error that denies the connection.
 func (c *call) judge(raw []byte, kind int) (target, error) {
 	switch family := familyOf(raw); family {
 	case unix.AF_UNSPEC: // disconnects
@@ -66,7 +66,7 @@ func (c *call) judge(raw []byte, kind int) (target, error) {
 	}
 }
 
-// target is an address that a socket may be connected to. It holds what the address names open.
+// target is an address that a socket may be connected to. It keeps the file that the address names open.
 type target struct {
 	raw  []byte
 	held *os.File
@@ -78,8 +78,8 @@ func (t target) close() {
 	}
 }
 
-// connectTo connects and never waits in the kernel: this process has threads enough for many callers only if none of them
-// blocks one. It waits for a caller whose socket blocks.
+// connectTo connects without ever waiting in the kernel: this process can serve many callers only if none of them blocks a thread. It
+// waits in intervals for a caller whose socket blocks.
 func (c *call) connectTo(fd int, raw []byte) error {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil {
@@ -113,7 +113,8 @@ func waitsForPeer(err error, local bool) bool {
 	return errors.Is(err, unix.EINPROGRESS) || errors.Is(err, unix.EALREADY)
 }
 
-// connectNow connects without blocking. The flag belongs to the open file, which the caller shares: it is put back at once.
+// connectNow connects without blocking. It sets O_NONBLOCK on the open file that it shares with the caller, and restores the flag at
+// once.
 func connectNow(fd int, raw []byte, flags int) error {
 	if flags&unix.O_NONBLOCK == 0 {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags|unix.O_NONBLOCK); err != nil {
@@ -137,8 +138,8 @@ func writable(fd int) bool {
 	return n > 0 && err == nil
 }
 
-// wait paces the attempts to end a call that blocks. The pauses grow with the time that has passed, so that they add an eighth
-// to it at most.
+// wait paces the repeated attempts of a call that blocks. The pauses grow with the elapsed time, so that they add at most an eighth to
+// it.
 type wait struct {
 	call   *call
 	passed time.Duration
@@ -159,7 +160,7 @@ func (c *call) newWait(fd, option int) *wait {
 	return w
 }
 
-// next pauses. It returns the error that ends the call: the limit has passed, the caller is gone or has a signal to handle.
+// next pauses. It returns the error that ends the call: the time limit has passed, the caller has ended, or it has a signal to handle.
 func (w *wait) next() error {
 	pause := min(max(w.passed/8, shortestPause), longestPause)
 	time.Sleep(pause)
@@ -168,7 +169,7 @@ func (w *wait) next() error {
 	case w.limit > 0 && w.passed >= w.limit:
 		return unix.EINPROGRESS
 	case pause < longestPause/8:
-		return nil // a signal may wait that long
+		return nil // early pauses are short enough for a signal to wait
 	case !w.call.valid():
 		return unix.ENOENT
 	default:
@@ -176,18 +177,18 @@ func (w *wait) next() error {
 	}
 }
 
-// restart is ERESTARTSYS, by which the kernel begins a call anew or ends it with EINTR as the handler of the signal wants it.
-// A program never sees it, provided that a signal is pending for the thread.
+// restart is ERESTARTSYS. With it the kernel restarts the call or ends it with EINTR, as the handler of the signal requires. A program
+// never sees it, provided that a signal is pending for the thread.
 const restart = unix.Errno(512)
 
-// interrupted returns an error if the caller has a signal to handle, which the kernel holds back until the answer.
+// interrupted returns an error if the caller has a signal to handle. The kernel delivers it only after the answer.
 func (c *call) interrupted() error {
 	fields, err := fieldsOf("/proc/" + strconv.Itoa(int(c.pid)) + "/status")
 	if err != nil {
 		return unix.ENOENT
 	}
 	signals := func(name string) uint64 {
-		set, _ := strconv.ParseUint(fields[name], 16, 64) // as the kernel writes it
+		set, _ := strconv.ParseUint(fields[name], 16, 64) // the kernel writes valid hexadecimal numbers
 		return set
 	}
 	heeded := ^(signals("SigBlk") | signals("SigIgn"))
@@ -195,7 +196,7 @@ func (c *call) interrupted() error {
 	case signals("SigPnd")&heeded != 0, signals("ShdPnd")&heeded != 0 && fields["Threads"] == "1":
 		return restart
 	case signals("ShdPnd")&heeded != 0:
-		return unix.EINTR // another thread may take the signal
+		return unix.EINTR // another thread of the process may take the signal
 	default:
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Which sockets listen is asked of the kernel by NETLINK_SOCK_DIAG. The kernel numbers sockets by cookies, which it never uses again.
+// The kernel says through NETLINK_SOCK_DIAG which sockets listen. It numbers sockets by cookies, which it never reuses.
 
 const (
 	stateListen      = 10
@@ -55,14 +55,14 @@ func listeningTCP(addr netip.AddrPort) ([]uint64, error) {
 	return found, nil
 }
 
-// inode is what the kernel itself has for a file; stat shows another device on some file systems.
+// inode identifies a file as the kernel does internally. On some file systems stat reports another device.
 type inode struct {
-	number uint32 // the lower half, as in struct unix_diag_vfs
-	device uint32 // 0 if it is not known
+	number uint32 // lower half of the inode number, as in struct unix_diag_vfs
+	device uint32 // 0 if unknown
 }
 
-// mayBe reports whether a file may be the one that a listener is bound to. Where the device is not known, listeners on every device count:
-// that never allows more, because the run must listen on all of them.
+// mayBe reports whether a file may be the one that a listener is bound to. If the device is unknown, listeners on every device match.
+// That never allows more, because the run must own all matching listeners.
 func (i inode) mayBe(bound inode) bool {
 	return i.number == bound.number && (i.device == 0 || i.device == bound.device)
 }
@@ -81,7 +81,7 @@ func inodeOf(f *os.File) (inode, error) {
 	return inode{number: uint32(number), device: device}, err
 }
 
-// fieldsOf reads a file of lines "name: value".
+// fieldsOf parses a file of lines "name: value".
 func fieldsOf(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	fields := map[string]string{}
@@ -92,15 +92,15 @@ func fieldsOf(path string) (map[string]string, error) {
 	return fields, err
 }
 
-// deviceOf returns the device of a mount, 0 if this process does not see it: in a chroot whose directory is no mount point, that is the mount
-// that holds the directory.
+// deviceOf returns the device of a mount. It returns 0 if this process does not see the mount: in a chroot whose directory is not a mount
+// point, that is the mount that holds the directory.
 func deviceOf(mount string) (uint32, error) {
 	mounts, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line) // ID, parent, major:minor, …
+		fields := strings.Fields(line) // format: ID, parent, major:minor, …
 		if len(fields) < 3 || fields[0] != mount {
 			continue
 		}
@@ -114,11 +114,11 @@ func deviceOf(mount string) (uint32, error) {
 }
 
 type unixListener struct {
-	name string // "" without one; an abstract one begins with NUL
+	name string // "" for a socket without a name; an abstract name begins with NUL
 	file inode
 }
 
-// listeningUnix returns the cookies of those unix sockets that listen and are wanted.
+// listeningUnix returns the cookies of the listening unix sockets for which wanted returns true.
 func listeningUnix(wanted func(unixListener) bool) (cookies []uint64, err error) {
 	ask := make([]byte, 24) // struct unix_diag_req
 	ask[0] = unix.AF_UNIX
@@ -149,7 +149,7 @@ func listeningUnix(wanted func(unixListener) bool) (cookies []uint64, err error)
 	return cookies, err
 }
 
-// diagnose sends a request for a list and calls each with the payload of every answer.
+// diagnose sends a request for a list, and calls each with the payload of every answer.
 func diagnose(ask []byte, each func([]byte)) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -163,7 +163,7 @@ func diagnose(ask []byte, each func([]byte)) error {
 	if err := unix.Sendto(fd, append(head, ask...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return os.NewSyscallError("sendto", err)
 	}
-	buffer := make([]byte, 8<<10) // what the kernel fills at a time: it makes one of this size too
+	buffer := make([]byte, 8<<10) // the kernel fills at most this many bytes at a time
 	for {
 		n, _, err := unix.Recvfrom(fd, buffer, 0)
 		if err != nil {

@@ -10,22 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The seccomp filter of a sealed thread. It decides by the number of the system call and by arguments that are numbers; what
-// stands in memory, an address above all, is the supervisor's (notify_linux.go). Both supported architectures are little-endian.
+// The seccomp filter of a sealed thread decides by the number of a system call and by arguments that are numbers. Arguments in memory,
+// above all addresses, are left to the supervisor (notify_linux.go). Both supported architectures are little-endian.
 //
-// The kernel remembers the numbers that pass unseen (since Linux 5.11), so that read or getpid cost the same with a longer filter.
+// The kernel caches the calls that the filter always allows (since Linux 5.11), so that a longer filter does not make read or getpid
+// slower.
 
-// refused returns the calls that fail whatever their arguments are, by the error that the program sees.
+// refused returns the calls that always fail, by the error that the program gets.
 func refused() map[string][]uint32 {
 	return map[string][]uint32{
 		"ENOSYS": {
 			unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // connects without connect
 			unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-			unix.SYS_CLONE3,  // its flags stand in memory; the C library falls back to clone, as it does in containers
-			unix.SYS_OPENAT2, // so does the mode of a new file
+			unix.SYS_CLONE3,  // its flags are in memory; the C library falls back to clone, as it does in containers
+			unix.SYS_OPENAT2, // the mode of a new file is in memory
 			unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
-			unix.SYS_PIDFD_SEND_SIGNAL,                                                         // takes a directory of /proc for a process, also that of a thread here
-			unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, // Landlock knows no System V IPC
+			// accepts a directory of /proc as a process, even that of one of this process's threads
+			unix.SYS_PIDFD_SEND_SIGNAL,
+			unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, // Landlock does not cover System V IPC
 			unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_SHMCTL, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN,
 			unix.SYS_MQ_UNLINK,
 		},
@@ -48,11 +50,11 @@ const (
 	prioProcess  = 0
 	ioprioWhoPid = 1
 	tmpfile      = unix.O_TMPFILE &^ unix.O_DIRECTORY
-	fioSetOwn    = 0x8901 // F_SETOWN of sockets, by a pointer
+	fioSetOwn    = 0x8901 // F_SETOWN of sockets, whose argument is a pointer
 	siocSetPgrp  = 0x8902
 )
 
-// filter returns the program; datagrams also lets sockets for DNS be made, whose messages the supervisor sends.
+// filter returns the program. With datagrams it also allows sockets for DNS, whose messages the supervisor sends.
 func filter(datagrams bool) ([]unix.SockFilter, error) {
 	a := assembler{jumps: map[int][2]string{}, labels: map[string]int{}}
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
@@ -104,7 +106,7 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		return byArg(arg, unix.BPF_JSET, flags, "EPERM", "allow")
 	}
 	refuseValue := func(arg int, value uint32) func(*assembler) { return byArg(arg, unix.BPF_JEQ, value, "EPERM", "allow") }
-	// Its own threads are the supervisor's to tell apart, by number; 0 is the caller.
+	// 0 means the caller; the supervisor decides whether another number is one of the caller's threads
 	ownThread := func(arg int) func(*assembler) { return byArg(arg, unix.BPF_JEQ, 0, "allow", "notify") }
 	kindThenThread := func(kind uint32) func(*assembler) {
 		return func(a *assembler) {
@@ -114,8 +116,8 @@ func argumentChecks(datagrams bool) []argumentCheck {
 	}
 	self := uint32(unix.Gettid())
 	return append(modeChecks(), []argumentCheck{
-		// The thread that installs the filter belongs to the sealed domain, so Landlock lets its descendants signal it, and a fatal
-		// signal to a thread ends its process. Nobody but ptrace's users and perf asks for signals of another thread by F_SETOWN_EX.
+		// The thread that installs the filter is in the sealed domain, so Landlock lets its descendants signal it, and a fatal signal to
+		// a thread ends its whole process. F_SETOWN_EX can be refused: only ptrace and perf use it for signals of another thread.
 		{[]uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_OPEN}, refuseValue(0, self)},
 		{[]uint32{unix.SYS_TGKILL, unix.SYS_RT_TGSIGQUEUEINFO}, refuseValue(1, self)},
 		{[]uint32{unix.SYS_FCNTL}, func(a *assembler) {
@@ -123,7 +125,7 @@ func argumentChecks(datagrams bool) []argumentCheck {
 			a.jump(unix.BPF_JEQ, unix.F_SETOWN, "", "allow")
 			refuseValue(2, self)(a)
 		}},
-		{[]uint32{unix.SYS_SOCKETPAIR}, func(a *assembler) { // the sender of a datagram may name another receiver than the other side
+		{[]uint32{unix.SYS_SOCKETPAIR}, func(a *assembler) { // the sender of a datagram may name a receiver other than its pair
 			byArg(0, unix.BPF_JEQ, unix.AF_UNIX, "", "EAFNOSUPPORT")(a)
 			a.arg(1)
 			a.and(socketType)
@@ -135,7 +137,7 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		{[]uint32{unix.SYS_SENDMMSG}, sendmsg(3)},
 		{[]uint32{unix.SYS_CLONE}, refuseFlags(0, newNamespaces)},
 		{[]uint32{unix.SYS_UNSHARE}, refuseFlags(0, newNamespaces|unix.CLONE_NEWTIME)},
-		{[]uint32{unix.SYS_IOCTL}, func(a *assembler) { // keys typed into a terminal run in the shell that waits there
+		{[]uint32{unix.SYS_IOCTL}, func(a *assembler) { // TIOCSTI types into a terminal, where the waiting shell would run the text
 			a.arg(1)
 			a.jump(unix.BPF_JEQ, unix.TIOCSTI, "EPERM", "")
 			a.jump(unix.BPF_JEQ, fioSetOwn, "EPERM", "")
@@ -149,8 +151,9 @@ func argumentChecks(datagrams bool) []argumentCheck {
 	}...)
 }
 
-// modeChecks refuse to make a program set-user-ID or set-group-ID: Landlock does not cover modes, and whoever executes such a program gets
-// the rights of its owner, also the program of a directory that the sealed one may not write. The mode of open only counts with a flag.
+// modeChecks refuse to make a program set-user-ID or set-group-ID. Landlock does not cover modes, and whoever executes such a program
+// gets the rights of its owner, even if the sealed program may not write in its directory. The mode of open only matters with O_CREAT or
+// O_TMPFILE.
 func modeChecks() []argumentCheck {
 	mode := func(arg int) func(*assembler) {
 		return byArg(arg, unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, "EPERM", "allow")
@@ -169,7 +172,7 @@ func modeChecks() []argumentCheck {
 	}
 }
 
-// byArg decides by one argument.
+// byArg decides by comparing one argument with a value.
 func byArg(arg int, op uint16, value uint32, yes, no string) func(*assembler) {
 	return func(a *assembler) {
 		a.arg(arg)
@@ -177,7 +180,7 @@ func byArg(arg int, op uint16, value uint32, yes, no string) func(*assembler) {
 	}
 }
 
-// checkSocket allows unix streams, TCP, the netlink that lists addresses and routes, and UDP if datagrams.
+// checkSocket allows unix streams, TCP, the netlink socket that lists addresses and routes, and UDP if datagrams is set.
 func checkSocket(a *assembler, datagrams bool) {
 	a.arg(0)
 	a.jump(unix.BPF_JEQ, unix.AF_UNIX, "unix", "")
@@ -197,19 +200,19 @@ func checkSocket(a *assembler, datagrams bool) {
 	a.jump(unix.BPF_JEQ, unix.SOCK_STREAM, "", "EACCES")
 	a.arg(2)
 	a.jump(unix.BPF_JEQ, 0, "allow", "")
-	a.jump(unix.BPF_JEQ, unix.IPPROTO_TCP, "allow", "EPROTONOSUPPORT") // MPTCP's callers fall back to TCP
+	a.jump(unix.BPF_JEQ, unix.IPPROTO_TCP, "allow", "EPROTONOSUPPORT") // callers that ask for MPTCP fall back to TCP
 	a.label("udp")
 	a.arg(2)
 	a.jump(unix.BPF_JEQ, 0, "allow", "")
 	a.jump(unix.BPF_JEQ, unix.IPPROTO_UDP, "allow", "EACCES")
-	a.label("unix") // no datagrams: nobody could tell whether their receiver is inside
+	a.label("unix") // no unix datagrams: it cannot be checked whether their receiver is inside
 	a.arg(1)
 	a.and(socketType)
 	a.jump(unix.BPF_JEQ, unix.SOCK_STREAM, "allow", "")
 	a.jump(unix.BPF_JEQ, unix.SOCK_SEQPACKET, "allow", "EACCES")
 }
 
-// checkSendto lets the supervisor send what names a receiver.
+// checkSendto leaves messages that name a receiver to the supervisor.
 func checkSendto(a *assembler) {
 	a.arg(3)
 	a.jump(unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", "")
@@ -219,21 +222,21 @@ func checkSendto(a *assembler) {
 	a.jump(unix.BPF_JEQ, 0, "allow", "notify")
 }
 
-// sendmsg lets the supervisor send: whether a receiver is named stands in memory.
+// sendmsg leaves the message to the supervisor: whether it names a receiver is in memory.
 func sendmsg(flags int) func(*assembler) {
 	return byArg(flags, unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", "notify")
 }
 
-// assembler makes a program of the classic BPF, whose jumps lead forwards only.
+// assembler makes a program of classic BPF, in which jumps only lead forwards.
 type assembler struct {
 	code   []unix.SockFilter
-	jumps  map[int][2]string // by the index of the instruction: where to go if true and if false, "" for the next one
+	jumps  map[int][2]string // by the index of the instruction: the labels to go to if true and if false; "" is the next instruction
 	labels map[string]int
 }
 
 func argOffset(arg int) uint32 { return uint32(16 + 8*arg) }
 
-// arg loads the lower half of an argument: the kernel takes all that are checked as 32 bits.
+// arg loads the lower half of an argument: the kernel treats all checked arguments as 32 bits.
 func (a *assembler) arg(arg int) { a.load(argOffset(arg)) }
 
 func (a *assembler) load(offset uint32) {
@@ -253,7 +256,7 @@ func (a *assembler) label(name string) {
 	a.labels[name] = len(a.code)
 }
 
-// end defines a label as a verdict.
+// end defines a label that returns a verdict.
 func (a *assembler) end(name string, verdict uint32) {
 	a.label(name)
 	a.code = append(a.code, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: verdict})
@@ -285,8 +288,8 @@ func (a *assembler) program() ([]unix.SockFilter, error) {
 // Signals do not interrupt a call that the supervisor has begun to answer (since Linux 5.19).
 const filterFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 
-// install puts the calling thread under the filter for ever; it must not gain privileges by exec (NO_NEW_PRIVS). It returns the
-// descriptor by which the supervisor receives notifications.
+// install applies the filter to the calling thread for ever. The thread must not gain privileges by exec (NO_NEW_PRIVS). The result is
+// the descriptor on which the supervisor receives notifications.
 func install(program []unix.SockFilter) (listener int, err error) {
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, filterFlags, uintptr(unsafe.Pointer(&prog)))
@@ -301,7 +304,7 @@ func install(program []unix.SockFilter) (listener int, err error) {
 	}
 }
 
-// filterSupported asks without a program: the kernel fails with EFAULT if it knows the flags.
+// filterSupported tests the flags without a program: a kernel that knows them fails with EFAULT.
 func filterSupported() error {
 	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, filterFlags, 0)
 	if errno != unix.EFAULT {

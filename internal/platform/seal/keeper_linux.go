@@ -12,23 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeper is a process that ends what a sealed thread has started if this process ends without having done so, even by SIGKILL. It is in a
-// domain of Landlock of its own, which confines signals only and encloses the domain of the thread: its kill(-1) reaches every process
-// in that domain and no other, and no process in it can signal the keeper. A process cannot leave its domain, whatever group, session,
-// namespace or environment it gives itself.
+// keeper is a process that ends the programs of a sealed thread if this process ends without having done so, even by SIGKILL. It is in a
+// Landlock domain of its own, which restricts only signals and encloses the domain of the thread. Its kill(-1) reaches every process in
+// that domain and no other, and no process in that domain can signal the keeper. A process cannot leave its domain by changing its group,
+// session, namespace or environment.
 //
-// It is a shell, because that starts faster than this program, shares no memory with it and is not ended with it by name.
+// The keeper is a shell, because a shell starts faster than this program, shares no memory with it, and is not killed together with it by
+// name.
 type keeper struct {
 	cmd   *exec.Cmd
-	watch int  // the end of its standard input that only this process has: the kernel closes it with this process
-	armed bool // a program was about to be started
+	watch int  // the end of its standard input that only this process holds: the kernel closes it when this process ends
+	armed bool // the start of a program was announced
 }
 
 // keeperProgram is the shell that a keeper executes.
 const keeperProgram = "/bin/sh"
 
-// keeperScript gets a line before the first program is started. If the kernel does not confine the signals of the keeper, the script does
-// nothing, because its last line would end every process of the user.
+// keeperScript waits for a line, which is sent before the first program is started. If the kernel does not restrict the signals of the
+// keeper, the script does nothing, because its last line would kill every process of the user.
 const keeperScript = `# If the process that started sealed programs is killed, this shell ends those programs and all that they have started.
 trap '' HUP INT TERM
 kill -0 $PPID && exit
@@ -44,7 +45,7 @@ func checkKeeper() error {
 	return nil
 }
 
-// keep confines the signals of the calling thread, which has no privileges any more, and starts a keeper from it.
+// keep restricts the signals of the calling thread, which has no privileges any more, and starts a keeper from it.
 func keep(null *os.File) (*keeper, error) {
 	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
 	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
@@ -64,7 +65,8 @@ func keep(null *os.File) (*keeper, error) {
 	k := &keeper{watch: pipe[1], cmd: &exec.Cmd{
 		Path: keeperProgram, Args: []string{"sh", "-c", keeperScript}, Env: []string{}, Dir: "/",
 		Stdin: in, Stdout: null, Stderr: null,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // no key of a terminal and no signal to our group ends it
+		// a session of its own: neither a key at the terminal nor a signal to our process group ends it
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}}
 	if err := k.cmd.Start(); err != nil {
 		_ = unix.Close(k.watch)
@@ -73,11 +75,11 @@ func keep(null *os.File) (*keeper, error) {
 	return k, nil
 }
 
-// arm prepares the keeper for the start of a program. The error says that the keeper has ended.
+// arm prepares the keeper for the start of a program. An error means that the keeper has ended.
 func (k *keeper) arm() (err error) {
 	if !k.armed {
 		_, err = unix.Write(k.watch, []byte("\n"))
-	} else if poll(0, k.watch) { // POLLERR: nobody reads
+	} else if poll(0, k.watch) { // POLLERR: the reading end is closed
 		err = unix.EPIPE
 	}
 	if err != nil {
@@ -87,7 +89,7 @@ func (k *keeper) arm() (err error) {
 	return nil
 }
 
-// end ends the keeper when nothing is left for it to end. The calling thread is sealed and cannot signal it: another thread does.
+// end ends the keeper when no program is left. The calling thread is sealed and cannot signal the keeper, so another thread does.
 func (k *keeper) end() {
 	if k == nil {
 		return

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The rights of Landlock up to ABI 5. A right that a later version adds is not confined.
+// The rights of Landlock up to ABI 5. Rights that later versions add are not restricted.
 const (
 	reading = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	writing = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REFER |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO
-	// A device node in a writable directory would give root the disk. A device that is listed itself gets the last right.
+	// Rights that no directory grants: a device node in a writable directory would give root access to the disk. A device that is listed
+	// itself gets the last of them.
 	never = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 
 	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
@@ -26,7 +27,7 @@ const (
 	scopes = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 )
 
-// landlockABI returns the version of Landlock, which is MinABI or more.
+// landlockABI returns the version of Landlock, or an error if it is less than MinABI.
 func landlockABI() (int, error) {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {
@@ -40,10 +41,10 @@ func landlockABI() (int, error) {
 	return int(abi), nil
 }
 
-// file is what a path leads to; the zero value is nothing. A number is not used again while a rule is in force.
+// file identifies the target of a path; the zero value means that there is none. Inode numbers are not reused while a rule is in force.
 type file struct{ device, number uint64 }
 
-// paths returns the paths of rules, each with what it allows.
+// paths yields the paths of rules, each with the rights that it grants.
 func (r Rules) paths(yield func(path string, access uint64) bool) {
 	for _, paths := range []struct {
 		list   []string
@@ -57,7 +58,7 @@ func (r Rules) paths(yield func(path string, access uint64) bool) {
 	}
 }
 
-// filesOf returns what the paths of rules lead to.
+// filesOf returns the targets of the paths of rules.
 func filesOf(r Rules) (list []file) {
 	for path := range r.paths {
 		var stat unix.Stat_t
@@ -70,7 +71,7 @@ func filesOf(r Rules) (list []file) {
 	return list
 }
 
-// ruleset returns a descriptor of the rules about files, and what their paths lead to. Its caller closes it.
+// ruleset returns a descriptor of the rules about files, and the targets of their paths. The caller closes it.
 func ruleset(r Rules) (fd int, list []file, err error) {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: reading | writing | never, Scoped: scopes}
 	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
@@ -88,13 +89,13 @@ func ruleset(r Rules) (fd int, list []file, err error) {
 	return int(set), list, nil
 }
 
-// allow adds one path to a ruleset, and returns what it leads to.
+// allow adds a path to a ruleset and returns its target.
 func allow(ruleset int, path string, access uint64) (file, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES):
-		return file{}, nil // what does not exist needs no rule, and a link may lead anywhere
+		return file{}, nil // a missing path needs no rule, and a link may lead anywhere
 	case err != nil:
 		return file{}, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -120,7 +121,7 @@ func allow(ruleset int, path string, access uint64) (file, error) {
 	return file{stat.Dev, stat.Ino}, nil
 }
 
-// restrictSelf seals the calling thread with a ruleset.
+// restrictSelf applies a ruleset to the calling thread.
 func restrictSelf(ruleset int) error {
 	abi, err := landlockABI()
 	if err != nil {
@@ -128,7 +129,7 @@ func restrictSelf(ruleset int) error {
 	}
 	var flags uintptr
 	if abi >= 7 {
-		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF // the trial of each start is no event for the audit log
+		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF // keeps the trial of each start out of the audit log
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), flags, 0); errno != 0 {
 		return fmt.Errorf("landlock_restrict_self: %w", errno)

@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// network decides where the sealed programs of one run connect to. It lives as long as the run.
+// network decides what the sealed programs of one run may connect to. It lives as long as the run.
 type network struct {
-	slots chan struct{} // calls that are being answered
+	slots chan struct{} // one for each call that is being answered
 
 	mu        sync.Mutex
-	bound     map[uint64]bool // cookies of the sockets that listened inside
+	bound     map[uint64]bool // cookies of the sockets that began to listen inside
 	listeners []*os.File
 	closed    bool
 }
 
-// answersAtOnce limits the descriptors that slow connections take from this process.
+// answersAtOnce limits how many calls are answered at once, because slow connections use descriptors of this process.
 const answersAtOnce = 1024
 
-// checkNetwork returns an error that says what the kernel lacks for it.
+// checkNetwork returns an error that names what the kernel lacks for network rules.
 func checkNetwork() error {
 	if err := filterSupported(); err != nil {
 		return err
@@ -35,8 +35,8 @@ func newNetwork() *network {
 	return &network{slots: make(chan struct{}, answersAtOnce), bound: map[uint64]bool{}}
 }
 
-// restrict installs the filter on the calling thread, which is locked, has no privileges and is sealed by Landlock already.
-// It returns what answers the calls of the thread's descendants until the last one has ended or close; that runs on another
+// restrict installs the filter on the calling thread, which is locked to its goroutine, has no privileges and is sealed by Landlock
+// already. serve answers the calls of the thread's descendants until the last descendant has ended or close is called. It runs on another
 // goroutine.
 func (n *network) restrict(rules Rules) (serve func(), err error) {
 	program, err := filter(rules.Network)
@@ -60,21 +60,21 @@ func (n *network) restrict(rules Rules) (serve func(), err error) {
 	return (&supervisor{network: n, listener: listener, rules: rules}).serve, nil
 }
 
-// ended forgets a listener whose last process has ended.
+// ended removes a listener whose last process has ended.
 func (n *network) ended(listener *os.File) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.listeners = slices.DeleteFunc(n.listeners, func(l *os.File) bool { return l == listener })
-	_ = listener.Close() // nobody waits for an answer
+	_ = listener.Close() // no process waits for an answer
 }
 
-// close ends what is served; connections fail from now on. No descendant is left then.
+// close ends all serving, so that connections fail from now on. No descendant exists by then.
 func (n *network) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
 	for _, listener := range n.listeners {
-		_ = listener.Close() // the kernel answers ENOSYS
+		_ = listener.Close() // the kernel then answers calls with ENOSYS
 	}
 	n.listeners = nil
 }
@@ -85,8 +85,8 @@ func (n *network) remember(cookie uint64) {
 	n.bound[cookie] = true
 }
 
-// inside judges the sockets that would accept a connection: it is refused if there are none, and denied unless the run listens
-// on all of them.
+// inside decides about the sockets that would accept a connection: the connection is refused if there are none, and denied unless the run
+// owns all of them.
 func (n *network) inside(listening []uint64) error {
 	if len(listening) == 0 {
 		return errRefused

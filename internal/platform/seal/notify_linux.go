@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisor answers the calls that a filter passes to it. What it must decide by memory of the caller it copies, checks and
-// then does itself with the copy and with a duplicate of the caller's socket: the caller can change both meanwhile.
+// supervisor answers the calls that a filter passes to it. If the decision depends on memory of the caller, it copies the memory, checks
+// the copy, and executes the call itself with the copy and a duplicate of the caller's socket, because the caller can change both
+// meanwhile.
 type supervisor struct {
 	network  *network
 	listener *os.File
@@ -26,10 +27,10 @@ const (
 	errRefused = unix.ECONNREFUSED
 )
 
-// request is the kernel's struct seccomp_notif; the rest leaves space for a longer one, which the kernel fills as a whole.
+// request is the kernel's struct seccomp_notif. The rest leaves space for a longer struct, which the kernel fills as a whole.
 type request struct {
 	id    uint64
-	pid   uint32 // of the thread
+	pid   uint32 // id of the thread
 	flags uint32
 	nr    int32
 	arch  uint32
@@ -46,7 +47,7 @@ type response struct {
 	flags uint32
 }
 
-// pollable makes a file of a listener for which no thread has to wait.
+// pollable makes a file of a listener, so that waiting for it takes no thread.
 func pollable(fd int) (*os.File, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd)
@@ -55,21 +56,21 @@ func pollable(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "seccomp"), nil
 }
 
-// serve answers until the last process under the filter has ended or the listener is closed.
+// serve answers calls until the last process under the filter has ended or the listener is closed.
 func (s *supervisor) serve() {
 	defer s.network.ended(s.listener)
 	conn, err := s.listener.SyscallConn()
 	if err != nil {
 		return
 	}
-	_ = conn.Read(func(fd uintptr) bool { // fails when the listener is closed
+	_ = conn.Read(func(fd uintptr) bool { // returns an error when the listener is closed
 		for {
 			ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			if n, err := unix.Poll(ready, 0); n == 0 || err != nil {
 				return err != nil && !errors.Is(err, unix.EINTR)
 			}
 			if ready[0].Revents&unix.POLLIN == 0 {
-				return true // POLLHUP: nobody is left
+				return true // POLLHUP: no process is left
 			}
 			r := new(request)
 			if ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(r)) == nil { // ENOENT: the caller has died
@@ -86,7 +87,7 @@ func ioctl(fd, request uintptr, data unsafe.Pointer) error {
 	return nil
 }
 
-// dispatch answers on a goroutine: a slow call stops no other.
+// dispatch answers a call on a goroutine, so that a slow call does not delay others.
 func (s *supervisor) dispatch(r *request) {
 	c := &call{request: r, supervisor: s}
 	select {
@@ -132,7 +133,7 @@ func (c *call) answer() {
 	c.reply(value, err)
 }
 
-// listen notes the socket. The call proceeds in any case: a socket of the run may listen, another one would only not be known.
+// listen records the socket. The call proceeds in any case: a socket that is not recorded is only unknown later.
 func (c *call) listen() {
 	fd, err := c.descriptor(int(int32(c.args[0])))
 	if err != nil {
@@ -144,14 +145,14 @@ func (c *call) listen() {
 	}
 }
 
-// concernsItself reports whether a call about priority, scheduling or limits is for a thread of the caller's process. Its
-// arguments are numbers, which nobody can change any more, so that it may proceed.
+// concernsItself reports whether a call about priority, scheduling or limits is for a thread of the caller's process. Its arguments are
+// numbers, which cannot change after the check, so the kernel may execute the call.
 func (c *call) concernsItself() bool {
 	thread := c.args[0]
 	switch c.nr {
 	case unix.SYS_PRLIMIT64:
 		if c.args[2] == 0 {
-			return true // only asks
+			return true // the call only reads limits
 		}
 	case unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET:
 		thread = c.args[1]
@@ -160,12 +161,12 @@ func (c *call) concernsItself() bool {
 	return err == nil && c.valid()
 }
 
-// valid reports whether the caller still waits. What was read from it before is then its own: its number was not reused.
+// valid reports whether the caller still waits. If so, what was read from it before was its own, because its thread id was not reused.
 func (c *call) valid() bool {
 	return c.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&c.id)) == nil
 }
 
-// reply ends the call with a value or an error.
+// reply ends the call with a result or an error.
 func (c *call) reply(value int, err error) {
 	r := response{id: c.id, value: int64(value)}
 	if err != nil {
@@ -178,7 +179,7 @@ func (c *call) reply(value int, err error) {
 	_ = c.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) // ENOENT: the caller has died
 }
 
-// proceed lets the kernel do the call.
+// proceed lets the kernel execute the call.
 func (c *call) proceed() {
 	r := response{id: c.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	_ = c.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) // ENOENT: the caller has died

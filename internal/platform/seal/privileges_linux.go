@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropPrivileges takes from the calling thread all capabilities, and the way to get any by execve.
+// dropPrivileges removes all capabilities from the calling thread, and the ways to gain any by execve.
 func dropPrivileges() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
@@ -17,7 +17,7 @@ func dropPrivileges() error {
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) {
-			break // the last one; or a user, whose bounding set is of no use to him any more
+			break // EINVAL: past the last one. EPERM: an ordinary user, whose bounding set has no effect
 		}
 		if err != nil {
 			return fmt.Errorf("bounding set: %w", err)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Proxy lets programs that may connect nowhere else reach some hosts by name: they cannot resolve names themselves. It serves the
-// method CONNECT of HTTP on a port of this machine, which the programs get as HTTPS_PROXY and the rules as an entry of Connect.
+// Proxy lets programs that may connect nowhere else reach some hosts by name, which they cannot resolve themselves. It serves the method
+// CONNECT of HTTP on a port of this machine. Programs get its address in HTTPS_PROXY, and the rules have it in Connect.
 type Proxy struct {
 	listener net.Listener
 	allowed  []string
@@ -25,13 +25,13 @@ type Proxy struct {
 }
 
 const (
-	proxyPatience = 30 * time.Second // to connect to a host, and for a program to say to which
-	proxyRequest  = 16 << 10         // bytes in which it says so
-	proxyAtOnce   = 256              // connections; the others wait
+	proxyPatience = 30 * time.Second // time to connect to a host, and for a program to send its request
+	proxyRequest  = 16 << 10         // largest request, in bytes
+	proxyAtOnce   = 256              // connections at once; others wait
 )
 
-// NewProxy serves connections to each HOST:PORT that is allowed, as the program writes it, until Close. It connects by dial, which is
-// a net.Dialer's DialContext or goes through another proxy.
+// NewProxy serves connections to the HOST:PORT entries of allowed, as programs write them, until Close. dial is the DialContext of a
+// net.Dialer, or a function that connects through another proxy.
 func NewProxy(allowed []string, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Proxy, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func (p *Proxy) accept(ctx context.Context) {
 		}
 		if err != nil {
 			<-slots
-			time.Sleep(10 * time.Millisecond) // this process has no descriptor left, perhaps
+			time.Sleep(10 * time.Millisecond) // wait: the process may have no free descriptor
 			continue
 		}
 		p.serving.Go(func() {
@@ -113,13 +113,13 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	both.Wait()
 }
 
-// pass copies to the end of a direction and passes the end on.
+// pass copies one direction to its end, and then signals the end to the other side.
 func pass(to net.Conn, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
 		err = errors.Join(err, half.CloseWrite())
 	}
 	if err != nil {
-		_ = to.Close() // the other direction cannot go on
+		_ = to.Close() // so that the other direction ends as well
 	}
 }

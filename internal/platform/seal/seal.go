@@ -28,16 +28,16 @@ var (
 // Rules is what a sealed program may do. Paths are absolute and contain no symbolic link: the caller resolves links once, before
 // a sealed program can plant one. A path that does not exist, or that has come to lead through a link, is left out.
 type Rules struct {
-	Read    []string // files, and directories with what is below them, whose contents may be read and executed
-	Write   []string // the same, whose contents may also be changed; files may be made, renamed and removed below a directory
-	List    []string // directories in which, and below which, the names may be listed
-	Sockets []string // unix sockets that may be connected to
-	Connect []string // IP:PORT that may be connected to although Network is false; hosts by name need a Proxy there
-	Network bool     // TCP and DNS to anywhere; false: only to sockets that were bound inside
-	Canary  string   // an existing file, which must not open in a sealed process
+	Read    []string // files, and whole directory trees, whose contents may be read and executed
+	Write   []string // the same, and the contents may be changed; in directories, files may be made, renamed and removed
+	List    []string // directory trees in which names may be listed
+	Sockets []string // unix sockets that programs may connect to
+	Connect []string // IP:PORT addresses that are allowed although Network is false; hosts by name need a Proxy
+	Network bool     // TCP and DNS to any address; false: only to sockets that were bound inside
+	Canary  string   // an existing file that a sealed process must not be able to open
 }
 
-// add returns the rules with the paths and addresses of others.
+// add returns the rules extended by those of others.
 func (r Rules) add(others Rules) Rules {
 	r.Read = append(r.Read[:len(r.Read):len(r.Read)], others.Read...)
 	r.Write = append(r.Write[:len(r.Write):len(r.Write)], others.Write...)

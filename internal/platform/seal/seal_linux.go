@@ -21,18 +21,18 @@ type Seal struct {
 	broken func(error)
 }
 
-// run is what all programs of a run share.
+// run is the state that all programs of a run share.
 type run struct {
 	network *network
 	ended   [2]int // a pipe: its write end is closed by Close, which every thread that waits notices
 
 	closing sync.Once
-	mu      sync.Mutex // guards what follows, and threads.Add against Close
+	mu      sync.Mutex // protects the fields below, and orders threads.Add before Close
 	opened  bool       // a program has been started
 	closed  bool
-	idle    *thread        // a sealed one whose program has ended and left no process behind; nil: there is none
-	threads sync.WaitGroup // that may start programs
-	stuck   atomic.Int32   // processes that did not end when they were killed
+	idle    *thread        // a sealed thread whose program has ended and left no process; nil if there is none
+	threads sync.WaitGroup // threads that may start programs
+	stuck   atomic.Int32   // number of processes that did not end when they were killed
 }
 
 // Check returns the kernel's version of Landlock, which is MinABI or more, or ErrUnsupported with the reason on one line. It takes
@@ -57,10 +57,10 @@ func New(rules func() (Rules, error), broken func(error)) *Seal {
 	return &Seal{&run{network: newNetwork()}, rules, broken}
 }
 
-// open makes what the first program needs.
+// open prepares what the first program needs.
 //
-// This process becomes undumpable: a sealed program shares its restrictions with one thread here, and could read the memory of
-// this process through that thread otherwise. As a side effect, no other process of the user can read /proc/PID/environ of it.
+// It makes this process undumpable, because a sealed program has the same restrictions as one thread of this process, and could read its
+// memory through that thread. As a side effect, other processes of the user cannot read its /proc/PID/environ.
 func (r *run) open() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *run) open() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("%w: prctl: %w", ErrUnsupported, err)
 	}
-	// Descriptors that Go opens are closed on exec already; those that this process inherited, a lock or an open file, may not be.
+	// Go opens descriptors close-on-exec. Those that this process inherited, such as a lock or an open file, may not be.
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
@@ -87,8 +87,8 @@ func (r *run) open() error {
 	return nil
 }
 
-// File returns a new empty file in memory for the standard input of a sealed program, which may open it again as /dev/stdin. It could
-// not open one of a directory that it may not read.
+// File returns a new empty file in memory for the standard input of a sealed program. The program may open it again as /dev/stdin, which
+// it could not do with a file in a directory that it may not read.
 func File() (*os.File, error) {
 	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -97,7 +97,7 @@ func File() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "stdin"), nil
 }
 
-// With returns a seal of the same run that allows more. It is not closed by itself.
+// With returns a seal of the same run that allows more. It needs no Close of its own.
 func (s *Seal) With(extra Rules) *Seal {
 	rules := func() (Rules, error) {
 		r, err := s.rules()

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// Seal starts nothing here.
+// Seal is the seal of platforms without one.
 type Seal struct{}
 
 // Check returns ErrUnsupported.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each message that may name a receiver is sent here: by a duplicate of the socket, with copies of all that the call points to. A stream takes no receiver, but the kernel cannot be left to send either: the caller could put a
-// datagram socket in its place.
+// The supervisor sends each message that may name a receiver, by a duplicate of the socket and with copies of all that the call points
+// to. A stream has no receiver, but the kernel cannot be left to send on it either: the caller could put a datagram socket in its place.
 
 const (
 	longestDatagram = 1 << 16
@@ -20,10 +20,10 @@ const (
 	longestControl  = 1 << 14
 	mostDescriptors = 253 // SCM_MAX_FD
 	msghdrSize      = 56
-	mmsghdrSize     = 64 // struct msghdr, the length that was sent, four bytes of nothing
+	mmsghdrSize     = 64 // struct msghdr, the length that was sent, and four bytes of padding
 )
 
-// message is what a call sends. The pieces and the control data are still in the caller's memory.
+// message is a message to be sent. Its data and its control data are still in the caller's memory.
 type message struct {
 	name    []byte
 	pieces  []unix.RemoteIovec
@@ -31,7 +31,7 @@ type message struct {
 	flags   int
 }
 
-// outlet is the socket of a message, with what does not change from one message to the next.
+// outlet is a socket to send on, with its properties that are the same for every message.
 type outlet struct {
 	fd       int
 	domain   int
@@ -156,7 +156,7 @@ func (c *call) message(at uint64, flags int) (m message, err error) {
 	return m, nil
 }
 
-// send sends a whole message, or as much of it as a socket that does not wait takes.
+// send sends a whole message, or as much as a socket that does not block accepts.
 func (c *call) send(o outlet, m message) (sent int, err error) {
 	to, err := c.receiver(o, m.name)
 	if err != nil {
@@ -201,8 +201,9 @@ func (c *call) send(o outlet, m message) (sent int, err error) {
 	}
 }
 
-// receiver returns whom a message may name: DNS servers. A datagram of a unix socket goes to the other side of its pair. Netlink's only receiver is the kernel, which needs no name. With a name
-// netlink would count the rights of this process, not those of the one that made the socket.
+// receiver returns the receiver that a message may name, which is a DNS server. A datagram of a unix socket goes to the other socket of
+// its pair. A netlink message goes to the kernel and needs no name: with one, netlink would check the rights of this process instead of
+// those of the socket's creator.
 func (c *call) receiver(o outlet, name []byte) (unix.Sockaddr, error) {
 	switch {
 	case len(name) == 0:
@@ -215,7 +216,7 @@ func (c *call) receiver(o outlet, name []byte) (unix.Sockaddr, error) {
 	case o.domain == unix.AF_UNIX && o.datagram:
 		return nil, errDenied
 	case o.stream || o.domain == unix.AF_UNIX:
-		return nil, nil // the kernel takes no notice of it
+		return nil, nil // the kernel ignores the name
 	}
 	addr, ok := inetOf(name)
 	if !ok || !c.rules.Network || addr.Port() != portDNS {
@@ -232,8 +233,8 @@ func (c *call) receiver(o outlet, name []byte) (unix.Sockaddr, error) {
 	return to, nil
 }
 
-// rights makes the control data anew: descriptors of the caller become descriptors of this process. The rest is left out; names
-// of processes and users would be checked by the rights of this one.
+// rights makes new control data in which descriptors of the caller are descriptors of this process. It omits the rest: names of processes
+// and users would be checked against the rights of this process.
 func (c *call) rights(o outlet, control []byte) (again []byte, release func(), err error) {
 	var fds []int
 	release = func() { closeAll(fds) }
@@ -269,7 +270,7 @@ func (c *call) rights(o outlet, control []byte) (again []byte, release func(), e
 	return unix.UnixRights(fds...), release, nil
 }
 
-// gather copies the data of the pieces, at most this much, and returns the pieces that are left.
+// gather copies at most most bytes of the data of the pieces, and returns the pieces that are left.
 func (c *call) gather(pieces []unix.RemoteIovec, most int) (data []byte, rest []unix.RemoteIovec, err error) {
 	size := 0
 	for _, p := range pieces {

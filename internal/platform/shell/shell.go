@@ -1,5 +1,5 @@
-// Package shell reads the text of shell commands: as the words of one command that every shell reads alike, and as a line whose first
-// program can be named. It starts nothing and expands nothing.
+// Package shell parses the text of shell commands: as the words of one command that every shell reads alike, and as a line whose first
+// program can be named. It executes nothing and expands nothing.
 package shell
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// longest, in bytes, and mostWords bound what is looked at: one reading stays well below a second.
+// longest (bytes) and mostWords limit the text that is parsed, so that parsing takes well below a second.
 const (
 	longest   = 32 << 10
 	mostWords = 512
 )
 
-// Words splits a command into its words: one simple command of literal words, which every shell would split alike. The error
-// says why it is none.
+// Words splits a text into the words of one simple command with literal words, which every shell would split alike. The error says why
+// the text is not such a command.
 func Words(text string) ([]string, error) {
 	parsed, err := Patterns(text, false)
 	if err != nil {
@@ -34,8 +34,8 @@ func Words(text string) ([]string, error) {
 	return words, nil
 }
 
-// Patterns reads one simple command whose words may have wildcards: each word is the pieces between its unquoted stars. Without stars
-// an unquoted * is refused. The first word stands bare and has one piece.
+// Patterns parses one simple command whose words may have wildcards. It returns for each word the pieces between its unquoted stars.
+// Without stars an unquoted * is an error. The first word must be unquoted and have one piece.
 func Patterns(text string, stars bool) ([][]string, error) {
 	if err := plaintext.Check(text, longest); err != nil {
 		return nil, err
@@ -65,9 +65,9 @@ func Patterns(text string, stars bool) ([][]string, error) {
 	return words, nil
 }
 
-// Program returns the name of the program that a line for the shell starts first; "" if the line does not spell it out. It finds
-// mistakes in what a person wrote, and is no ground for allowing anything. The error says why the shell cannot read the line; more than
-// 32 KiB is one reason.
+// Program returns the name of the program that a shell line starts first; "" if the line does not name it literally. Use it to find
+// mistakes in what a person wrote, not to allow anything. The error says why a shell cannot parse the line; a line of more than 32 KiB is
+// an error too.
 func Program(line string) (name string, err error) {
 	if len(line) > longest {
 		return "", fmt.Errorf("longer than %d bytes", longest)
@@ -97,7 +97,7 @@ func parse(text string) (*syntax.File, error) {
 	return file, nil
 }
 
-// simpleCommand returns the file's only statement, if that is a command and its words and nothing else.
+// simpleCommand returns the only statement of a file, if that is a command with words and nothing else.
 func simpleCommand(file *syntax.File) *syntax.CallExpr {
 	if len(file.Stmts) != 1 || len(file.Last) > 0 {
 		return nil
@@ -119,7 +119,7 @@ func readWord(arg *syntax.Word, stars bool) ([]string, error) {
 		switch part := part.(type) {
 		case *syntax.Lit:
 			begin, more, found := strings.Cut(part.Value, "*")
-			err = bareText(part.Value, len(pieces) == 1 && pieces[0] == "", stars) // zsh expands ''=ls as well
+			err = bareText(part.Value, len(pieces) == 1 && pieces[0] == "", stars) // zsh expands the word ''=ls too
 			for text = begin; found; text = begin {
 				pieces[len(pieces)-1] += text
 				pieces = append(pieces, "")
@@ -142,7 +142,7 @@ func readWord(arg *syntax.Word, stars bool) ([]string, error) {
 	return pieces, nil
 }
 
-// bareText checks unquoted text: only characters that mean themselves in every shell.
+// bareText returns an error if unquoted text has a character that is special in any shell.
 func bareText(s string, first, stars bool) error {
 	if first && strings.HasPrefix(s, "=") {
 		return errors.New("a word that begins with = must be quoted")
@@ -156,7 +156,7 @@ func bareText(s string, first, stars bool) error {
 	return nil
 }
 
-// doubleQuoted is the text between double quotes.
+// doubleQuoted returns the text between double quotes.
 func doubleQuoted(q *syntax.DblQuoted) (string, error) {
 	if q.Dollar {
 		return "", errors.New(`no $"…"`)
@@ -175,7 +175,7 @@ func doubleQuoted(q *syntax.DblQuoted) (string, error) {
 	return text.String(), nil
 }
 
-// unescaped removes the backslashes that quote between double quotes.
+// unescaped removes backslashes that quote a character between double quotes.
 func unescaped(s string) string {
 	var text strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readClock reads a time of day, in seconds since midnight: 17:30, 17:30:00, 9am, 9:15 pm, noon, midnight, with or without
-// "at" before it.
+// readClock parses a time of day, and returns it in seconds since midnight: 17:30, 17:30:00, 9am, 9:15 pm, noon, midnight, with or
+// without "at" before it.
 func readClock(w []string) (seconds int, err error) {
 	all := strings.Join(w, " ")
 	if len(w) > 1 && w[0] == "at" {
@@ -29,7 +29,7 @@ func readClock(w []string) (seconds int, err error) {
 	return 0, cannot(all)
 }
 
-// clock24 reads 9:00, 17:30, 17:30:59 and, as computers write it, 17:30:59.123, whose fraction is dropped.
+// clock24 parses 9:00, 17:30, 17:30:59 and 17:30:59.123, as programs write it. The fraction is dropped.
 func clock24(s string) (seconds int, ok bool) {
 	hour, rest, _ := strings.Cut(s, ":")
 	minute, rest, more := strings.Cut(rest, ":")
@@ -46,7 +46,7 @@ func clock24(s string) (seconds int, ok bool) {
 	return h*3600 + m*60 + sec, ok && (!fractional || isNumber(fraction, 1, 9))
 }
 
-// clock12 reads 9am, 9:15pm and the two words; 12am is midnight, 12pm noon.
+// clock12 parses 9am, 9:15pm, noon and midnight. 12am is midnight, 12pm is noon.
 func clock12(s string) (seconds int, ok bool) {
 	switch s {
 	case "noon":
@@ -71,7 +71,7 @@ func clock12(s string) (seconds int, ok bool) {
 	return h*3600 + m*60, true
 }
 
-// number reads one or two digits, at least so many, up to a highest value.
+// number parses one or two digits: at least least digits, and a value of at most highest.
 func number(s string, least, highest int) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && isNumber(s, least, 2) && n <= highest

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Days here are midnights in UTC: plain dates, whatever the clocks do on them.
+// A day is a date, represented by its midnight in UTC. Changes of clocks do not affect it.
 
-// leap is the longest time, in years, from one 29 February to the next.
+// leap is the longest period, in years, from one 29 February to the next.
 const leap = 8
 
-// readDays reads the day that the words begin with, and returns the dates it can be, in order, and the other words. No
-// dates and no error: the words do not begin with a day.
+// readDays parses the day at the beginning of the words. It returns the dates that the day can be, in order, and the remaining words. It
+// returns no dates and no error if the words do not begin with a day.
 func readDays(w []string, today time.Time) (days []time.Time, rest []string, err error) {
 	ahead, rest := 0, w
 	if w[0] == "next" && len(w) > 1 {
@@ -38,7 +38,7 @@ func readDays(w []string, today time.Time) (days []time.Time, rest []string, err
 	return readNamed(w, today)
 }
 
-// weekdays are the dates in the next seven days, from so many days ahead, that fall on a day of the week.
+// weekdays returns the dates, from so many days ahead to seven, that fall on a day of the week.
 func weekdays(d time.Weekday, today time.Time, from int) (days []time.Time) {
 	for i := from; i <= 7; i++ {
 		if t := today.AddDate(0, 0, i); t.Weekday() == d {
@@ -48,7 +48,7 @@ func weekdays(d time.Weekday, today time.Time, from int) (days []time.Time) {
 	return days
 }
 
-// readNamed reads "march 7" and "7 march", with or without a year after it, which may follow a comma.
+// readNamed parses "march 7" and "7 march", with or without a year after it. A comma may precede the year.
 func readNamed(w []string, today time.Time) (days []time.Time, rest []string, err error) {
 	if len(w) < 2 {
 		return nil, w, nil
@@ -70,7 +70,7 @@ func readNamed(w []string, today time.Time) (days []time.Time, rest []string, er
 		return nil, w, nil
 	}
 	for year := from; year <= to; year++ {
-		if d := time.Date(year, month, date, 0, 0, 0, 0, time.UTC); d.Day() == date { // else 30 February and the like
+		if d := time.Date(year, month, date, 0, 0, 0, 0, time.UTC); d.Day() == date { // 30 February and the like are skipped
 			days = append(days, d)
 		}
 	}
@@ -80,7 +80,7 @@ func readNamed(w []string, today time.Time) (days []time.Time, rest []string, er
 	return days, rest, nil
 }
 
-// splitISO makes one word two where a date and a time of day are joined by a T.
+// splitISO splits a word in which a T joins a date and a time of day.
 func splitISO(w []string) []string {
 	const date = len("2026-03-07")
 	if len(w[0]) > date && w[0][date] == 't' && isISO(w[0][:date]) {
@@ -89,7 +89,7 @@ func splitISO(w []string) []string {
 	return w
 }
 
-// readInstant reads a date and a time of day with an offset, if that is what the words are. No zone is further than 14 hours from UTC.
+// readInstant parses a date and a time of day with an offset, if the words are that. The largest offset is 14 hours.
 func readInstant(w []string) (at time.Time, ok bool) {
 	if len(w) != 2 || !isISO(w[0]) {
 		return time.Time{}, false
@@ -103,7 +103,7 @@ func isISO(s string) bool {
 	return len(s) == len(form) && s[4] == '-' && s[7] == '-' && isNumber(s[:4]+s[5:7]+s[8:], 8, 8)
 }
 
-// named finds the day of the week or month, from first to last, that a text names: by its whole name or the first three letters.
+// named returns the weekday or month, from first to last, that a text names in full or by its first three letters.
 func named[T interface {
 	~int
 	fmt.Stringer

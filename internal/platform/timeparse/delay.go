@@ -11,7 +11,7 @@ const (
 	week = 7 * day
 )
 
-// sum reads numbers with units, the largest unit first.
+// sum parses numbers with units, the largest unit first, and adds them up.
 func sum(w []string) (total time.Duration, err error) {
 	rest := strings.Join(w, " ")
 	if rest == "" {
@@ -23,7 +23,7 @@ func sum(w []string) (total time.Duration, err error) {
 		name := leading(strings.TrimPrefix(rest[len(count):], " "), 'a', 'z')
 		u := unit(name)
 		switch {
-		case count == rest: // and not empty
+		case count == rest: // there are no digits
 			return 0, wrong("a number alone is not enough")
 		case count == "", u == 0:
 			return 0, cannot(rest)
@@ -31,7 +31,7 @@ func sum(w []string) (total time.Duration, err error) {
 			return 0, wrong("the largest unit comes first, each only once")
 		}
 		if n, err := strconv.ParseInt(count, 10, 64); err != nil || n > int64(maxDelay/u) {
-			total = maxDelay + 1 // what follows must still be readable
+			total = maxDelay + 1 // continue, so that errors in the rest are found
 		} else {
 			total = min(total+time.Duration(n)*u, maxDelay+1)
 		}
@@ -47,7 +47,7 @@ func sum(w []string) (total time.Duration, err error) {
 	return total, nil
 }
 
-// unit is 0 for a name that is none.
+// unit returns the length of a unit; 0 if the name is unknown.
 func unit(name string) time.Duration {
 	return map[string]time.Duration{
 		"w": week, "week": week, "weeks": week,
@@ -58,7 +58,7 @@ func unit(name string) time.Duration {
 	}[name]
 }
 
-// leading is what a text begins with, of letters or digits between two.
+// leading returns the beginning of a text that consists of characters from low to high.
 func leading(s string, low, high rune) string {
 	return s[:len(s)-len(strings.TrimLeftFunc(s, func(r rune) bool { return low <= r && r <= high }))]
 }

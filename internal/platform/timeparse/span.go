@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Span is a part of each day by the clock, such as 22:00-07:00, which may pass midnight. The zero Span contains nothing.
+// Span is a part of each day by the clock, such as 22:00-07:00. It may pass midnight. The zero Span contains nothing.
 type Span struct {
 	From, To int // minutes since midnight
 }
 
-// ReadSpan reads HH:MM-HH:MM; none and off are the zero Span.
+// ReadSpan parses HH:MM-HH:MM. none and off give the zero Span.
 func ReadSpan(text string) (Span, error) {
 	if text == "none" || text == "off" {
 		return Span{}, nil
@@ -26,7 +26,7 @@ func ReadSpan(text string) (Span, error) {
 	return s, nil
 }
 
-// Contains reports whether an instant is in the span by the clock of its location.
+// Contains reports whether an instant is in the span, by the clock of its location.
 func (s Span) Contains(at time.Time) bool {
 	m := at.Hour()*60 + at.Minute()
 	if s.From <= s.To {
@@ -35,7 +35,7 @@ func (s Span) Contains(at time.Time) bool {
 	return m >= s.From || m < s.To
 }
 
-// End returns the first instant from at on that is not in the span. It looks at each minute, because a change of the clock can skip or
+// End returns the first instant at or after at that is not in the span. It tests each minute, because a change of clocks can skip or
 // repeat the end.
 func (s Span) End(at time.Time) time.Time {
 	end := at

@@ -40,13 +40,13 @@ import (
 	"time"
 )
 
-// maxYears is how far ahead a reminder may be, by date; maxDelay is never more than that.
+// maxYears is how many years ahead a reminder may be, by its date. maxDelay is never longer than that.
 const (
 	maxYears = 10
 	maxDelay = maxYears * 365 * day
 )
 
-// Parse reads a time; the result is in zone, which is also the zone of a text without an offset. It panics if zone is nil.
+// Parse parses a time. The result is in zone, and a text without an offset is read in zone. It panics if zone is nil.
 func Parse(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	at, err := read(words(text), now.In(zone))
 	switch {
@@ -60,7 +60,7 @@ func Parse(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	return at, nil
 }
 
-// Delay reads a delay of at least a second.
+// Delay parses a delay of at least a second.
 func Delay(text string) (time.Duration, error) {
 	d, err := sum(words(text))
 	if errors.Is(err, errFar) {
@@ -69,7 +69,7 @@ func Delay(text string) (time.Duration, error) {
 	return d, explain(err, text, delayForms)
 }
 
-// Either reads a delay, with or without "in" before it, or else a time. The result is in zone; errors are those of Parse.
+// Either parses a delay, with or without "in" before it, or else a time. The result is in zone; the errors are those of Parse.
 func Either(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	w := words(text)
 	if len(w) > 0 && w[0] == "in" {
@@ -86,7 +86,7 @@ func Either(text string, now time.Time, zone *time.Location) (time.Time, error) 
 	return at, explain(err, text, eitherForms)
 }
 
-// words splits a text. Only ASCII is lowered: there are foreign letters whose small form is an English one.
+// words splits a text and lowers its ASCII letters only: the small forms of some foreign letters are English letters.
 func words(text string) []string {
 	return strings.Fields(strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -96,10 +96,10 @@ func words(text string) []string {
 	}, text))
 }
 
-// nine is the time of day, in seconds, that a day alone stands for.
+// nine is the time of day, in seconds, for a day without a time.
 const nine = 9 * 3600
 
-// read finds the instant that the words name; it may be over. now is in the zone of the clock on the wall.
+// read returns the instant that the words name, which may be in the past. now is in the zone that the words are read in.
 func read(w []string, now time.Time) (time.Time, error) {
 	if len(w) == 0 {
 		return time.Time{}, wrong("empty")

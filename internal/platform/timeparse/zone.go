@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// firstAhead is the first instant after now at which the clock of now's zone shows a time of day on one of the days; when
-// there is none, the last instant that was considered.
+// firstAhead returns the first instant after now at which the clock of now's zone shows a time of day on one of the days. If there is
+// none, it returns the last instant that it tried.
 func firstAhead(days []time.Time, seconds int, now time.Time) (at time.Time) {
 	for _, d := range days {
 		for _, at = range instants(d.Add(time.Duration(seconds)*time.Second), now.Location()) {
@@ -19,14 +19,14 @@ func firstAhead(days []time.Time, seconds int, now time.Time) (at time.Time) {
 	return at
 }
 
-// Shown is the instant at which the clock of a zone shows a civil time, given as if it were UTC and in whole seconds: the first
-// showing of two, the first instant after the gap for one that is skipped.
+// Shown returns the instant at which the clock of a zone shows a civil time. civil is given in UTC and in whole seconds. Of two showings
+// it returns the first; for a skipped time it returns the first instant after the gap.
 func Shown(civil time.Time, zone *time.Location) time.Time { return instants(civil, zone)[0] }
 
-// instants are those at which the clock of a zone shows a civil time, given as if it were UTC: one, or two in an overlap,
-// the earlier one first. A time inside a gap is the first instant after it. An instant may stand there twice.
+// instants returns the instants at which the clock of a zone shows a civil time, given in UTC: one, or two in an overlap, the earlier one
+// first. For a skipped time it returns the first instant after the gap. The list may have an instant twice.
 func instants(civil time.Time, zone *time.Location) []time.Time {
-	const reach = 16 * time.Hour // more than any offset, so that the clocks change at most once in between
+	const reach = 16 * time.Hour // more than any offset, and short enough that clocks change at most once within it
 	from, to := civil.Add(-reach).In(zone), civil.Add(reach).In(zone)
 	before, after := offset(from), offset(to)
 	var found []time.Time
@@ -45,20 +45,21 @@ func instants(civil time.Time, zone *time.Location) []time.Time {
 	return []time.Time{from.Add(time.Duration(changed) * time.Second)}
 }
 
-// offset is how far east of UTC the zone is at an instant, in seconds.
+// offset returns how far east of UTC the zone of an instant is, in seconds.
 func offset(t time.Time) int {
 	_, seconds := t.Zone()
 	return seconds
 }
 
-// ISO reads a time in ISO 8601, with a T or a space, with or without seconds, a fraction and an offset. One without an offset
-// is floating: at has its digits in UTC.
+// ISO parses a time in ISO 8601, with a T or a space, and with or without seconds, a fraction and an offset. A time without an offset is
+// floating: at then has its digits in UTC.
 func ISO(text string) (at time.Time, floating, ok bool) {
 	text = strings.Replace(text, " ", "T", 1)
 	for _, layout := range []string{
 		time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
 	} {
-		if at, err := time.Parse(layout, text); err == nil && !strings.HasSuffix(text, ":60") { // which it takes for an offset's minutes
+		// time.Parse accepts :60 as the minutes of an offset
+		if at, err := time.Parse(layout, text); err == nil && !strings.HasSuffix(text, ":60") {
 			return at, !strings.Contains(layout, "Z"), true
 		}
 	}

@@ -11,14 +11,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Pair is an entry to be written. Value is a string, bool, int, float64, []string, a Value as it was read, a []Pair: a section, or a
-// Pair: a section with one entry.
+// Pair is an entry to be written. Value is a string, bool, int, float64, []string, a Value that was read, a []Pair (a section), or a Pair
+// (a section with one entry).
 type Pair struct {
 	Key   string
 	Value any
 }
 
-// Encode writes a new mapping, one entry a line, in the order of pairs.
+// Encode returns the text of a new mapping, with each entry on a line, in the order of pairs.
 func Encode(pairs []Pair) ([]byte, error) {
 	var out []byte
 	for _, p := range pairs {
@@ -84,7 +84,7 @@ func toNode(value any) (*yaml.Node, error) {
 	return &n, err
 }
 
-// block returns a node as this package writes it: mappings in lines, and no more quotes than are needed. Comments are left out.
+// block returns a node in the style of this package: mappings on several lines, and as few quotes as possible. It drops comments.
 func block(n *yaml.Node) (*yaml.Node, error) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		return textNode(n.Value)
@@ -103,8 +103,8 @@ func block(n *yaml.Node) (*yaml.Node, error) {
 	return out, nil
 }
 
-// textNode quotes what is not plain printable text on one line, because the library's block styles lose leading spaces,
-// and the merge key, which the library forgets. It knows about words that only an older YAML would not read as text.
+// textNode quotes text that is not printable text on one line, because the library's block styles lose leading spaces. It also quotes the
+// merge key, which the library does not quote. The library itself quotes words that only an older YAML would not read as text.
 func textNode(text string) (*yaml.Node, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("not valid UTF-8")
@@ -119,9 +119,9 @@ func textNode(text string) (*yaml.Node, error) {
 	return n, err
 }
 
-// Set gives the entry at path (the keys of nested mappings, outermost first) a value. Where it exists its lines are
-// replaced, its spelling and a comment after it stay; otherwise it is added below a comment that shows it (`# key: …`), or
-// at the end of its mapping. What cannot be done without touching anything else is refused.
+// Set sets the entry at path (the keys of nested mappings, outermost first) to a value. It replaces the lines of an existing entry, and
+// keeps the spelling of its key and a comment after it. It adds a new entry below a comment that shows it (`# key: …`), or at the end of
+// its mapping. It returns an error if the edit would change anything else.
 func (d *Doc) Set(path []string, value any) (*Doc, error) {
 	s, rest := d.descend(path)
 	key := rest[0]
@@ -155,7 +155,7 @@ func (d *Doc) Set(path []string, value any) (*Doc, error) {
 	return d.checked(path, texts...)
 }
 
-// Delete removes the entry at path, if it is there. Comments stay.
+// Delete removes the entry at path, if it exists. Comments are kept.
 func (d *Doc) Delete(path []string) (*Doc, error) {
 	s, rest := d.descend(path)
 	i := find(s.m, rest[0])
@@ -169,15 +169,15 @@ func (d *Doc) Delete(path []string) (*Doc, error) {
 	return d.checked(path, d.splice(first, last, nil))
 }
 
-// section is a mapping and the lines that it may take.
+// section is a mapping and the range of lines for its entries.
 type section struct {
 	m          *yaml.Node
-	start, end int // the lines, from 1, that its entries may have
+	start, end int // first and last line, from 1
 	indent     string
 }
 
-// descend finds the innermost section on the way to path that exists, and what is left of path from there: the key of an
-// entry and, where that is no section, the keys inside it.
+// descend returns the innermost existing section on the way to path, and the rest of path from there: the key of an entry and, if that is
+// not a section, the keys inside it.
 func (d *Doc) descend(path []string) (section, []string) {
 	s := section{m: d.root, start: 1, end: len(d.lines())}
 	for {
@@ -195,7 +195,7 @@ func (d *Doc) descend(path []string) (section, []string) {
 	}
 }
 
-// checked reads the candidates for the new text and returns the first that differs from d in the entry at path only.
+// checked parses the candidates for the new text. It returns the first that differs from d only in the entry at path.
 func (d *Doc) checked(path []string, texts ...[]byte) (*Doc, error) {
 	for _, text := range texts {
 		edited, err := Parse(d.file, text, d.first)
@@ -210,14 +210,14 @@ func byHand(path []string, why string) error {
 	return fmt.Errorf("%s: %s: edit it by hand", strings.Join(path, "."), why)
 }
 
-// sameBut compares two mappings, leaving out the entry at path.
+// sameBut reports whether two mappings are equal except for the entry at path.
 func sameBut(a, b *yaml.Node, path []string) bool {
 	restA, innerA := apart(a, path[0])
 	restB, innerB := apart(b, path[0])
 	return same(restA, restB, "") && (len(path) == 1 || sameBut(innerA, innerB, path[1:]))
 }
 
-// apart divides a mapping into the entry of a key, when that is a section, and all the others.
+// apart splits a mapping into the entry of a key, if that is a section, and all other entries.
 func apart(m *yaml.Node, key string) (rest, inner *yaml.Node) {
 	rest, inner = &yaml.Node{}, &yaml.Node{}
 	for name, value := range entries(m) {
@@ -231,7 +231,7 @@ func apart(m *yaml.Node, key string) (rest, inner *yaml.Node) {
 	return rest, inner
 }
 
-// same compares two values, in whose texts the given characters at the end do not count.
+// same reports whether two values are equal. It ignores the characters ends at the end of texts.
 func same(a, b *yaml.Node, ends string) bool {
 	return a.Kind == b.Kind && a.Tag == b.Tag && strings.TrimRight(a.Value, ends) == strings.TrimRight(b.Value, ends) &&
 		slices.EqualFunc(a.Content, b.Content, func(a, b *yaml.Node) bool { return same(a, b, ends) })

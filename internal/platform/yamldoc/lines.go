@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// find is the index of key's name in a mapping's content, in either spelling; -1 if there is none, or no mapping.
+// find returns the index of key's name in a mapping's content, in either spelling; -1 if there is none, or if m is not a mapping.
 func find(m *yaml.Node, key string) int {
 	for i := 0; m.Kind == yaml.MappingNode && i < len(m.Content); i += 2 {
 		if Kebab(m.Content[i].Value) == Kebab(key) {
@@ -19,7 +19,7 @@ func find(m *yaml.Node, key string) int {
 	return -1
 }
 
-// lines splits the text after each newline; the last one may lack it. A byte order mark belongs to no line.
+// lines splits the text after each newline. The last line may lack one. A byte order mark is not part of the first line.
 func (d *Doc) lines() []string {
 	lines := strings.SplitAfter(strings.TrimPrefix(string(d.text), bom), "\n")
 	if lines[len(lines)-1] == "" {
@@ -28,8 +28,8 @@ func (d *Doc) lines() []string {
 	return lines
 }
 
-// span is the first and last line, from 1, of the entry at index i, whose path is given: its last line is the first one up to
-// which the text has the whole value; blank lines at the end of a text belong to what follows.
+// span returns the first and last line, from 1, of the entry at index i, which has this path. The last line is the first one at which the
+// text so far has the whole value. Blank lines at the end of a text belong to the next entry.
 func (d *Doc) span(s section, i int, path []string) (first, last int) {
 	first, last = s.m.Content[i].Line, s.end
 	if i+2 < len(s.m.Content) {
@@ -42,7 +42,7 @@ func (d *Doc) span(s section, i int, path []string) (first, last int) {
 	})
 }
 
-// at is the value at a path; an empty node if there is none.
+// at returns the value at a path; an empty node if there is none.
 func at(m *yaml.Node, path []string) *yaml.Node {
 	for _, key := range path {
 		i := find(m, key)
@@ -54,8 +54,8 @@ func at(m *yaml.Node, path []string) *yaml.Node {
 	return m
 }
 
-// lastContent is the last line with content: blank lines, and comments indented by no more than depth, belong to what follows.
-// 0 if there is none.
+// lastContent returns the last line with content; 0 if there is none. Blank lines, and comments with an indentation of at most depth, do
+// not count, because they belong to the next entry.
 func lastContent(lines []string, depth int) int {
 	for i := len(lines) - 1; i >= 0; i-- {
 		text := strings.TrimSpace(lines[i])
@@ -66,13 +66,13 @@ func lastContent(lines []string, depth int) int {
 	return 0
 }
 
-// from is what stands in a line from a column, counted in characters from 1.
+// from returns the rest of a line from a column, which counts characters from 1.
 func from(line string, column int) string { return string([]rune(line)[column-1:]) }
 
 // leading counts the spaces at the beginning of a line.
 func leading(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// places are the lines after which a new entry may go, best first.
+// places returns the lines after which a new entry may be inserted, best first.
 func (d *Doc) places(s section, key string) (behind []int) {
 	lines := d.lines()[:s.end]
 	for i := len(lines) - 1; i >= s.start-1; i-- {
@@ -86,7 +86,8 @@ func (d *Doc) places(s section, key string) (behind []int) {
 	return append(behind, s.end)
 }
 
-// splice replaces lines first to last (from 1; last < first inserts before first) by text, in the file's line ends.
+// splice replaces lines first to last by text, with the file's line ends. Lines count from 1; if last < first, text is inserted before
+// first.
 func (d *Doc) splice(first, last int, text []byte) []byte {
 	lines := d.lines()
 	before := strings.Join(lines[:first-1], "")
@@ -112,11 +113,11 @@ func shift(entry []byte, indent string) []byte {
 	return out
 }
 
-// comment is the comment after an entry, on its first line.
+// comment returns the comment after an entry on its first line.
 func (d *Doc) comment(name, value *yaml.Node) string {
 	rest := strings.TrimPrefix(from(d.lines()[name.Line-1], name.Column), name.Value)
 	if rest = strings.TrimSpace(strings.TrimPrefix(rest, ":")); strings.HasPrefix(rest, "#") {
-		return rest // the library gives it to what follows
+		return rest // the library attaches it to the next entry
 	}
 	line, _, _ := strings.Cut(cmp.Or(value.LineComment, name.LineComment), "\n")
 	return line

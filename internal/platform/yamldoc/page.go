@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Page is a markdown file with frontmatter. It is immutable.
+// Page is a Markdown file with frontmatter. It is immutable.
 type Page struct {
 	Doc  *Doc
 	Body string // everything after the closing --- line, as written
 
-	opening, closing string // the two --- lines with what surrounds them, as written
+	opening, closing string // the two --- lines and the text around them, as written
 }
 
 const bom = "\ufeff"
 
-// ParsePage reads a markdown file. It must open with a line that is exactly ---; the next such line ends the
-// frontmatter, any other --- is text. A byte order mark and CRLF are tolerated. The error is a Faults.
+// ParsePage parses a Markdown file. Its first line must be exactly ---. The next such line ends the frontmatter, and any later --- is
+// text. A byte order mark and CRLF are accepted. The error is a Faults.
 func ParsePage(file string, data []byte) (*Page, error) {
 	text := string(data)
 	opening, _, found := strings.Cut(text, "\n")
@@ -42,7 +42,7 @@ func ParsePage(file string, data []byte) (*Page, error) {
 	return &Page{Doc: doc, Body: text[end+len(closing):], opening: text[:start], closing: closing}, nil
 }
 
-// NewPage makes the text of a new file: pairs as frontmatter, then body and one newline.
+// NewPage returns the text of a new file: pairs as frontmatter, then body and one newline.
 func NewPage(pairs []Pair, body string) ([]byte, error) {
 	head, err := Encode(pairs)
 	if err != nil {
@@ -51,7 +51,7 @@ func NewPage(pairs []Pair, body string) ([]byte, error) {
 	return []byte("---\n" + string(head) + "---\n" + body + "\n"), nil
 }
 
-// With is the text of the page with another frontmatter; every byte around it stays.
+// With returns the text of the page with other frontmatter. All other bytes are unchanged.
 func (p *Page) With(doc *Doc) []byte {
 	return bytes.Join([][]byte{[]byte(p.opening), doc.text, []byte(p.closing), []byte(p.Body)}, nil)
 }

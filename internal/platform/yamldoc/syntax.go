@@ -9,8 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// syntax turns an error of the library into a fault. Values that had to be quoted, above all an unquoted
-// `cron: * * * * *`, are by far the commonest: YAML takes the star for an alias and complains in its own words.
+// syntax converts an error of the library to a fault. By far the most common cause is a value that needs quotes, above all in `cron: * *
+// * * *`: YAML takes the star for an alias, and the library's message does not say that quotes help.
 func (d *Doc) syntax(err error) *Fault {
 	line := breaksAt(d.text)
 	if line > 0 {
@@ -29,12 +29,11 @@ func (d *Doc) syntax(err error) *Fault {
 	return d.fault(line, "", reason)
 }
 
-// breaksAtWork bounds the work of breaksAt, in bytes parsed: a quarter of a second.
+// breaksAtWork limits the work of breaksAt, in bytes parsed. It takes about a quarter of a second.
 const breaksAtWork = 4 << 20
 
-// breaksAt is the line, from 1, with which a text that is no document stops being one: the first after its longest good
-// beginning. (The library's own line is one too low for some errors and missing for others.) 0 when the text is too long
-// for that.
+// breaksAt returns the line, from 1, that makes a text invalid: the first line after its longest valid beginning. (The library's own line
+// number is one too low for some errors and missing for others.) It returns 0 if the text is too long for that.
 func breaksAt(text []byte) int {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	end, work := len(text), 0
@@ -48,7 +47,7 @@ func breaksAt(text []byte) int {
 	return 0
 }
 
-// unquoted says why the value of a line that breaks a document must be quoted; "" when that is not the reason.
+// unquoted returns why the value on an invalid line must be quoted; "" if that is not the cause.
 func unquoted(line string) (key, value, why string) {
 	key, value, _ = strings.Cut(strings.TrimSpace(line), ": ")
 	value, _, _ = strings.Cut(value, " #")
@@ -63,8 +62,8 @@ func unquoted(line string) (key, value, why string) {
 	return key, value, why
 }
 
-// oddity finds a byte that is not UTF-8, which YAML would take for UTF-16, or a character that YAML counts as the end of a
-// line and nobody else does: with one of them, lines of YAML would not be lines of the file. at is -1 when there is none.
+// oddity finds a byte that is not UTF-8, which YAML would take for UTF-16, or a character that only YAML counts as the end of a line.
+// With one of them, lines of YAML would not be lines of the file. at is -1 if there is none.
 func oddity(text []byte) (at int, reason string) {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRune(text[i:])

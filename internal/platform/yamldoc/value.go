@@ -8,26 +8,26 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Value is the value of one entry, not yet given a type. Its methods return reasons, see Field.
+// Value is the value of one entry, not yet converted to a type. Its methods return errors that are only reasons, see Field.
 type Value struct {
 	doc  *Doc
 	node *yaml.Node
 	path string
 }
 
-// misfit is the reason why a value cannot be read, with its place, which may lie deeper than the Field's.
+// misfit is the reason why a value is rejected, with its position, which may be deeper than that of the Field.
 type misfit struct {
-	line   int // of the document
+	line   int // line in the document
 	key    string
 	reason string
 }
 
 func (e *misfit) Error() string { return e.reason }
 
-// Wrong is a reason that stands at the value's own line and key, for what lies deeper than a Field.
+// Wrong returns an error with a reason, the value's own line and its key. It is for values that are deeper than a Field.
 func (v Value) Wrong(reason string) error { return &misfit{v.node.Line, v.path, reason} }
 
-// Text is a scalar as it stands in the file: an unquoted 00123456 keeps its zeros and an unquoted date stays as written.
+// Text returns a scalar as it is written in the file: an unquoted 00123456 keeps its zeros, and an unquoted date is not reformatted.
 func (v Value) Text() (string, error) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag == "!!null" {
 		return "", v.Wrong("want text, " + v.got())
@@ -35,7 +35,7 @@ func (v Value) Text() (string, error) {
 	return v.node.Value, nil
 }
 
-// Bool is true or false.
+// Bool returns a value that is true or false.
 func (v Value) Bool() (bool, error) {
 	var b bool
 	if v.node.Tag != "!!bool" || v.node.Decode(&b) != nil {
@@ -44,7 +44,7 @@ func (v Value) Bool() (bool, error) {
 	return b, nil
 }
 
-// Int is a whole number.
+// Int returns a whole number.
 func (v Value) Int() (int, error) {
 	n, err := strconv.Atoi(v.node.Value)
 	if v.node.Tag != "!!int" || err != nil {
@@ -53,7 +53,7 @@ func (v Value) Int() (int, error) {
 	return n, nil
 }
 
-// Number is an integer or a decimal.
+// Number returns an integer or a decimal.
 func (v Value) Number() (float64, error) {
 	n, err := strconv.ParseFloat(v.node.Value, 64)
 	if v.node.Tag != "!!int" && v.node.Tag != "!!float" || err != nil {
@@ -62,7 +62,7 @@ func (v Value) Number() (float64, error) {
 	return n, nil
 }
 
-// Texts is a list of scalars, each as Text and to the liking of check; never nil.
+// Texts returns a list of scalars in the form of Text, each accepted by check. It is never nil.
 func (v Value) Texts(check ...func(string) error) ([]string, error) {
 	if v.node.Kind != yaml.SequenceNode {
 		return nil, v.Wrong("want a list like [a, b], " + v.got())
@@ -84,7 +84,7 @@ func (v Value) Texts(check ...func(string) error) ([]string, error) {
 	return texts, nil
 }
 
-// Items is a list of anything; never nil.
+// Items returns a list of any values; never nil.
 func (v Value) Items() ([]Value, error) {
 	if v.node.Kind != yaml.SequenceNode {
 		return nil, v.Wrong("want a list, " + v.got())
@@ -102,7 +102,7 @@ type Entry struct {
 	Value Value
 }
 
-// Entries is the entries of a mapping, in the order of the file.
+// Entries returns the entries of a mapping, in the order of the file.
 func (v Value) Entries() ([]Entry, error) {
 	if v.node.Kind != yaml.MappingNode {
 		return nil, v.Wrong("want a section of `key: value` lines, " + v.got())
@@ -123,7 +123,7 @@ func (v Value) Entries() ([]Entry, error) {
 	return list, nil
 }
 
-// Get is the value of a key of a mapping.
+// Get returns the value of a key of a mapping, and reports whether it exists.
 func (v Value) Get(key string) (Value, bool) {
 	if v.node.Kind == yaml.MappingNode {
 		for name, value := range entries(v.node) {
@@ -135,7 +135,8 @@ func (v Value) Get(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// Section is a nested mapping as JSON-like data, for what has no keys of ours. Dates stay text.
+// Section returns a nested mapping as data like that of encoding/json, for mappings whose keys this program does not define. Dates stay
+// text.
 func (v Value) Section() (map[string]any, error) {
 	list, err := v.Entries()
 	m := make(map[string]any, len(list))
@@ -150,7 +151,7 @@ func (v Value) Section() (map[string]any, error) {
 	return m, nil
 }
 
-// Data is the value as encoding/json would have it: map[string]any, []any, string, bool, int64, float64 or nil.
+// Data returns the value in the types of encoding/json: map[string]any, []any, string, bool, int64, float64 or nil.
 func (v Value) Data() (any, error) {
 	switch {
 	case v.node.Kind == yaml.SequenceNode:
@@ -182,7 +183,7 @@ func (v Value) Data() (any, error) {
 	return nil, v.Wrong("want a number that JSON can have, " + v.got())
 }
 
-// Decode reads a nested mapping through fields; the error is a Faults.
+// Decode decodes a nested mapping by fields. The error is a Faults.
 func (v Value) Decode(fields []Field) error {
 	if v.node.Kind != yaml.MappingNode {
 		if v.node.Tag == "!!null" {

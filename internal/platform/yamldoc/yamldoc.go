@@ -18,15 +18,15 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Fault is one thing wrong at one place of a file.
+// Fault is one error at one place of a file.
 type Fault struct {
 	File   string
-	Line   int    // from 1; 0 when the whole file is meant
-	Key    string // "" when the fault is not about one key
+	Line   int    // from 1; 0 if the fault is about the whole file
+	Key    string // "" if the fault is not about one key
 	Reason string // lower case, no full stop
 }
 
-// Error is "file:line: key: reason".
+// Error returns "file:line: key: reason".
 func (f *Fault) Error() string {
 	s := f.File
 	if f.Line > 0 {
@@ -38,10 +38,10 @@ func (f *Fault) Error() string {
 	return s + ": " + f.Reason
 }
 
-// Faults is everything wrong with one file, in the order of its lines; never empty.
+// Faults is every fault of one file, in the order of lines. It is never empty.
 type Faults []*Fault
 
-// Error is the first fault and how many follow.
+// Error returns the first fault, and how many follow.
 func (fs Faults) Error() string {
 	if len(fs) == 1 {
 		return fs[0].Error()
@@ -52,13 +52,13 @@ func (fs Faults) Error() string {
 // Doc is a YAML mapping together with its text. It is immutable; Set and Delete return a changed copy.
 type Doc struct {
 	file  string
-	first int    // line number of the text's first line in the file
+	first int    // line number in the file of the first line of text
 	text  []byte // as written
 	root  *yaml.Node
 }
 
-// Parse reads text, which stands in file from line first (1 for a file that is YAML as a whole). Empty text is an empty
-// mapping. The error is a Faults.
+// Parse parses text, which begins in file at line first (1 if the whole file is YAML). Empty text is an empty mapping. The error is a
+// Faults.
 func Parse(file string, text []byte, first int) (*Doc, error) {
 	d := &Doc{file: file, first: first, text: text}
 	if i, reason := oddity(text); i >= 0 {
@@ -78,7 +78,7 @@ func Parse(file string, text []byte, first int) (*Doc, error) {
 	return d, nil
 }
 
-// read is the one document in text; an empty one is an empty mapping.
+// read parses the only document in text. Empty text gives an empty mapping.
 func read(text []byte) (*yaml.Node, error) {
 	empty := &yaml.Node{Kind: yaml.MappingNode}
 	decoder := yaml.NewDecoder(bytes.NewReader(shortComments(text)))
@@ -99,8 +99,8 @@ func read(text []byte) (*yaml.Node, error) {
 	return empty, nil
 }
 
-// shortComments leaves only the # of each line that is a comment. With whole comments the library takes three times as long for the
-// settings that init makes. With a quote or a block in the text, such a line may be part of a value, and everything stays.
+// shortComments removes the text of comment lines after the #. With whole comments the library takes three times as long for the settings
+// that init writes. If the text has a quote or a block scalar, it changes nothing, because such a line may be part of a value.
 func shortComments(text []byte) []byte {
 	short := make([]byte, 0, len(text))
 	for line := range bytes.Lines(text) {
@@ -117,7 +117,7 @@ func shortComments(text []byte) []byte {
 	return short
 }
 
-// nothing reports whether a node is an absent or null value.
+// nothing reports whether a node is absent or null.
 func nothing(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Tag == "!!null" && n.Anchor == ""
 }
@@ -129,7 +129,7 @@ func (d *Doc) fault(line int, key, reason string) *Fault {
 	return &Fault{d.file, line, key, reason}
 }
 
-// unsupported finds a node whose meaning would differ from its text.
+// unsupported returns the first node whose meaning would differ from its text; nil if there is none.
 func unsupported(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge" || n.Style&yaml.TaggedStyle != 0 {
 		return n
@@ -142,17 +142,17 @@ func unsupported(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// Field says how the value of one key is read. Read returns an error that is only a reason; file, line and key are added.
+// Field says how the value of one key is read. Read returns an error that is only a reason; the caller adds file, line and key.
 type Field struct {
-	Key  string // kebab-case; snake_case is read too
+	Key  string // kebab-case; snake_case is accepted too
 	Read func(Value) error
 }
 
-// Root is the document as a value.
+// Root returns the whole document as a value.
 func (d *Doc) Root() Value { return Value{doc: d, node: d.root} }
 
-// Decode reads every entry through its field. Unknown keys, duplicates, both spellings of one key and refused values are
-// faults; all are found, not only the first. The error is a Faults.
+// Decode decodes every entry by its field. Unknown keys, duplicates, two spellings of one key and rejected values are faults. It finds
+// all faults, not only the first. The error is a Faults.
 func (d *Doc) Decode(fields []Field) error { return d.decode(d.root, "", fields) }
 
 func (d *Doc) decode(m *yaml.Node, prefix string, fields []Field) error {
@@ -212,20 +212,20 @@ func unknown(key string, fields []Field) string {
 	return "unknown key" + plaintext.Suggestion(similar[:min(1, len(similar))]...)
 }
 
-// Kebab is a key in the spelling that we write.
+// Kebab returns a key in kebab-case, the spelling that is written.
 func Kebab(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// Fault makes a fault about key at the line where it stands; line 0 when the document has no such key. With it a caller
-// reports rules that span several keys.
+// Fault returns a fault about key at the line of that key; at line 0 if the document has no such key. Callers use it for rules that
+// concern several keys.
 func (d *Doc) Fault(key, reason string) *Fault { return &Fault{d.file, d.Line(key), key, reason} }
 
 // Has reports whether the document has an entry for key, in either spelling.
 func (d *Doc) Has(key string) bool { return find(d.root, key) >= 0 }
 
-// Text is the document as written.
+// Text returns the document as written.
 func (d *Doc) Text() []byte { return d.text }
 
-// Line is the line of the file where the entry at path stands, from 1; 0 when there is none.
+// Line returns the line of the file, from 1, with the entry at path; 0 if there is none.
 func (d *Doc) Line(path ...string) int {
 	m := at(d.root, path[:len(path)-1])
 	if i := find(m, path[len(path)-1]); i >= 0 {
@@ -234,10 +234,10 @@ func (d *Doc) Line(path ...string) int {
 	return 0
 }
 
-// lineOf is the line of the file, from 1, with which a node begins.
+// lineOf returns the line of the file, from 1, at which a node begins.
 func (d *Doc) lineOf(n *yaml.Node) int { return n.Line + d.first - 1 }
 
-// Values is the whole document as nested maps under kebab-case keys; scalars are text as written, nothings are omitted.
+// Values returns the whole document as nested maps with kebab-case keys. Scalars are text as written; nulls are omitted.
 func (d *Doc) Values() map[string]any { return values(d.root) }
 
 func values(m *yaml.Node) map[string]any {

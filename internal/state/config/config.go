@@ -30,7 +30,7 @@ type Config struct {
 	Summary string         // SummaryWeekly, or off
 
 	Env      []string
-	Models   []string // lines for model.Table.With, each checked
+	Models   []string // lines for model.Table.With, which are checked
 	Chat     Chat
 	Channels Channels
 	Delivery delivery
@@ -42,12 +42,12 @@ type Config struct {
 	Spend    spend
 	Keep     keep
 
-	CompactAt int // tokens of a session
+	CompactAt int // length of a session, in tokens
 	Names     Names
 
 	Zone   *time.Location // Timezone, loaded
 	Exists bool           // there is a config.yaml
-	Items  func() []Item  // lists every setting, in the order of the config file
+	Items  func() []Item  // returns every setting, in the order of the config file
 }
 
 // The values of Config.Summary.
@@ -62,12 +62,12 @@ type Chat struct {
 	Thinking    string // as in job files
 	Permissions string // a policy.Mode
 	Busy        string // what a message does to a turn in progress
-	Markdown    string // whether a terminal shows it styled
+	Markdown    string // whether a terminal shows Markdown styled
 }
 
 // Channels configures the turns of channels.
 type Channels struct {
-	AllowedTools []string // patterns, each accepted by policy.Judge
+	AllowedTools []string // patterns that policy.Judge has accepted
 }
 
 // The values of Chat.Busy.
@@ -84,8 +84,8 @@ const (
 
 // The values of Config.Seal.
 const (
-	sealAuto = "auto" // what agents start is sealed if the kernel can do it
-	SealOn   = "on"   // nothing runs unless it can
+	sealAuto = "auto" // programs that agents start are sealed if the kernel supports it
+	SealOn   = "on"   // runs are refused if the kernel does not support it
 	SealOff  = "off"
 )
 
@@ -101,10 +101,10 @@ type claudeCode struct {
 
 // Service is the model service of the native engine. The key is a secret, not a setting.
 type Service struct {
-	Provider  string // Anthropic or OpenAI: the protocol
-	BaseURL   string // "": the provider's own
+	Provider  string // protocol: Anthropic or OpenAI
+	BaseURL   string // address; "" is the provider's own
 	Model     string // any name that model.Table.Resolve accepts
-	MaxTokens int    // of one answer; 0 is the model's own most
+	MaxTokens int    // longest answer, in tokens; 0 is the limit of the model
 	WebSearch string // searchAuto, searchOn or searchOff
 }
 
@@ -116,7 +116,7 @@ type spend struct {
 	RunsPerDay float64 // runs that reach an engine
 }
 
-// keep holds how long what grows is kept, in days, but Backups, which is a number of files.
+// keep holds how long data is kept, in days. Backups is a number of files.
 type keep struct{ Runs, Idle, Transcripts, History, Backups int }
 
 // Names holds the names of the owner and the agent; "" is unknown.
@@ -128,7 +128,7 @@ type Names struct {
 // Source is the sources of settings besides the defaults.
 type Source struct {
 	Path   string                      // of config.yaml
-	Text   []byte                      // the file's; nil: Load reads it
+	Text   []byte                      // content of the file; nil: Load reads it
 	Lookup func(string) (string, bool) // the process environment
 	Zone   func() string               // returns the system's zone, the default of timezone
 }

@@ -19,10 +19,10 @@ import (
 type key struct {
 	name     string
 	at       any                // a *string, *[]string, *int or *time.Duration of a Config or a Server, or a func that takes the text
-	about    string             // for the commented line in a new config.yaml
-	example  string             // the line itself; "" has the default
+	about    string             // comment above the line in a new config.yaml
+	example  string             // value in the commented line; "" means the default
 	standard string             // the default
-	check    func(string) error // of the text, or of each item of a list
+	check    func(string) error // checks the text, or each item of a list
 }
 
 // CheckName rejects an invalid name: names become part of every prompt.
@@ -105,7 +105,7 @@ func (k key) list() bool {
 	return is
 }
 
-// store sets the field of a key that is no list to a text that was checked.
+// store sets the field of a key that is not a list to a checked text.
 func (k key) store(text string) {
 	switch at := k.at.(type) {
 	case *string:
@@ -119,11 +119,11 @@ func (k key) store(text string) {
 	}
 }
 
-// value is the resolved value of a key for display; text is what it was made from.
+// value returns the resolved value of a key for display. text is the text that it was parsed from.
 func (k key) value(text string) any {
 	switch at := k.at.(type) {
 	case *[]string:
-		return append([]string{}, *at...) // [], never null
+		return append([]string{}, *at...) // never nil, so that JSON has [] and not null
 	case *int:
 		return *at
 	case *time.Duration:
@@ -169,7 +169,7 @@ func (c Config) Get(name string) (Item, error) {
 	if i := slices.IndexFunc(items, func(i Item) bool { return i.Key == k.name }); i >= 0 {
 		return items[i], nil
 	}
-	return Item{}, &UnknownKey{Name: name} // of a server that is not configured so
+	return Item{}, &UnknownKey{Name: name} // the key belongs to the other kind of server
 }
 
 // check parses a whole file strictly; the error is a yamldoc.Faults.

@@ -16,7 +16,7 @@ const (
 
 // Values of native.web-search.
 const (
-	searchAuto = "auto" // with the services that are known to have a search tool
+	searchAuto = "auto" // WebSearch is offered if the service is known to have a search tool
 	searchOn   = "on"
 	searchOff  = "off"
 )

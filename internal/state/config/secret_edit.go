@@ -17,7 +17,7 @@ const sinceLayout = "# set " + time.RFC3339
 // SecretName describes a line of the secrets file, without its value.
 type SecretName struct {
 	Name  string    `json:"name"`
-	User  string    `json:"user"` // the part of the program that gets it
+	User  string    `json:"user"` // the part of the program that receives it
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -90,8 +90,8 @@ func SetSecret(path, name, value string, now time.Time) error {
 // RemoveSecret deletes the lines of a name, and reports whether there was one. The caller holds the lock of the file.
 func RemoveSecret(path, name string) (removed bool, err error) { return editSecrets(path, name, nil) }
 
-// editSecrets replaces the lines of a name, with the comments that SetSecret has put above them, by others. Without such a line the others
-// go to the end. found reports whether there was one. The file need not exist, and must be valid.
+// editSecrets replaces the lines of a name, and the comments that SetSecret has written above them. If there is no such line, it appends
+// the new ones. found reports whether there was one. The file need not exist, and must be valid.
 func editSecrets(path, name string, written []string) (found bool, err error) {
 	if _, err := LoadSecrets(path, false); err != nil {
 		return false, err
@@ -121,7 +121,7 @@ func editSecrets(path, name string, written []string) (found bool, err error) {
 	return found, store.Replace(path, []byte(strings.Join(lines, "")))
 }
 
-// marks returns 1 if the last of some lines is a comment of SetSecret, else 0.
+// marks returns how many of the last lines are a comment of SetSecret: 1 or 0.
 func marks(lines []string) int {
 	if len(lines) > 0 {
 		if _, err := time.Parse(sinceLayout, strings.TrimSpace(lines[len(lines)-1])); err == nil {

@@ -21,12 +21,12 @@ type Secrets struct{ lines []secret }
 
 type secret struct {
 	part, entry string
-	since       time.Time // when `ollim secret set` wrote it; zero: not known
+	since       time.Time // when `ollim secret set` wrote it; zero if unknown
 }
 
-// LoadSecrets reads a file of PART.KEY=value lines; # begins a comment line. A missing file is empty. A file that
-// others can read is refused; a credential from a service manager may be readable by our group. The error is a
-// yamldoc.Faults, which never quotes a value.
+// LoadSecrets reads a file of PART.KEY=value lines, in which # begins a comment line. A missing file is empty. A file that others can
+// read is refused, except that the group of this process may read a credential from a service manager. The error is a yamldoc.Faults,
+// which never quotes a value.
 func LoadSecrets(path string, credential bool) (Secrets, error) {
 	var s Secrets
 	data, err := readSecret(path, credential)
@@ -53,13 +53,13 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 	return s, nil
 }
 
-// LoadCredential reads a credential from a service manager that is one secret. A missing file is empty.
+// LoadCredential reads a credential from a service manager whose whole content is one secret. A missing file is empty.
 func LoadCredential(path string) (string, error) {
 	data, err := readSecret(path, true)
 	return strings.TrimSpace(string(data)), err
 }
 
-// readSecret reads a file that others must not be able to read. A missing one is empty.
+// readSecret reads a file that others must not be able to read. A missing file is empty.
 func readSecret(path string, credential bool) ([]byte, error) {
 	open := fs.FileMode(0o077)
 	if credential {
@@ -79,7 +79,7 @@ func readSecret(path string, credential bool) ([]byte, error) {
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil // some editors begin a file with a byte order mark
 }
 
-// Values returns the values and, for a value with spaces, each of its words, because it may be two secrets in use
+// Values returns the values. For a value with spaces it also returns each word, because the value may be two secrets that are used
 // together. Addresses (…BASE_URL) are not secrets.
 func (s Secrets) Values() (values []string) {
 	for _, l := range s.lines {
@@ -94,7 +94,7 @@ func (s Secrets) Values() (values []string) {
 // serverPart is the part of the secrets for MCP servers.
 const serverPart = "mcp"
 
-// Expand replaces each ${mcp.KEY} of a text by that secret. The error names a secret that is missing, and no value.
+// Expand replaces each ${mcp.KEY} in a text by that secret. The error names the missing secret, and quotes no value.
 func (s Secrets) Expand(text string) (string, error) {
 	return references(text, func(key string) (string, error) {
 		for _, entry := range s.For(serverPart) {

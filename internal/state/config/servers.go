@@ -20,11 +20,11 @@ import (
 // URL and Headers ${mcp.KEY} stands for the line mcp.KEY=… of the secrets file.
 type Server struct {
 	Name    string        `json:"-"`
-	Command []string      `json:"command,omitempty"` // run in the data directory; it speaks the protocol on its standard streams
-	Env     []string      `json:"env,omitempty"`     // KEY=value, added to the environment of all commands
+	Command []string      `json:"command,omitempty"` // argv; run in the data directory, it speaks the protocol on its standard streams
+	Env     []string      `json:"env,omitempty"`     // KEY=value, added to the environment that all commands have
 	URL     string        `json:"url,omitempty"`
 	Headers []string      `json:"headers,omitempty"` // "Name: value"
-	Timeout time.Duration `json:"-"`                 // of the start, and of each call
+	Timeout time.Duration `json:"-"`                 // limit of the start, and of each call
 }
 
 // Servers are the configured servers, sorted by name.
@@ -39,17 +39,18 @@ func (s Servers) Find(name string) (Server, bool) {
 	return s[i], true
 }
 
-// Definition returns what the owner approves of a server, on one line: everything that decides what it is and what it is given.
-// Secrets are references.
+// Definition returns what the owner approves of a server, on one line: every setting that decides what it is and what it receives.
+// Secrets appear as references.
 func (s Server) Definition() string {
 	var text strings.Builder
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // of texts alone
+	_ = e.Encode(s) // strings can always be encoded
 	return s.Name + ": " + strings.TrimSpace(text.String())
 }
 
-// Definitions returns those of the servers whose tools the patterns name, sorted. One that is not configured has a definition that says so.
+// Definitions returns the definitions of the servers whose tools the patterns name, sorted. For a server that is not configured, the
+// definition says so.
 func (s Servers) Definitions(patterns []string) (list []string) {
 	for _, name := range policy.Servers(patterns) {
 		if server, ok := s.Find(name); ok {
@@ -64,7 +65,7 @@ func (s Servers) Definitions(patterns []string) (list []string) {
 const (
 	serverSection = "mcp-servers"
 	serverTimeout = time.Minute
-	serverNames   = 32 // bytes of a name: a tool's name, with the server's, has 64
+	serverNames   = 32 // longest name of a server, in bytes: a tool's name together with its server's has at most 64
 )
 
 func checkServerName(name string) error {
@@ -104,7 +105,7 @@ func (s *Server) keys() []key {
 	}
 }
 
-// checkServerURL does not quote the address, which may hold a secret.
+// checkServerURL returns an error if the address of a server is invalid. The error does not quote the address, which may hold a secret.
 func checkServerURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
@@ -113,7 +114,7 @@ func checkServerURL(s string) error {
 	return checkReferences(s)
 }
 
-// readServers is the section mcp-servers of a file.
+// readServers returns the field that reads the section mcp-servers of a file.
 func readServers(doc *yamldoc.Doc, into *Servers) yamldoc.Field {
 	section, _ := doc.Values()[serverSection].(map[string]any)
 	return yamldoc.Field{Key: serverSection, Read: func(v yamldoc.Value) error {
@@ -149,7 +150,7 @@ func (s *Server) read(v yamldoc.Value) error {
 	return nil
 }
 
-// fault says what is wrong with the settings of a server together.
+// fault returns what is wrong with the settings of a server in combination; "" if nothing is.
 func (s *Server) fault() string {
 	switch {
 	case len(s.Command) == 0 && s.URL == "":
@@ -183,7 +184,7 @@ func (s Servers) items(doc *yamldoc.Doc, file string) (items []Item) {
 	return items
 }
 
-// lookupServer returns a setting of a server, by its full name. The error is an *UnknownKey, or a *Wrong of the server's name.
+// lookupServer returns a setting of a server by its full name. The error is an *UnknownKey, or a *Wrong for the name of the server.
 func lookupServer(name string) (key, error) {
 	words := strings.Split(name, ".")
 	for _, k := range new(Server).keys() {
@@ -199,7 +200,7 @@ func lookupServer(name string) (key, error) {
 	return key{}, &UnknownKey{name, plaintext.Similar(name, Keys())}
 }
 
-// serverTemplate is the section in a new config.yaml.
+// serverTemplate is the section mcp-servers of a new config.yaml.
 const serverTemplate = `
 mcp-servers:
   # MCP servers, whose tools jobs may use as mcp__NAME__TOOL or mcp__NAME__* in allowed-tools; see ollim-mcp(7). A reference

@@ -60,7 +60,7 @@ func (c *Config) chat() []key {
 		{"chat.model", &c.Chat.Model,
 			"Model of the main conversation and its interactive forks; the default is the engine's.", "model: opus", "",
 			func(s string) error {
-				if s == "" { // as it was before
+				if s == "" { // an empty text leaves the default
 					return nil
 				}
 				return checkModel(s)
@@ -118,7 +118,7 @@ func (c *Config) servers() []key {
 		{"webhook.url", &c.Webhook.URL,
 			"Address of the server as senders see it (default: http and webhook.listen).",
 			"url: https://hooks.example.org", "", func(s string) error {
-				if CheckURL(s) != nil { // it is not quoted: it may have a password
+				if CheckURL(s) != nil { // the error does not quote the address, which may hold a password
 					return errors.New("want the address of the server as senders see it, without a password and a query, such as https://hooks.example.org")
 				}
 				return nil
@@ -169,7 +169,7 @@ func (c *Config) limits() []key {
 	}
 }
 
-// parsed returns a key whose value parse reads.
+// parsed returns a key whose text parse converts.
 func parsed[T any](name string, at *T, about, standard string, parse func(string) (T, error)) key {
 	return key{
 		name: name, about: about, standard: standard,
@@ -178,7 +178,7 @@ func parsed[T any](name string, at *T, about, standard string, parse func(string
 	}
 }
 
-// number returns the key of a whole number from 1.
+// number returns the key of a whole number from 1 to most.
 func number(name string, at *int, about string, standard, most int) key {
 	k := parsed(name, at, about, strconv.Itoa(standard), func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
@@ -187,12 +187,12 @@ func number(name string, at *int, about string, standard, most int) key {
 		}
 		return n, nil
 	})
-	k.at = at // shown as a number
+	k.at = at // so that it is shown as a number
 	return k
 }
 
-// leastCompact and mostCompact bound compact-at: the instructions, the tools and a summary fill some thousand tokens, and no model
-// has a larger window.
+// leastCompact and mostCompact are the limits of compact-at, in tokens. The instructions, the tools and a summary take some thousand
+// tokens, and no model has a larger window.
 const leastCompact, mostCompact = 20_000, 10_000_000
 
 func tokens(s string) (int, error) {

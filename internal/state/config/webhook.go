@@ -11,13 +11,13 @@ import (
 // hookServer configures the server of webhooks. Secrets are lines of the secrets file, not settings.
 type hookServer struct {
 	Listen  string // HOST:PORT
-	URL     string // of the server as senders see it; "" is http and Listen
-	MaxBody int64  // bytes of a payload
-	Inbox   int    // events that may wait in all
-	Jobs    int    // runs at once
+	URL     string // address of the server as senders see it; "" is http and Listen
+	MaxBody int64  // largest payload, in bytes
+	Inbox   int    // how many events may wait in total
+	Jobs    int    // how many runs may be in progress at once
 }
 
-// MaxBody is the most that webhook.max-body can be, in bytes: GitHub's own limit of a payload.
+// MaxBody is the largest value of webhook.max-body, in bytes. It is GitHub's own limit of a payload.
 const MaxBody = 25 << 20
 
 func checkListen(s string) error {

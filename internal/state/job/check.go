@@ -14,7 +14,7 @@ import (
 
 const maxID = 64
 
-// checkID refuses what could not safely name a file.
+// checkID returns an error if an id could not safely be part of a file name.
 func checkID(id string) error {
 	switch {
 	case id == "":
@@ -27,7 +27,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// checkName is for what names a file in a directory of ours: a gate, a skill, an agent.
+// checkName returns an error if text is not a valid name of a gate, a skill or an agent.
 func checkName(name string) error {
 	if !plaintext.IsID(name) {
 		return fmt.Errorf("%q is not a name: want letters and digits and, after the first character, . _ -", name)
@@ -46,11 +46,11 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// checkDir is for an entry of dirs.
+// checkDir returns an error if an entry of dirs is invalid.
 func checkDir(entry string) error {
 	dir, writable := strings.CutPrefix(entry, "rw:")
 	if strings.HasPrefix(dir, "~/") {
-		dir = "/home" + dir[1:] // wherever it is
+		dir = "/home" + dir[1:] // any home directory does for the check
 	}
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%q: want an absolute path or one that begins with ~/; rw: in front allows writing", entry)
@@ -59,7 +59,7 @@ func checkDir(entry string) error {
 	return err
 }
 
-// ParseDuration reads 90s, 30m, 2h, 1h30m, 7d or 0. Days are 24 hours.
+// ParseDuration parses 90s, 30m, 2h, 1h30m, 7d or 0. A day has 24 hours.
 func ParseDuration(s string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration: write one like 30m, 2h or 1d", s)
 	if s == "0" {
@@ -68,7 +68,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	var days time.Duration
 	rest := s
 	if n, tail, found := strings.Cut(s, "d"); found {
-		whole, err := strconv.ParseUint(n, 10, 16) // 65535 days are 179 years; a Duration holds 292
+		whole, err := strconv.ParseUint(n, 10, 16) // a Duration holds 292 years; 65535 days are 179
 		if err != nil {
 			return 0, bad
 		}
@@ -84,7 +84,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return days + d, nil
 }
 
-// FormatDuration writes a duration as people do: 30m, 1h30m, 2d.
+// FormatDuration writes a duration with its largest units: 30m, 1h30m, 2d.
 func FormatDuration(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d == 0 {

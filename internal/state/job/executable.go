@@ -9,21 +9,21 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// executable is a file in gates/ that a job starts and that cannot be started.
+// executable describes a file in gates/ that a job names and that cannot be started.
 type executable struct {
-	Key    string // of the job file
+	Key    string // key in the job file
 	Path   string
-	Reason string // names the file
+	Reason string // says why, with the path of the file
 }
 
-// The keys that name executables.
+// The keys of job files that name executables.
 const (
 	GateKey   = "gate"
 	VerifyKey = "verify"
 	AfterKey  = "after"
 )
 
-// Program is an executable in gates/ that the job starts.
+// Program is an executable in gates/ that a job names under Key.
 type Program struct{ Key, Name string }
 
 // Programs returns the executables that the job starts.

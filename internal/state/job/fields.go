@@ -9,21 +9,21 @@ import (
 	"github.com/ollim/ollim/internal/state/heartbeat"
 )
 
-// field is one key of a job file. This table is the only place that knows the keys: reading, writing, the flags of
-// `routine add` and the test of ollim-routine(5) all follow it.
+// field is one key of a job file. Only this table lists the keys: reading, writing, the flags of `routine add` and the test of
+// ollim-routine(5) use it.
 type field struct {
 	key       string
 	kind      fieldKind
 	help      string
-	kinds     []Kind // that may have the key; nil: every kind
+	kinds     []Kind // kinds of jobs that may have the key; nil: every kind
 	bgOnly    bool
 	agentOnly bool
-	flag      func(*Job) *bool // of a Bool
+	flag      func(*Job) *bool // the value of a Bool
 	read      func(*Job, yamldoc.Value) error
-	write     func(Job) any // nil when the value is the default
+	write     func(Job) any // returns nil if the value is the default
 }
 
-// fieldKind is the type of a field, for those who make flags of them.
+// fieldKind is the type of a field's value, for code that turns fields into flags.
 type fieldKind string
 
 // The kinds of fields.
@@ -102,14 +102,14 @@ func table() []field {
 	}
 }
 
-// only is a field that no other kind of file has.
+// only returns the field for one kind of file alone.
 func only(kind Kind, f field) field { f.kinds = []Kind{kind}; return f }
 
-// timed is a field of the jobs that have a time.
+// timed returns the field for the jobs that have a time.
 func timed(f field) field { f.kinds = []Kind{Routine, Reminder}; return f }
 
-// bg is a field that has no meaning on a foreground job.
+// bg returns the field as one that only background jobs may have.
 func bg(f field) field { f.bgOnly = true; return f }
 
-// agent is a field that has no meaning where no agent runs.
+// agent returns the field as one that only jobs with an agent may have.
 func agent(f field) field { f.agentOnly = true; return f }

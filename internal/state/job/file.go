@@ -12,14 +12,14 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// Parse reads a job file. name stands for the file in errors and becomes the job's path. The error is a yamldoc.Faults
-// with everything that is wrong.
+// Parse parses a job file. name stands for the file in errors and becomes the job's path. The error is a yamldoc.Faults with everything
+// that is wrong.
 func Parse(kind Kind, name string, data []byte) (Job, error) {
 	return parse(kind, name, data, fields(kind))
 }
 
-// parse is Parse with the table of the kind's fields, which is worth making once for many files. A table remembers the zones that it
-// has loaded, and so is not for several goroutines.
+// parse is Parse with the table of the kind's fields, which several files can share. A table caches the zones that it has loaded, so it
+// must not be used by several goroutines at once.
 func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
 	page, err := yamldoc.ParsePage(name, data)
 	if err != nil {
@@ -43,7 +43,7 @@ func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
 	return j, nil
 }
 
-// named gives a job the name of its file as its id.
+// named gives a job without an id the name of its file as its id.
 func (j *Job) named() yamldoc.Faults {
 	j.ID = baseName(j.Path)
 	if j.Attempt() == Second {
@@ -66,7 +66,7 @@ func (j *Job) decode(table []field) yamldoc.Faults {
 	return faults
 }
 
-// rules are those that no field can check alone. What follows from a fault in known is not one of its own.
+// rules checks what depends on more than one field. It omits faults that follow from one in known.
 func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults) {
 	doc := j.page.Doc
 	wrong := func(key, reason string) { faults = append(faults, doc.Fault(key, reason)) }
@@ -120,9 +120,9 @@ func (j *Job) wayToBackground() string {
 	return "add background: true"
 }
 
-// judge refuses tool patterns that no job may have. It reads them once more, because what they may reach depends on dirs. The
-// owner's home is not known here, so a directory below ~/ widens nothing for a pattern that names it in full; dirs itself adds the
-// patterns for it.
+// judge refuses tool patterns that no job may have. It parses the patterns again, because what they may reach depends on dirs. The
+// owner's home is unknown here, so a directory below ~/ does not extend a pattern that has its full path; dirs itself adds the patterns
+// for that directory.
 func (j *Job) judge() (faults yamldoc.Faults) {
 	const key = "allowed-tools"
 	if len(j.AllowedTools) == 0 {
@@ -133,10 +133,10 @@ func (j *Job) judge() (faults yamldoc.Faults) {
 		_, err := v.Texts(func(pattern string) error { return policy.Judge(pattern, roots...) })
 		return err
 	}}}), &faults)
-	return slices.DeleteFunc(faults, func(f *yamldoc.Fault) bool { return f.Key != key }) // the other keys are no business of this
+	return slices.DeleteFunc(faults, func(f *yamldoc.Fault) bool { return f.Key != key }) // faults of other keys are reported elsewhere
 }
 
-// Format writes a job as a new file: the fields that differ from their default, in the order of Fields, then the body.
+// Format returns the text of a new job file: the fields that differ from their defaults, in the order of Fields, then the body.
 func Format(j Job) ([]byte, error) {
 	var pairs []yamldoc.Pair
 	for _, f := range fields(j.Kind) {
@@ -147,7 +147,7 @@ func Format(j Job) ([]byte, error) {
 	return yamldoc.NewPage(pairs, j.Body)
 }
 
-// WithEnabled is the text of the job's file with enabled set or, for true, left out; nothing else changes.
+// WithEnabled returns the text of the job's file with enabled set to false, or without enabled if it is true. Nothing else changes.
 func (j Job) WithEnabled(enabled bool) ([]byte, error) {
 	doc, err := j.page.Doc.Delete([]string{"enabled"})
 	if !enabled {

@@ -11,18 +11,18 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// attempt says how far a reminder's file has come.
+// attempt says which attempt to run it a reminder's file stands for.
 type attempt int
 
-// A reminder waits in reminders/, is moved to state/firing/ for its first attempt, and renamed there for its second, so that
-// whoever finds it after a crash knows what was tried.
+// A reminder's file waits in reminders/. The first attempt moves it to state/firing/, and the second renames it there. After a crash its
+// path tells which attempts were made.
 const (
 	Waiting attempt = iota
 	First
 	Second
 )
 
-// retry marks the file of a second attempt.
+// retry is the part of the file name that marks a second attempt.
 const retry = ".retry"
 
 var (
@@ -32,7 +32,7 @@ var (
 	ErrGone = errors.New("it no longer exists")
 )
 
-// Attempt is how far the job's file has come; a job that is no reminder always waits.
+// Attempt returns the attempt that the job's file stands for. A job that is not a reminder always waits.
 func (j Job) Attempt() attempt {
 	switch {
 	case filepath.Base(filepath.Dir(j.Path)) != "firing":
@@ -43,8 +43,8 @@ func (j Job) Attempt() attempt {
 	return First
 }
 
-// Claim moves a reminder's file on to its next attempt, and returns the job with its new path. The caller holds the job's
-// lock. ErrGone when the file is no longer there.
+// Claim moves a reminder's file to its next attempt, and returns the job with its new path. The caller holds the job's lock. The error is
+// ErrGone if the file no longer exists.
 func (l Library) Claim(j Job) (Job, error) {
 	if err := store.MkdirOwn(l.Home.Firing()); err != nil {
 		return j, err
@@ -60,14 +60,14 @@ func (l Library) Claim(j Job) (Job, error) {
 	return j, nil
 }
 
-// GiveBack undoes a Claim: the file is at path again, unless another one is there by now.
+// GiveBack undoes a Claim: it moves the file back to path, unless another file is there by now.
 func (l Library) GiveBack(j Job, path string) error {
 	if j.Path == path {
 		return nil
 	}
 	_, err := os.Lstat(path)
 	if err == nil {
-		err = fs.ErrExist // it takes nobody's place
+		err = fs.ErrExist // a file that is there is not replaced
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(j.Path, path)
@@ -78,21 +78,21 @@ func (l Library) GiveBack(j Job, path string) error {
 	return nil
 }
 
-// Cancel deletes a reminder that waits. ErrFiring when its run has begun, ErrGone when another process was quicker: the file is
-// renamed first, which only one of those who claim and cancel it can do.
+// Cancel deletes a waiting reminder. The error is ErrFiring if its run has begun, and ErrGone if another process took the file first. The
+// file is renamed before it is deleted: of several processes that claim or cancel a reminder, only one succeeds in renaming it.
 func (l Library) Cancel(j Job) error {
 	if j.Attempt() != Waiting {
 		return ErrFiring
 	}
 	dir, name := filepath.Split(j.Path)
-	draft := dir + "." + name + ".tmp-0" // see store.IsDraft
+	draft := dir + "." + name + ".tmp-0" // a name that store.IsDraft recognizes
 	if err := j.move(draft, j.Path); err != nil {
 		return err
 	}
 	return store.Remove(draft)
 }
 
-// move renames the job's file. ErrGone when it is no longer there; any other error names the file called changed.
+// move renames the job's file. The error is ErrGone if the file no longer exists; any other error names the file changed.
 func (j Job) move(to, changed string) error {
 	err := os.Rename(j.Path, to)
 	switch {

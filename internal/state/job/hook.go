@@ -13,40 +13,40 @@ import (
 	"github.com/ollim/ollim/internal/state/payload"
 )
 
-// Hook is how a webhook is called.
+// Hook says how a webhook is called.
 type Hook struct {
-	Secret    string // a NAME of the lines webhook.NAME=… of the secrets file; "" is defaultSecret
+	Secret    string // NAME of the lines webhook.NAME=… in the secrets file; "" is defaultSecret
 	Signature Signature
-	RateLimit Rate // of starts
+	RateLimit Rate // limits how often the webhook starts runs
 	Fields    *payload.Fields
 }
 
-// defaultSecret is the name of the secret of the hooks that name none.
+// defaultSecret is the name of the secret of hooks that name none.
 const defaultSecret = "default"
 
-// Signature is how a sender proves that it knows the secret.
+// Signature is the way in which a sender proves that it knows the secret.
 type Signature string
 
-// The families of signatures, see ollim-webhook(5).
+// The kinds of signatures, see ollim-webhook(5).
 const (
 	Bearer   Signature = "bearer"   // Authorization: Bearer SECRET
 	GitHub   Signature = "github"   // X-Hub-Signature-256
 	Standard Signature = "standard" // Standard Webhooks: webhook-signature
 )
 
-// Rate is a number of starts in a time.
+// Rate is a number of starts in a period.
 type Rate struct {
 	N   int
 	Per time.Duration
 }
 
-// String is the rate as it is written in a file, such as 30/m.
+// String returns the rate as it is written in a file, such as 30/m.
 func (r Rate) String() string {
 	unit := strings.TrimPrefix(FormatDuration(r.Per), "1")
 	return strconv.Itoa(r.N) + "/" + unit
 }
 
-// parseRate reads N/s, N/m, N/h or N/d.
+// parseRate parses N/s, N/m, N/h or N/d.
 func parseRate(s string) (Rate, error) {
 	number, unit, _ := strings.Cut(s, "/")
 	n, err := strconv.Atoi(number)
@@ -60,15 +60,15 @@ func parseRate(s string) (Rate, error) {
 
 // Limits of secrets.
 const (
-	minSecret  = 24 // bytes of the key
-	maxSecrets = 2  // at once, while one is being changed
+	minSecret  = 24 // least length of a key, in bytes
+	maxSecrets = 2  // most secrets at once, which there are while one replaces the other
 )
 
-// standardPrefix begins a secret of Standard Webhooks; the rest is the key in base64.
+// standardPrefix begins a secret of Standard Webhooks. The rest is the key in base64.
 const standardPrefix = "whsec_"
 
-// Keys returns the keys that a request may be signed with, the current one first: two while the secret is being changed. entries are
-// those of the part webhook of the secrets file. The error says which line is wrong, and never quotes a secret.
+// Keys returns the keys that may sign a request, the current one first. There are two while one replaces the other. entries are those of
+// the part webhook of the secrets file. The error says which line is wrong, and does not quote a secret.
 func (h Hook) Keys(entries []string) ([][]byte, error) {
 	name := h.SecretName()
 	var found []string
@@ -99,7 +99,7 @@ func (h Hook) Keys(entries []string) ([][]byte, error) {
 	return keys, nil
 }
 
-// SecretName returns the NAME of the hook's line in the secrets file.
+// SecretName returns the NAME of the hook's lines in the secrets file.
 func (h Hook) SecretName() string { return cmp.Or(h.Secret, defaultSecret) }
 
 func (s Signature) key(secret string) (key []byte, err error) {
@@ -115,7 +115,7 @@ func (s Signature) key(secret string) (key []byte, err error) {
 	return key, nil
 }
 
-// NewSecret makes a secret of 32 random bytes, in the form that senders of the family want.
+// NewSecret makes a secret of 32 random bytes in the form that senders with this signature expect.
 func (s Signature) NewSecret(random []byte) string {
 	if s == Standard {
 		return standardPrefix + base64.StdEncoding.EncodeToString(random)

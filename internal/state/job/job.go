@@ -1,5 +1,6 @@
 // Package job defines the files that people and agents write: routines in routines/*.md, reminders in reminders/*.md, webhooks in
-// webhooks/*.md. It reads each file strictly and independently of the others, finds a job by its names, and writes new files. It never runs anything.
+// webhooks/*.md. It parses each file strictly and independently of the others, finds a job by its names, and writes new files. It never
+// runs a job.
 package job
 
 import (
@@ -16,12 +17,12 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// Kind is the sort of a job; its plural is its directory.
+// Kind is the kind of a job. Its plural is the name of its directory.
 type Kind string
 
 // The kinds of jobs.
 const (
-	Routine  Kind = "routine"  // with a cron line
+	Routine  Kind = "routine"  // runs at the times of a cron line
 	Reminder Kind = "reminder" // runs once, at its time
 	Webhook  Kind = "webhook"  // runs when it is called
 )
@@ -37,7 +38,7 @@ const (
 	Blocked UpdateMode = "blocked"
 )
 
-// Mode is where a job's run gets its history from.
+// Mode says where a job's run gets its history from.
 type Mode string
 
 // The modes of behaviour 2.3.
@@ -48,17 +49,17 @@ const (
 	Persistent Mode = "persistent"
 )
 
-// What a job may ask of the seal.
+// Values of a job's keys seal and network.
 const (
-	SealOn      = "on"   // the run is refused where nothing can be sealed
-	NetworkAny  = "any"  // commands may connect to anywhere
-	NetworkNone = "none" // commands may connect to what was started in the run
+	SealOn      = "on"   // the run is refused if the kernel cannot seal its programs
+	NetworkAny  = "any"  // commands may connect to any address
+	NetworkNone = "none" // commands may connect only to servers that were started in the run
 )
 
 // Job is one job file. The fields are those of ollim-routine(5), with defaults filled in.
 type Job struct {
 	Kind Kind
-	Path string // of the file, as it was found
+	Path string // path of the file when it was read
 	Body string // the prompt, without blank lines around it
 
 	ID           string
@@ -66,7 +67,7 @@ type Job struct {
 	Timezone     string // "" is the configured zone
 	Description  string
 	Background   bool
-	Session      string // "persistent" or ""
+	Session      string // SessionPersistent or ""
 	Isolated     bool
 	Model        string
 	Thinking     string // "true", "false", "off", "adaptive" or a number of tokens
@@ -82,30 +83,30 @@ type Job struct {
 	Gate         string
 	After        string
 	Verify       string
-	Retry        int      // how often a run that Verify refused goes on
-	Unsealed     []string // keys of Gate, After and Verify that the seal does not hold
-	Heartbeat    string   // URL
+	Retry        int      // how often a run continues after Verify rejected it
+	Unsealed     []string // keys of Gate, After and Verify that are exempt from the seal
+	Heartbeat    string   // URL that is called after a run
 	Dirs         []string
-	Seal         string // On, or "" as the settings say
+	Seal         string // SealOn; "" means that the configuration decides
 	Network      string // NetworkAny or NetworkNone
 	Enabled      bool
 
-	RunAt       time.Time // a reminder's time
+	RunAt       time.Time // when a reminder is due
 	MaxChain    int       // how many reminders may follow the first of a chain
-	ChainDepth  int       // how many came before this one
-	ChainParent string    // id of the first
-	Plain       bool      // the body itself is delivered: no engine
+	ChainDepth  int       // how many reminders of the chain came before this one
+	ChainParent string    // id of the first reminder of the chain
+	Plain       bool      // the body itself is delivered, and no engine runs
 	floating    bool      // RunAt was written without an offset, see In
 
-	Hook *Hook // of a webhook: how it is called; nil for the other kinds
+	Hook *Hook // how a webhook is called; nil for the other kinds
 
-	Schedule cron.Schedule // Cron, parsed
+	Schedule cron.Schedule // parsed Cron
 
 	page *yamldoc.Page
 	zone *time.Location // Timezone, loaded when the file was read
 }
 
-// New is a job with every field at its default.
+// New returns a job with every field at its default.
 func New(kind Kind) Job {
 	j := Job{
 		Kind: kind, Background: kind != Routine, Thinking: "true", Update: OnPing, AllowPing: true,
@@ -117,7 +118,7 @@ func New(kind Kind) Job {
 	return j
 }
 
-// In is the job with a time that was written without an offset read in the configured zone.
+// In returns the job with RunAt in the configured zone, if it was written without an offset.
 func (j Job) In(zone *time.Location) Job {
 	if j.floating {
 		j.RunAt, j.floating = timeparse.Shown(j.RunAt, zone), false
@@ -125,7 +126,7 @@ func (j Job) In(zone *time.Location) Job {
 	return j
 }
 
-// Mode is the mode that the job's fields ask for.
+// Mode returns the mode that follows from the job's fields.
 func (j Job) Mode() Mode {
 	switch {
 	case !j.Background:
@@ -138,12 +139,12 @@ func (j Job) Mode() Mode {
 	return Forked
 }
 
-// Label is how the owner knows the job, in one line: its description, else its file's name.
+// Label returns the job's name for the owner, on one line: its description, or else the name of its file.
 func (j Job) Label() string {
 	return cmp.Or(strings.Join(strings.Fields(j.Description), " "), j.Name())
 }
 
-// Name is the file's name without .md, and without what its second attempt adds.
+// Name returns the name of the job's file without .md, and without the mark of a second attempt.
 func (j Job) Name() string {
 	name := baseName(j.Path)
 	if j.Attempt() == Second {
@@ -152,7 +153,7 @@ func (j Job) Name() string {
 	return name
 }
 
-// Zone is the zone the job's schedule is read in.
+// Zone returns the zone in which the job's schedule is read.
 func (j Job) Zone(configured *time.Location) *time.Location {
 	if j.Timezone == "" {
 		return configured
@@ -166,7 +167,7 @@ func (j Job) Zone(configured *time.Location) *time.Location {
 	return configured
 }
 
-// Roots are the directories of dirs; home is the owner's, for those that begin with ~/.
+// Roots returns the directories of dirs. home is the owner's home directory, for entries that begin with ~/.
 func (j Job) Roots(home string) (roots []policy.Root) {
 	for _, entry := range j.Dirs {
 		dir, writable := strings.CutPrefix(entry, "rw:")
@@ -178,27 +179,27 @@ func (j Job) Roots(home string) (roots []policy.Root) {
 	return roots
 }
 
-// FollowUp is the next reminder of the job's chain: all as it is, except for its id, time and place in the chain.
+// FollowUp returns the next reminder of the job's chain. Only its id, time and place in the chain differ.
 func (j Job) FollowUp(id string, at time.Time) Job {
 	j.ID, j.RunAt, j.floating, j.ChainDepth = id, at, false, j.ChainDepth+1
 	return j
 }
 
-// slugLimit is the longest file name, in characters, that is made from a text.
+// slugLimit is the length limit, in characters, of a file name that is made from a text.
 const slugLimit = 50
 
-// Slug makes a file name from a text: lower case, runs of anything but a-z and 0-9 become one hyphen, at most 50
-// characters; "" when nothing is left.
+// Slug makes a file name from a text: lower case, with one hyphen for each run of characters other than a-z and 0-9, and at most 50
+// characters. It returns "" if nothing is left.
 func Slug(text string) string {
 	return dashed(text, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' })
 }
 
-// fileName is a Slug that keeps the letters of all scripts, for the name of a file.
+// fileName is Slug, but it keeps the letters of all scripts.
 func fileName(text string) string {
 	return dashed(text, func(r rune) bool { return unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) })
 }
 
-// dashed returns the first slugLimit characters of a text in lower case, with a hyphen for each run of those that keep rejects.
+// dashed returns the first slugLimit characters of a text in lower case, with a hyphen for each run of characters that keep rejects.
 func dashed(text string, keep func(rune) bool) string {
 	var b strings.Builder
 	n, gap := 0, false

@@ -23,22 +23,23 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// maxFile is the largest job file that is read, in bytes. A prompt is text that somebody wrote.
+// maxFile is the size limit of a job file, in bytes. A prompt is far shorter.
 const maxFile = 1 << 20
 
 // Library is the job files of one data directory.
 type Library struct {
 	Home paths.Dir
-	Zone *time.Location // the configured one, in which times without an offset are read
+	Zone *time.Location // configured zone, in which times without an offset are read
 
-	// Approved reports whether the owner approved a job as it is; nil: none is approved. It decides who keeps an id that is used twice.
+	// Approved reports whether the owner approved a job in its present form; nil: none is approved. Of two jobs with one id, the approved
+	// one keeps it.
 	Approved func(Job) bool
 }
 
 // Set is the jobs as they were read at one moment.
 type Set struct {
-	Jobs   []Job          // good ones, by path
-	Faults yamldoc.Faults // what is wrong with the others, by path
+	Jobs   []Job          // valid jobs, sorted by path
+	Faults yamldoc.Faults // faults of the other files, sorted by path
 
 	from  Library
 	twins []twin
@@ -54,11 +55,11 @@ func (l Library) folder(kind Kind) string {
 	return l.Home.Routines()
 }
 
-// Load reads every job file, also the reminders whose run has begun. A bad file is among the faults and affects no other; only
-// a directory that cannot be listed is an error.
+// Load reads every job file, including those of reminders whose run has begun. An invalid file is added to the faults and does not affect
+// others. Load fails only if a directory cannot be listed.
 func (l Library) Load() (Set, error) { return l.load(nil) }
 
-// load is Load, or with an index Outline.
+// load is Load. With an index it is Outline.
 func (l Library) load(x *index) (Set, error) {
 	s := Set{from: l}
 	err := errors.Join(
@@ -77,7 +78,7 @@ func (l Library) load(x *index) (Set, error) {
 	return s, err
 }
 
-// Late reads the reminders that were reported as overdue and not run.
+// Late reads the reminders that were reported as overdue and were not run.
 func (l Library) Late() (Set, error) {
 	s := Set{from: l}
 	return s, s.load(nil, Reminder, l.Home.Late())
@@ -108,12 +109,12 @@ func (s *Set) load(x *index, kind Kind, folder string) error {
 	return nil
 }
 
-// readAll reads files in their order, on all processors where there are many.
+// readAll reads files and keeps their order. It uses all processors if there are many files.
 func (l Library) readAll(x *index, kind Kind, folder string, entries []fs.DirEntry) []reading {
-	const share = 16 // of one processor; fewer are not worth starting anything for
+	const share = 16 // files for each goroutine; starting one for fewer takes longer than reading them
 	results := make([]reading, len(entries))
 	if len(entries) == 0 {
-		return results // the table of fields takes longer than an empty folder
+		return results // return before the table of fields is made, which takes longer than listing an empty directory
 	}
 	x.load()
 	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/share)
@@ -134,20 +135,20 @@ func (l Library) readAll(x *index, kind Kind, folder string, entries []fs.DirEnt
 	return results
 }
 
-// gone says that a file has been moved or deleted since its directory was listed, as reminders are at any time.
+// gone reports whether a file was moved or deleted after its directory was listed, as happens to reminders at any time.
 func gone(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Only is the set with the jobs of one kind; what is wrong with other files is omitted as well.
+// Only returns the jobs of one kind and the faults of their files.
 func (s Set) Only(kind Kind) Set {
 	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return j.Kind != kind })
 	s.Faults = slices.DeleteFunc(slices.Clone(s.Faults), func(f *yamldoc.Fault) bool { return KindOf(f.File) != kind })
 	return s
 }
 
-// KindOf is the kind of the job in a file of the data directory.
+// KindOf returns the kind of the job that a file of the data directory holds.
 func KindOf(path string) Kind {
 	switch filepath.Base(filepath.Dir(path)) {
 	case "reminders", "firing":
@@ -158,7 +159,7 @@ func KindOf(path string) Kind {
 	return Routine
 }
 
-// read parses one file; the error is always a yamldoc.Faults.
+// read parses one file. The error is always a yamldoc.Faults.
 func (l Library) read(kind Kind, path string, table []field) (Job, error) {
 	name := l.relative(path)
 	data, err := store.ReadText(path, maxFile, false)
@@ -180,7 +181,7 @@ func (l Library) relative(path string) string {
 	return path
 }
 
-// ByID is the job with an id.
+// ByID returns the job with an id.
 func (s Set) ByID(id string) (Job, bool) {
 	if i := slices.IndexFunc(s.Jobs, func(j Job) bool { return j.ID == id }); i >= 0 {
 		return s.Jobs[i], true
@@ -188,14 +189,14 @@ func (s Set) ByID(id string) (Job, bool) {
 	return Job{}, false
 }
 
-// Find finds the one job that name means: its id, its file's name with or without .md, the slug of its description, or a
-// path to its file. Errors: *plaintext.Unknown, *plaintext.Ambiguous, or the yamldoc.Faults of the file that was meant.
+// Find returns the one job that name means: its id, the name of its file with or without .md, the slug of its description, or a path to
+// its file. The error is a *plaintext.Unknown, a *plaintext.Ambiguous, or the yamldoc.Faults of the file that name means.
 func (s Set) Find(name string) (Job, error) {
 	if faults := s.faultsOf(name); len(faults) > 0 {
 		return Job{}, faults
 	}
 	found := s.all(func(j Job) bool { return s.means(j, name) })
-	if len(found) == 0 && name != "" { // a description comes last: it must not make somebody's id or file name ambiguous
+	if len(found) == 0 && name != "" { // descriptions are compared last, so that they cannot make an id or a file name ambiguous
 		found = s.all(func(j Job) bool { return Slug(j.Description) == name })
 	}
 	switch len(found) {
@@ -225,7 +226,7 @@ func (s Set) means(j Job, name string) bool {
 		strings.ContainsRune(name, filepath.Separator) && baseName(name) == baseName(j.Path) && samePath(s.from.Home, name, j.Path)
 }
 
-// samePath compares a path somebody typed, relative to where they are or to the data directory, with a job's.
+// samePath reports whether a path that a person typed, relative to the working directory or to the data directory, is that of a job.
 func samePath(dir paths.Dir, typed, path string) bool {
 	want, err := os.Stat(path)
 	if err != nil {
@@ -239,8 +240,8 @@ func samePath(dir paths.Dir, typed, path string) bool {
 	return false
 }
 
-// faultsOf are those of the file that name means by its name or path, or of the files whose shared id it is. A file that would take an
-// id from the job that keeps it does not take it as its name either.
+// faultsOf returns the faults of the file that name means by its name or path, and of the files that share the id name. If a file was
+// refused because another job keeps the id, the name of the file does not mean it either.
 func (s Set) faultsOf(name string) (faults yamldoc.Faults) {
 	for _, f := range s.Faults {
 		isPath := strings.ContainsRune(name, filepath.Separator)
@@ -282,7 +283,7 @@ func (s Set) badFiles() int {
 
 func baseName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
 
-// NewID is 8 random lower-case hex digits from random.
+// NewID returns 8 random lower-case hex digits.
 func NewID(random io.Reader) (string, error) {
 	b := make([]byte, 4)
 	if _, err := io.ReadFull(random, b); err != nil {
@@ -291,10 +292,10 @@ func NewID(random io.Reader) (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// Create writes j as a new file and returns it with its path. name is the file's name without .md, without a dot in front,
-// and must be free (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken, also by a job
-// of another kind: a new reminder must not make the name of a routine, which stands in a crontab, ambiguous. Without an id the job has
-// the given name as its id, and the file has none.
+// Create writes j as a new file and returns it with its path. name is the name of the file without .md. It must not begin with a dot, and
+// must be free (else fs.ErrExist). If name is "", it is made from the description, the body or the id, with a number if a job of any kind
+// has that name: the name of a routine in a crontab must stay unambiguous. A job without an id has the name of its file as its id, and
+// the file states none.
 func (l Library) Create(j Job, name string) (Job, error) {
 	data, err := Format(j)
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 // few is the number of files in a directory up to which reading all of them takes no longer than looking for the changed ones.
 const few = 64
 
-// settled is how much older than the index a file must be for its line to be used: a file that is changed twice within one tick of the file
-// system's clock may have the same time and size after both changes.
+// settled is how much older than the index a file must be for its line to be used. A file that is changed twice within one tick of the
+// file system's clock may have the same time and size after both changes.
 const settled = 3 * time.Second
 
-// Outline is Load without what only the run of a job needs. Its jobs have an id, a description, a schedule, the first words of their body, and
-// the fields Background, Plain, Enabled, AllowPing, MaxChain and ChainDepth. Open and Whole read the file of one job. Outline reads only
-// files that changed since an earlier process read them; a cache holds the outlines of the others.
+// Outline is Load without the fields that only a run of the job needs. Its jobs have an id, a description, a schedule, the first words of
+// their body, and the fields Background, Plain, Enabled, AllowPing, MaxChain and ChainDepth. Open and Whole read the file of one job.
+// Outline reads only files that changed since an earlier process read them; a cache holds the outlines of the others.
 func (l Library) Outline() (Set, error) {
 	return l.load(&index{from: l})
 }
 
-// Open is Find in the set of an outline, and reads the file of the job that is found. With byID an id goes before all other names. The
-// error is also a *plaintext.Unknown if the file was moved, or got another id, since the outline.
+// Open finds a job in the set of an outline, as Find does, and reads its file. With byID, an id takes precedence over all other names.
+// The error is also a *plaintext.Unknown if the file was moved, or got another id, since the outline.
 func (s Set) Open(name string, byID bool) (Job, error) {
 	j, known := s.ByID(name)
 	if !known || !byID {
@@ -58,10 +58,10 @@ func (s Set) Whole(j Job) (Job, error) {
 // is read again before it runs.
 type index struct {
 	from  Library
-	lines map[string]string // by the path of the job file, below the data directory; nil: not read yet
-	limit time.Time         // the line of a file that was changed later is not used
-	found []string          // the lines of the files that are there
-	added int               // the number of them that the index lacked
+	lines map[string]string // by the path of the job file below the data directory; nil if the index was not read yet
+	limit time.Time         // the lines of files that were changed later than this are not used
+	found []string          // lines of the files that still exist
+	added int               // how many of them the index lacked
 }
 
 func (x *index) head() string {
@@ -78,7 +78,8 @@ func (x *index) load() {
 		return
 	}
 	x.lines = map[string]string{}
-	info, err := os.Lstat(x.from.Home.JobIndex()) // before it is read, because an index that replaces it meanwhile has a later time
+	// take the time before reading: an index that replaces this one meanwhile has a later time
+	info, err := os.Lstat(x.from.Home.JobIndex())
 	if err != nil {
 		return
 	}
@@ -117,21 +118,21 @@ func (x *index) save() {
 
 // Columns of a line.
 const (
-	columnPath = iota // below the data directory
-	columnMark        // what changes with the content: size, time and inode
+	columnPath = iota // path below the data directory
+	columnMark        // size, time and inode of the file, which change with its content
 	columnID
-	columnFlags // a letter for each field that is true
+	columnFlags // one letter for each field that is true
 	columnCron
 	columnZone
 	columnRunAt
 	columnMaxChain
 	columnDepth
 	columnDescription
-	columnBody // its first words
+	columnBody // first words of the body
 	columnCount
 )
 
-// mark returns what changes with the content of a file.
+// mark returns the size, time and inode of a file, which change with its content.
 func mark(info fs.FileInfo) string {
 	var inode uint64
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -142,7 +143,7 @@ func mark(info fs.FileInfo) string {
 	return string(strconv.AppendUint(append(text, ' '), inode, 10))
 }
 
-// switches are the fields of an outline that are true or false, by their letter.
+// switches returns the boolean fields of an outline, by their letters.
 func (j *Job) switches() map[string]*bool {
 	return map[string]*bool{"b": &j.Background, "p": &j.Plain, "e": &j.Enabled, "a": &j.AllowPing}
 }
@@ -167,7 +168,7 @@ func line(path, mark string, j Job) string {
 	return strings.Join(column[:], "\t")
 }
 
-// bodyStart is how much of a body an outline has, in characters.
+// bodyStart is the length of the part of a body that an outline has, in characters.
 const bodyStart = 200
 
 // reader reads the files of one kind in one goroutine. It parses equal schedules once.
@@ -176,17 +177,17 @@ type reader struct {
 
 	kind      Kind
 	folder    string
-	below     string // the folder's path below the data directory
+	below     string // path of the directory below the data directory
 	table     []field
 	index     *index // nil: every file is read
 	schedules map[string]cron.Schedule
 }
 
-// reading is what was read of a file.
+// reading is the result of reading a file.
 type reading struct {
 	job   Job
 	err   error
-	line  string // in the index; "" without one
+	line  string // line for the index; "" if there is none
 	added bool   // the index lacked the line
 }
 
@@ -196,7 +197,7 @@ func (r *reader) file(e fs.DirEntry) (got reading) {
 		got.job, got.err = r.read(r.kind, path, r.table)
 		return got
 	}
-	info, err := e.Info() // before it is read: what changes later has another mark
+	info, err := e.Info() // take the mark before reading: a later change gives the file another mark
 	if err != nil {
 		got.job, got.err = r.read(r.kind, path, r.table)
 		return got
@@ -212,7 +213,7 @@ func (r *reader) file(e fs.DirEntry) (got reading) {
 	return got
 }
 
-// outline sets a job from its line. It reports false if the line is invalid, or the file had another mark.
+// outline sets a job from its line. It reports whether the line is valid and has the mark of the file.
 func (r *reader) outline(j *Job, path, mark, line string) bool {
 	column := strings.Split(line, "\t")
 	if len(column) != columnCount || column[columnMark] != mark {

@@ -11,10 +11,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// refuseTwins leaves an id that is used twice to one job, and turns the others into faults. Capitals do not tell ids apart, because on
-// some file systems they do not tell names apart.
+// refuseTwins leaves an id that several jobs have to one of them, and turns the others into faults. It ignores case, because some file
+// systems ignore it in names.
 //
-// A reminder that was claimed while we read is there twice, too: before and after it was moved.
+// A reminder that another process claims during the reading can be read twice, before and after its file was moved.
 func (s *Set) refuseTwins() {
 	shared := s.shared()
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return len(shared[strings.ToLower(j.ID)]) > 0 && gone(j.Path) })
@@ -55,14 +55,14 @@ func (s *Set) readShared(shared map[string][]Job) {
 	s.Jobs = jobs
 }
 
-// twin is a job that lacks its id, because another file has it.
+// twin is a job that does not get its id, because another file has the same.
 type twin struct {
 	id    string
 	taken bool // the other job keeps the id
 	fault *yamldoc.Fault
 }
 
-// usedTwice says why a job may not have its id. kept says that the other job keeps it.
+// usedTwice says why a job may not have its id. kept says whether the other job keeps it.
 func (l Library) usedTwice(j, other Job, kept bool) string {
 	file := l.relative(other.Path)
 	switch {
@@ -76,8 +76,8 @@ func (l Library) usedTwice(j, other Job, kept bool) string {
 	return fmt.Sprintf("%q differs from %q in %s only in case", j.ID, other.ID, file)
 }
 
-// keeper returns the path of the job that keeps the id which several have: the one that the owner approved, else the older file; "" if
-// neither tells them apart.
+// keeper returns the path of the job that keeps an id which several have: the approved one, or else the one whose file is older. It
+// returns "" if neither decides.
 func (l Library) keeper(twins []Job) (path string) {
 	if l.Approved != nil {
 		if approved := slices.DeleteFunc(slices.Clone(twins), func(j Job) bool { return !l.Approved(j) }); len(approved) > 0 {
@@ -98,10 +98,10 @@ func (l Library) keeper(twins []Job) (path string) {
 	return path
 }
 
-// shared returns the jobs whose id others have as well, by that id in lower case.
+// shared returns the jobs that share an id with others, by the id in lower case.
 func (s *Set) shared() map[string][]Job {
 	count := make(map[string]int, len(s.Jobs))
-	for i := range s.Jobs { // a copy of each would take longer than the rest
+	for i := range s.Jobs { // use indexes: copying each job takes longer than all else here
 		count[strings.ToLower(s.Jobs[i].ID)]++
 	}
 	shared := map[string][]Job{}

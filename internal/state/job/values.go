@@ -22,7 +22,7 @@ func text(key, help string, at func(*Job) *string, check func(string) error) fie
 	})
 }
 
-// scalar is a single value that get reads into the job, where parse, which may be nil, takes it further.
+// scalar returns a field with a single value, which get reads into the job. parse, if it is not nil, converts the value.
 func scalar[T comparable](
 	key, help string, at func(*Job) *T, get func(yamldoc.Value) (T, error), parse func(*Job) error,
 ) field {
@@ -58,7 +58,7 @@ func list(key, help string, at func(*Job) *[]string, check ...func(string) error
 	}
 }
 
-// parsed is a text that parse puts into the job.
+// parsed returns a field whose text parse puts into the job.
 func parsed(key, help string, parse func(*Job, string) error, write func(Job) any) field {
 	return field{key: key, kind: scalarField, help: help, write: write, read: func(j *Job, v yamldoc.Value) error {
 		s, err := v.Text()
@@ -80,7 +80,7 @@ func duration(key, help string, positive bool, at func(*Job) *time.Duration) fie
 	}, func(j Job) any { return unless(*at(&j) == normal, FormatDuration(*at(&j))) })
 }
 
-// count is a small number, 0 by default.
+// count returns a field that is a small number, 0 by default.
 func count(key, help string, at func(*Job) *int) field {
 	const most = 1000
 	return scalar(key, help, at, yamldoc.Value.Int, func(j *Job) error {
@@ -102,7 +102,8 @@ func cronLine() field {
 	})
 }
 
-// timezone loads each zone once for all the files that are read with its table: loading one reads a file.
+// timezone returns the field timezone. It loads each zone once for all files that are read with one table, because loading a zone reads a
+// file.
 func timezone() field {
 	const help = "IANA zone of the cron line (default: the configured one)"
 	zones := map[string]*time.Location{}
@@ -115,7 +116,7 @@ func timezone() field {
 	})
 }
 
-// runAt is a whole second, and written with its offset.
+// runAt returns the field run-at, which has whole seconds and is written with its offset.
 func runAt() field {
 	const help = "time, such as 2026-03-07T09:00 (in the configured zone), or with an offset"
 	return parsed("run-at", help, func(j *Job, s string) error {
@@ -128,7 +129,7 @@ func runAt() field {
 	}, func(j Job) any { return j.RunAt.Format(time.RFC3339) })
 }
 
-// chainParent of the first of a chain is its own id, which is not written.
+// chainParent returns the field chain-parent. It is not written for the first reminder of a chain, whose own id it is.
 func chainParent() field {
 	f := text("chain-parent", "id of the first reminder of the chain", func(j *Job) *string { return &j.ChainParent }, checkID)
 	f.write = func(j Job) any {
@@ -137,7 +138,7 @@ func chainParent() field {
 	return f
 }
 
-// description of nothing but white space is none.
+// description returns the field description. White space alone counts as no description.
 func description() field {
 	const help = "name of the job in lists and messages"
 	return scalar("description", help, func(j *Job) *string { return &j.Description }, yamldoc.Value.Text, func(j *Job) error {
@@ -148,7 +149,7 @@ func description() field {
 	})
 }
 
-// thinking comes in several spellings (True, 0100) and is kept in one.
+// thinking returns the field thinking. Different spellings (True, 0100) are stored in one form.
 func thinking() field {
 	return field{
 		key: "thinking", kind: scalarField, help: "true, false, off, adaptive or a number of tokens",

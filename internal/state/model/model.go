@@ -11,14 +11,14 @@ import (
 
 // Model is one model.
 type Model struct {
-	ID      string // the name sent to the service
+	ID      string // name that is sent to the service
 	Entry   string // the id of its line; "" if it has none. It differs from ID for anthropic/claude-… and dated ids
-	Known   bool   // it has a line
+	Known   bool   // the table has a line for it
 	Aliases []string
-	Window  int // tokens of a conversation including the answer; 0: unknown
-	Output  int // tokens of one answer; 0: unknown
+	Window  int // tokens in a conversation, including the answer; 0 if unknown
+	Output  int // tokens in one answer; 0 if unknown
 
-	Priced    bool // Price is known
+	Priced    bool // the price is known
 	Price     rates
 	Long      int // a request of more tokens is charged at LongPrice; 0: none
 	LongPrice rates

@@ -1,6 +1,6 @@
-// Package object stores what models were shown, each content once, under its SHA-256: images and documents, to which transcripts
-// refer, and the parts of requests, to which the records of runs refer; and the files that the owner approved, to which approvals
-// refer. An object to which none of them refers is removed later.
+// Package object stores what models were shown, each content once, under its SHA-256: images and documents, which transcripts name, and
+// parts of requests, which the records of runs name. It also stores the files that the owner approved, which approvals name. An object
+// that none of them names is removed later.
 package object
 
 import (
@@ -59,7 +59,7 @@ func (b Box) Get(hash string) ([]byte, error) {
 }
 
 // Add stores contents by their hashes. It does not wait for the disk: an object that a crash cut short is replaced when it is added
-// again. One that exists already will count as written now, if it has not for some hours.
+// again. An existing object counts as written now, unless it was written within the last hours.
 func (b Box) Add(ctx context.Context, contents map[string][]byte) error {
 	if len(contents) == 0 {
 		return nil
@@ -100,10 +100,11 @@ func (b Box) touch(hash string) error {
 	return nil
 }
 
-// create writes a new file in place: without a draft it takes half the time, and its name and length tell what a crash has left of it.
+// create writes a new file in place. This takes half the time of a temporary file and a rename, and after a crash the name and the length
+// tell whether the file is complete.
 func create(path string, content []byte) error {
 	f, err := store.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
-	if errors.Is(err, fs.ErrNotExist) { // the first object
+	if errors.Is(err, fs.ErrNotExist) { // this is the first object
 		return store.Write(path, content, store.Buffered)
 	}
 	if err != nil {
@@ -116,7 +117,7 @@ func create(path string, content []byte) error {
 	return nil
 }
 
-// fresh is the age up to which an object that is added again keeps its time. Sweep is given a time that is further back.
+// fresh is the age up to which an existing object keeps its time when it is added again. Sweep must be given a time further back.
 const fresh = 12 * time.Hour
 
 // Any reports whether there are objects.

@@ -13,14 +13,14 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// Answer is a JSON Schema of what an agent answers. It is immutable.
+// Answer is a JSON Schema for the answer of an agent. It is immutable.
 type Answer struct {
 	source   string
-	schema   any // without references
+	schema   any // the schema without references
 	resolved *jsonschema.Resolved
 }
 
-// ReadAnswer reads a schema that is written as JSON. The error is yamldoc.Faults, whose keys begin with the one given.
+// ReadAnswer parses a schema written as JSON. The error is a yamldoc.Faults, whose keys begin with key.
 func ReadAnswer(key, text string) (*Answer, error) {
 	value, err := decode(text)
 	if err != nil {
@@ -31,7 +31,7 @@ func ReadAnswer(key, text string) (*Answer, error) {
 	default:
 		return nil, yamldoc.Faults{{Key: key, Reason: "want a JSON object"}}
 	}
-	line, err := json.Marshal(value) // without the tabs and escapes that YAML does not have
+	line, err := json.Marshal(value) // JSON in this form has no tabs and escapes that YAML lacks
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (a *Answer) read(v yamldoc.Value) (err error) {
 // Source returns the schema in one line of JSON.
 func (a *Answer) Source() string { return a.source }
 
-// Value returns the JSON value that an answer is, in one line. Models often write it as a block of code, so one around it is removed.
-// The error is an *invalid.
+// Value returns the JSON value in an answer, on one line. It removes a code block around the value, which models often write. The error
+// is an *invalid.
 func (a *Answer) Value(text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if _, rest, more := strings.Cut(text, "\n"); more && strings.HasPrefix(text, "```") {
@@ -79,7 +79,7 @@ func (a *Answer) Value(text string) (json.RawMessage, error) {
 	return line.Bytes(), nil
 }
 
-// decode returns the one JSON value of a text.
+// decode returns the only JSON value of a text.
 func decode(text string) (value any, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()

@@ -15,7 +15,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// The values that a schema is applied to. Its errors print values, also those that are never shown: these print briefly.
+// Types of the values that a schema is applied to. The library's errors print values, even if the error is never shown, so these types
+// print briefly.
 type (
 	object map[string]any
 	list   []any
@@ -26,10 +27,10 @@ func (o object) String() string { return fmt.Sprintf("an object of %d", len(o)) 
 func (l list) String() string   { return fmt.Sprintf("a list of %d", len(l)) }
 func (t text) String() string   { return fmt.Sprintf("%q", plaintext.Short(string(t), maxQuoted)) }
 
-// maxChecked is how many characters of a string a schema is applied to.
+// maxChecked is the length, in characters, up to which a schema is applied to a string.
 const maxChecked = 1 << 16
 
-// instance returns a value in the types of this package. The library takes a json.Number for a string.
+// instance converts a value to the types of this package. The library would treat a json.Number as a string.
 func instance(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -51,7 +52,7 @@ func instance(value any) any {
 		if n, err := v.Int64(); err == nil {
 			return n
 		}
-		n, _ := v.Float64() // see picker.number
+		n, _ := v.Float64() // picker.number has accepted the number
 		return n
 	}
 	return value
@@ -70,12 +71,12 @@ func resolve(schema any) (*jsonschema.Resolved, error) {
 	return s.Resolve(nil)
 }
 
-// explain returns why a value does not fit a schema, and where in the payload: the library only says where in the schema.
+// explain returns why a value does not fit a schema, and where in the payload. The library only says where in the schema.
 func explain(schema, value any, location string) error {
 	for _, part := range parts(schema, value) {
 		resolved, err := resolve(part.schema)
 		if err != nil {
-			continue // not after the whole was resolved
+			continue // not reached: a part of a resolved schema can be resolved
 		}
 		for _, v := range part.values {
 			if resolved.Validate(v.value) != nil {
@@ -87,25 +88,25 @@ func explain(schema, value any, location string) error {
 	if err == nil {
 		err = resolved.Validate(value)
 	}
-	if err == nil { // not after it did not fit
+	if err == nil { // not reached: the caller found that the value does not fit
 		return &invalid{location, "does not fit the schema"}
 	}
 	s, _ := schema.(map[string]any)
 	return &invalid{location, reason(s, value, err)}
 }
 
-// part is a schema below another, with the values that it is applied to.
+// part is a subschema, with the values that it is applied to.
 type part struct {
 	schema any
 	values []entry
 }
 
 type entry struct {
-	place string // below the value that the other schema is applied to
+	place string // position relative to the value of the outer schema
 	value any
 }
 
-// parts returns the schemas of the properties and items of a value, in a fixed order.
+// parts returns the schemas of a value's properties and items, in a fixed order.
 func parts(schema, value any) (all []part) {
 	s, _ := schema.(map[string]any)
 	switch v := value.(type) {
@@ -137,8 +138,8 @@ func parts(schema, value any) (all []part) {
 	return all
 }
 
-// reason returns why a value does not fit the keywords of a schema, without the value: what is wrong is logged, payloads are not. The
-// library's words quote the value first, or schemas.
+// reason returns which keyword of a schema a value violates, without the value: errors are logged, and payloads must not be. The
+// library's messages quote values or schemas.
 func reason(schema map[string]any, value any, err error) string {
 	err = innermost(err)
 	keyword, _, _ := strings.Cut(err.Error(), ":")
@@ -155,7 +156,7 @@ func reason(schema map[string]any, value any, err error) string {
 	return err.Error()
 }
 
-// misfits are the reasons by keyword. LIMIT stands for the keyword's value.
+// misfits returns the reasons by keyword. LIMIT stands for the keyword's value.
 func misfits() map[string]string {
 	return map[string]string{
 		"maxLength": "is longer than LIMIT characters", "minLength": "is shorter than LIMIT characters",
@@ -167,7 +168,7 @@ func misfits() map[string]string {
 	}
 }
 
-// isWord reports whether s is one word, as keywords are.
+// isWord reports whether s is one word, as the names of keywords are.
 func isWord(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })
 }
@@ -179,7 +180,7 @@ func innermost(err error) error {
 	return err
 }
 
-// typeOf returns the type of a value in the words of JSON Schema.
+// typeOf returns the type of a value as JSON Schema names it.
 func typeOf(value any) string {
 	switch value.(type) {
 	case object:

@@ -7,8 +7,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// cut returns a value as it is passed on: without the properties that its schemas do not name, and with strings cut that they do
-// not limit.
+// cut returns a value as it is passed to the agent: without properties that its schemas do not name, and with strings shortened if no
+// schema limits them.
 func cut(schemas []map[string]any, value any) any {
 	switch v := value.(type) {
 	case string:
@@ -34,7 +34,7 @@ func cut(schemas []map[string]any, value any) any {
 	return value
 }
 
-// views returns a schema and those that are applied to the same value, if they are objects.
+// views returns a schema and the other schemas for the same value, if they are objects.
 func views(schema any) []map[string]any {
 	s, _ := schema.(map[string]any)
 	if s == nil {
@@ -53,7 +53,7 @@ func views(schema any) []map[string]any {
 	return all
 }
 
-// has reports whether one of the schemas has a keyword that is not false.
+// has reports whether one of the schemas has a keyword with a value other than false.
 func has(schemas []map[string]any, keyword string) bool {
 	for _, s := range schemas {
 		if value, has := s[keyword]; has && value != false {
@@ -85,7 +85,7 @@ func ofProperty(schemas []map[string]any, key string) (below []map[string]any) {
 			below = append(below, views(schema)...)
 		default:
 			below = append(below, views(s["additionalProperties"])...)
-			for _, schema := range patterns { // each may be meant: a limit of one is enough
+			for _, schema := range patterns { // any of the schemas may apply: a limit in one of them is enough
 				below = append(below, views(schema)...)
 			}
 		}
@@ -93,7 +93,7 @@ func ofProperty(schemas []map[string]any, key string) (below []map[string]any) {
 	return below
 }
 
-// shortened returns a string that no schema limits.
+// shortened shortens a string that no schema limits.
 func shortened(s string) string {
 	first, more := plaintext.First(s, maxText)
 	if !more {

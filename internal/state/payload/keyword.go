@@ -10,17 +10,17 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// kind is what the value of a keyword is.
+// kind is the kind of a keyword's value.
 type kind int
 
 const (
 	unknown    kind = iota
-	annotation      // nothing that is checked
+	annotation      // a value that is not checked
 	plain           // data
 	one             // a schema
 	several         // a list of schemas
-	named           // schemas by the names of properties
-	special         // see reader.keyword
+	named           // schemas by property name
+	special         // handled by reader.special
 )
 
 // kinds returns the keywords of a draft.
@@ -50,7 +50,7 @@ func kinds(draft7 bool) map[string]kind {
 	return all
 }
 
-// keyword reads one keyword of a schema into out, which has the meaning of the schema in 2020-12.
+// keyword reads one keyword of a schema into out, in the form of 2020-12.
 func (r *reader) keyword(out map[string]any, schema yamldoc.Value, e yamldoc.Entry) (err error) {
 	switch r.kinds[e.Key] {
 	case annotation:
@@ -73,7 +73,7 @@ func (r *reader) keyword(out map[string]any, schema yamldoc.Value, e yamldoc.Ent
 	return err
 }
 
-// special reads a keyword that is written in another way.
+// special reads a keyword whose form differs between drafts.
 func (r *reader) special(out map[string]any, schema yamldoc.Value, e yamldoc.Entry) error {
 	var all []any
 	var err error
@@ -86,7 +86,7 @@ func (r *reader) special(out map[string]any, schema yamldoc.Value, e yamldoc.Ent
 	case "items":
 		return r.items(out, e.Value)
 	case "additionalItems":
-		if items, _ := schema.Get("items"); isList(items) { // it is ignored otherwise
+		if items, _ := schema.Get("items"); isList(items) { // the keyword is ignored without a list of items
 			out["items"], err = r.schema(e.Value)
 		}
 		return err
@@ -157,7 +157,7 @@ func (r *reader) named(v yamldoc.Value) (map[string]any, error) {
 	return schemas, err
 }
 
-// fits refuses a value of a keyword that the library would take and never match, or that would cost too much.
+// fits returns an error for a keyword's value that the library would accept and never match, or that would take too long.
 func fits(e yamldoc.Entry, value any) error {
 	switch e.Key {
 	case "type":

@@ -1,9 +1,9 @@
-// Package payload selects the data of a webhook's event that the agent gets. A JSON Schema names the values; what it does not name is
-// dropped. The body comes from outside: it is checked, bounded and cut before any of it is passed on. An Answer is the schema of what
-// an agent answers.
+// Package payload selects the data of a webhook's event that the agent gets. A JSON Schema names the values; everything else is dropped.
+// The body comes from outside: it is checked, limited and shortened before any part of it is passed on. An Answer is the schema for the
+// answer of an agent.
 //
-// Schemas are those of JSON Schema 2020-12 or draft 7. They are trees: a reference is replaced by what it refers to, and a
-// recursive one is refused, so the time of a check is at most the size of the schema times that of the selected values.
+// Schemas are those of JSON Schema 2020-12 or draft 7. They are trees: a reference is replaced by its target, and a recursive one is
+// rejected. So the time of a check is at most the size of the schema times that of the selected values.
 package payload
 
 import (
@@ -24,7 +24,7 @@ type Datum struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// invalid is the error of a payload that is not JSON or does not fit the schema. It may name a key of the payload, and no value.
+// invalid is the error of a payload that is not JSON or does not fit the schema. It may quote a key of the payload, but no value.
 type invalid struct {
 	Location string // a JSON pointer into the payload, "byte N", or "" for the payload as a whole
 	Reason   string
@@ -38,22 +38,22 @@ func (e *invalid) Error() string {
 	return location + ": " + reason
 }
 
-// Limits of what is passed on.
+// Limits of the data that is passed on.
 const (
-	maxText   = 500       // characters of a string without a maxLength
-	maxValues = 1 << 16   // values, each item of a list and each property counted
-	maxDepth  = 100       // values inside each other
+	maxText   = 500       // characters of a string whose schema has no maxLength
+	maxValues = 1 << 16   // number of values, counting each item of a list and each property
+	maxDepth  = 100       // nesting depth of values
 	maxDigits = 100       // characters of a number
-	maxData   = 256 << 10 // bytes of all selected values, as much as `ollim fire JOB -` takes
-	maxQuoted = 100       // characters of a value in an error
+	maxData   = 256 << 10 // bytes of all selected values, the same as `ollim fire JOB -` accepts
+	maxQuoted = 100       // characters of a value that an error quotes
 )
 
-// Fields is the schema of the values of a webhook. It is immutable.
+// Fields is the schema for the payload of a webhook. It is immutable.
 type Fields struct {
-	fields []field              // in the order of the file
-	closed bool                 // what is not named is an error
-	rest   map[string]any       // what the schema says of the values together
-	whole  *jsonschema.Resolved // rest
+	fields []field              // fields in the order of the file
+	closed bool                 // properties without a field are an error
+	rest   map[string]any       // the part of the schema that concerns several values together
+	whole  *jsonschema.Resolved // rest, ready for use
 	paths  branch
 	source yamldoc.Value
 }
@@ -61,7 +61,7 @@ type Fields struct {
 // field is one property of the schema.
 type field struct {
 	name     string
-	pointer  string // into the payload
+	pointer  string // pointer into the payload
 	required bool
 	schema   any // map[string]any or bool, without references
 	resolved *jsonschema.Resolved
@@ -75,10 +75,10 @@ func (f *Fields) Names() (names []string) {
 	return names
 }
 
-// Lines describes what is selected, with references replaced, in one line for each value.
+// Lines describes the selected values, each on one line, with references replaced.
 func (f *Fields) Lines() (lines []string) {
 	asJSON := func(schema any) string {
-		text, _ := json.Marshal(schema) // it comes from a file of text
+		text, _ := json.Marshal(schema) // the schema was parsed from text, so it can be encoded
 		return string(text)
 	}
 	for _, p := range f.fields {
@@ -97,7 +97,7 @@ func (f *Fields) Lines() (lines []string) {
 	return lines
 }
 
-// Source returns the schema as it was written.
+// Source returns the schema as written.
 func (f *Fields) Source() yamldoc.Value { return f.source }
 
 // Select returns the values that the schema names, in its order. The error is an *invalid.
@@ -127,7 +127,7 @@ func (f *Fields) Select(payload []byte) ([]Datum, error) {
 	return f.data(found)
 }
 
-// data returns the values as they are passed on.
+// data returns the values in the form in which they are passed on.
 func (f *Fields) data(found map[string]any) (data []Datum, err error) {
 	size := 0
 	for _, p := range f.fields {
@@ -149,5 +149,5 @@ func (f *Fields) data(found map[string]any) (data []Datum, err error) {
 	return data, nil
 }
 
-// escape returns a key as a part of a JSON pointer.
+// escape returns a key as a segment of a JSON pointer.
 func escape(key string) string { return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// branch is a place in payloads, with the fields that are there and below it.
+// branch is a position in payloads, with the fields at and below it.
 type branch struct {
 	names []string
-	next  map[string]*branch // by key, or index in decimal
+	next  map[string]*branch // by key, or by decimal index
 }
 
-// add makes a field known by its place.
+// add registers a field at its position.
 func (b *branch) add(path []string, name string) {
 	for _, part := range path {
 		if b.next == nil {
@@ -30,13 +30,13 @@ func (b *branch) add(path []string, name string) {
 	b.names = append(b.names, name)
 }
 
-// picker reads a payload once, from its beginning to its end, and keeps only the values of fields in memory.
+// picker reads a payload once from beginning to end, and keeps only the values of fields in memory.
 type picker struct {
 	decoder *json.Decoder
 	closed  bool
 	found   map[string]any
-	left    int      // how many values may follow
-	path    []string // the place that is being read
+	left    int      // how many more values are allowed
+	path    []string // position that is being read
 }
 
 // pick returns the values of the fields by their names: map[string]any, []any, string, json.Number, bool or nil.
@@ -49,12 +49,12 @@ func pick(f *Fields, payload []byte) (map[string]any, error) {
 	return p.found, p.walk(&f.paths)
 }
 
-// skipped is a JSON value that is not kept.
+// skipped stands for a JSON value that is not kept.
 type skipped struct{}
 
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
-// wellFormed reports where a payload is not one JSON object.
+// wellFormed returns an error if a payload is not one JSON object.
 func wellFormed(payload []byte) error {
 	if at := invalidUTF8(payload); at >= 0 {
 		return &invalid{fmt.Sprintf("byte %d", at), "not valid UTF-8"}
@@ -156,7 +156,7 @@ func (p *picker) entries(read func(key string) error) error {
 		if err != nil {
 			return p.wrong("%v", err)
 		}
-		key, _ := token.(string) // in JSON, every key is
+		key, _ := token.(string) // keys of a JSON object are strings
 		if err := p.within(key, func() error { return read(key) }); err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (p *picker) items(read func(i int) error) error {
 	return err
 }
 
-// keep notes a value for the fields at a branch and those below it.
+// keep stores a value for the fields at a branch and below it.
 func (p *picker) keep(b *branch, value any) {
 	for _, name := range b.names {
 		p.found[name] = value
@@ -195,7 +195,7 @@ func (p *picker) keep(b *branch, value any) {
 	}
 }
 
-// value reads a whole value.
+// value reads one whole value.
 func (p *picker) value() (any, error) {
 	if p.left--; p.left < 0 {
 		return nil, p.wrong("the fields select more than %d values", maxValues)
@@ -219,7 +219,7 @@ func (p *picker) value() (any, error) {
 	return token, nil
 }
 
-// number refuses what the schema cannot be applied to.
+// number returns an error for a number to which the schema cannot be applied.
 func (p *picker) number(n json.Number) error {
 	if len(n) > maxDigits {
 		return p.wrong("a number of %d characters, more than %d", len(n), maxDigits)

@@ -13,7 +13,7 @@ import (
 
 // Limits of a schema.
 const (
-	maxSchemas = 1000 // schemas inside each other, with each reference replaced by what it refers to
+	maxSchemas = 1000 // nesting depth of schemas, with each reference replaced by its target
 	maxPattern = 1000 // characters of a regular expression
 )
 
@@ -35,12 +35,12 @@ func Read(v yamldoc.Value) (*Fields, error) {
 	return f, nil
 }
 
-// reader turns a schema as written into one of 2020-12 without references.
+// reader converts a schema to one of 2020-12 without references.
 type reader struct {
 	root   yamldoc.Value
 	draft7 bool
 	kinds  map[string]kind
-	left   int // how many schemas may follow
+	left   int // how many more schemas are allowed
 }
 
 // version reads $schema.
@@ -63,7 +63,7 @@ func (r *reader) version() error {
 	return nil
 }
 
-// top reads the schema of the fields, and what it says of them together.
+// top reads the schemas of the fields, and the part that concerns several fields.
 func (r *reader) top(f *Fields) error {
 	entries, err := r.root.Entries()
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *reader) top(f *Fields) error {
 	return r.required(f)
 }
 
-// required moves the names of required to the fields.
+// required moves the names in required to the fields.
 func (r *reader) required(f *Fields) error {
 	names, _ := f.rest["required"].([]any)
 	delete(f.rest, "required")
@@ -138,7 +138,7 @@ func (r *reader) properties(f *Fields, v yamldoc.Value) error {
 	return nil
 }
 
-// resolved is a schema ready for use.
+// resolved returns a schema that is ready for use.
 func resolved(v yamldoc.Value, schema any) (*jsonschema.Resolved, error) {
 	s, err := resolve(schema)
 	if err != nil {
@@ -147,7 +147,7 @@ func resolved(v yamldoc.Value, schema any) (*jsonschema.Resolved, error) {
 	return s, nil
 }
 
-// pointer reads a JSON pointer.
+// pointer parses a JSON pointer.
 func pointer(v yamldoc.Value) ([]string, error) {
 	s, err := v.Text()
 	if err != nil {
@@ -166,7 +166,7 @@ func pointer(v yamldoc.Value) ([]string, error) {
 	return parts[1:], nil
 }
 
-// schema reads a schema; the keys besides are for the caller.
+// schema reads a schema. It skips the keys besides, which the caller reads.
 func (r *reader) schema(v yamldoc.Value, besides ...string) (any, error) {
 	if r.left--; r.left < 0 {
 		return nil, v.Wrong(fmt.Sprintf("the schema is recursive or has more than %d parts", maxSchemas))
@@ -178,7 +178,7 @@ func (r *reader) schema(v yamldoc.Value, besides ...string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if target, has := v.Get("$ref"); has && r.draft7 { // which ignores the keywords beside it
+	if target, has := v.Get("$ref"); has && r.draft7 { // in draft 7, $ref makes the keywords beside it ineffective
 		return r.reference(target)
 	}
 	out := map[string]any{}
@@ -191,12 +191,12 @@ func (r *reader) schema(v yamldoc.Value, besides ...string) (any, error) {
 		}
 	}
 	if all, _ := out["allOf"].([]any); len(out) == 1 && len(all) == 1 {
-		return all[0], nil // often a $ref
+		return all[0], nil // a single schema, often a $ref
 	}
 	return out, nil
 }
 
-// reference reads what a $ref refers to.
+// reference reads the target of a $ref.
 func (r *reader) reference(v yamldoc.Value) (any, error) {
 	ref, err := v.Text()
 	if err != nil {

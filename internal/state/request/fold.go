@@ -11,23 +11,23 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// ref is a reference: to an object, or to an object that is a list of references.
+// ref refers to an object, or to an object that is a list of references.
 type ref struct {
 	Object string   `json:"object,omitempty"`
 	List   string   `json:"list,omitempty"`
 	Insert []insert `json:"insert,omitempty"`
 }
 
-// insert is what stands in a text and not in its object.
+// insert is a part of a text that is not in its object.
 type insert struct {
 	At     int    `json:"at"` // the offset in the object
 	Text   string `json:"text,omitempty"`
-	Base64 string `json:"base64,omitempty"` // the object whose content stands there, in base64
+	Base64 string `json:"base64,omitempty"` // object whose content is inserted, in base64
 }
 
 const (
 	perList = 32
-	// largeFile is the length of the base64 from which a file is an object of its own.
+	// largeFile is the length of base64 text from which a file becomes an object of its own.
 	largeFile = 4 << 10
 )
 
@@ -36,7 +36,7 @@ var (
 	errNoList = errors.New("not a list of messages")
 )
 
-// folder takes a body apart.
+// folder splits a body into objects.
 type folder struct {
 	objects map[string][]byte // by hash
 }
@@ -62,7 +62,7 @@ func (f *folder) fold(body []byte) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	var compact bytes.Buffer // as it will be on disk
+	var compact bytes.Buffer // the form in which it is stored
 	if err := json.Compact(&compact, folded); err != nil {
 		return nil, err
 	}
@@ -73,14 +73,14 @@ func (f *folder) fold(body []byte) (json.RawMessage, error) {
 	return compact.Bytes(), nil
 }
 
-// The values of a body that are stored as objects, as encoding/json writes their keys.
+// Keys of the parts of a body that are stored as objects, as encoding/json writes them.
 const (
 	systemKey   = `"system"`
 	toolsKey    = `"tools"`
 	messagesKey = `"messages"`
 )
 
-// unfold is the reverse of fold. A body ends with a line break, as encoding/json writes it.
+// unfold reverses fold. A body ends with a line break, as encoding/json writes it.
 func unfold(folded []byte, get func(hash string) ([]byte, error)) ([]byte, error) {
 	body, err := mapValues(folded, func(key string, value []byte) ([]byte, error) {
 		switch key {
@@ -102,7 +102,7 @@ func unfold(folded []byte, get func(hash string) ([]byte, error)) ([]byte, error
 	return append(body, '\n'), err
 }
 
-// mapValues returns a JSON object with other values.
+// mapValues returns a JSON object with its values replaced by those that change returns.
 func mapValues(object []byte, change func(key string, value []byte) ([]byte, error)) ([]byte, error) {
 	var members [][]byte
 	var err error
@@ -117,8 +117,8 @@ func mapValues(object []byte, change func(key string, value []byte) ([]byte, err
 	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
 }
 
-// list refers to the elements of an array, in lists where they are many. An element with a mark is part of no list: the next
-// request has it without the mark.
+// list returns references to the elements of an array, in lists if there are many. An element with a cache mark is not part of a list,
+// because the next request has it without the mark.
 func (f *folder) list(array []byte) ([]byte, error) {
 	var refs []ref
 	if !store.Parts(array, '[', ']', func(element []byte) bool { refs = append(refs, f.ref(element)); return true }) {
@@ -139,7 +139,7 @@ func (r ref) marked() bool {
 	return slices.ContainsFunc(r.Insert, func(i insert) bool { return i.Text != "" })
 }
 
-// ref stores a value without its mark and its files.
+// ref stores a value without its cache mark and its files.
 func (f *folder) ref(value []byte) (r ref) {
 	var rest []byte
 	from := 0
@@ -163,7 +163,7 @@ func (f *folder) ref(value []byte) (r ref) {
 	return r
 }
 
-// files yields where a value may have the base64 of a file: strings without an escape, maybe after the head of a data URL.
+// files yields the ranges of a value that may be base64 of a file: strings without escapes, perhaps after the head of a data URL.
 func files(value []byte) func(yield func(begin, end int) bool) {
 	return func(yield func(begin, end int) bool) {
 		const head, longestHead = ";base64,", 100
@@ -184,7 +184,8 @@ func files(value []byte) func(yield func(begin, end int) bool) {
 	}
 }
 
-// markIn returns where a message ends with the mark of a cache: the last field of its last block. begin is negative if there is none.
+// markIn returns the range of the cache mark at the end of a message: the last field of its last block. begin is negative if there is
+// none.
 func markIn(message []byte) (begin, end int) {
 	const mark, tail, longest = `,"cache_control":{`, `}]}`, 100
 	before := max(0, len(message)-longest)
@@ -264,6 +265,6 @@ func refsIn(folded json.RawMessage) (refs []ref) {
 		System, Tools ref
 		Messages      []ref
 	}
-	_ = json.Unmarshal(folded, &b) // a line of another form refers to nothing
+	_ = json.Unmarshal(folded, &b) // a line in another form has no references
 	return append(b.Messages, b.System, b.Tools)
 }

@@ -35,17 +35,17 @@ type Book struct {
 	Disk    store.Disk
 	Objects object.Box
 
-	// Secrets returns the values that are replaced; nil: none.
+	// Secrets returns the values that are replaced; nil replaces none.
 	Secrets func() plaintext.Secrets
 }
 
 // line is one request in requests.jsonl.
 type line struct {
 	At     time.Time       `json:"at"`
-	SHA256 string          `json:"sha256"`           // of the body as it is rebuilt
-	Hidden bool            `json:"hidden,omitempty"` // values of secrets were replaced in it
-	Body   json.RawMessage `json:"body,omitempty"`   // with references, see fold
-	Whole  string          `json:"whole,omitempty"`  // instead of Body: the object that is the body
+	SHA256 string          `json:"sha256"`           // hash of the body as it is rebuilt
+	Hidden bool            `json:"hidden,omitempty"` // values of secrets were replaced in the body
+	Body   json.RawMessage `json:"body,omitempty"`   // body with references, see fold
+	Whole  string          `json:"whole,omitempty"`  // object that is the whole body, in place of Body
 }
 
 // Errors of a request that cannot be read.
@@ -54,16 +54,16 @@ var (
 	ErrDamaged = errors.New("the request cannot be rebuilt")
 )
 
-// runLog adds the requests of one run.
+// runLog appends the requests of one run.
 type runLog struct {
 	book Book
 	run  string
 
 	mu    sync.Mutex
-	added map[string]bool // objects that a line of this runLog refers to
+	added map[string]bool // hashes of the objects that lines of this runLog refer to
 }
 
-// Log returns the requests of a run, to add to.
+// Log returns the log to which a run's requests are added.
 func (b Book) Log(run string) *runLog { return &runLog{book: b, run: run, added: map[string]bool{}} }
 
 // Add stores the body of a request.
@@ -158,7 +158,7 @@ func (b Book) Named(runs []string) (map[string]bool, error) {
 	return named, nil
 }
 
-// name adds what references name. A list is read once.
+// name adds the hashes in references. It reads each list once.
 func (b Book) name(named map[string]bool, refs []ref) error {
 	for _, r := range refs {
 		for _, insert := range r.Insert {
@@ -177,7 +177,7 @@ func (b Book) name(named map[string]bool, refs []ref) error {
 			return err
 		}
 		if err != nil {
-			continue // it is gone or damaged: the request is lost, with what it alone refers to
+			continue // it is missing or damaged: the request is lost, and objects that only the list names
 		}
 		if err := b.name(named, list); err != nil {
 			return err

@@ -36,11 +36,11 @@ func (b Book) Hold(id string) (*lock.Guard, error) {
 // Leave releases the lock of a run that has ended, and removes its file.
 func (b Book) Leave(id string, guard *lock.Guard) {
 	guard.Release()
-	_ = os.Remove(b.Home.RunLock(id)) // an unlocked file has the same meaning
+	_ = os.Remove(b.Home.RunLock(id)) // a failure does no harm: a file that nobody locks means the same as none
 }
 
-// Attended reports whether the process that executes a run is alive. For one of another boot or PID namespace the run's
-// lock alone decides.
+// Attended reports whether the process that executes a run is alive. If the run began in another boot or PID namespace, only its lock
+// tells.
 func (b Book) Attended(r Record) bool {
 	if p := r.Process.ID; !p.Foreign() {
 		return p.Alive()
@@ -48,8 +48,8 @@ func (b Book) Attended(r Record) bool {
 	return !lock.Free(b.Home.RunLock(r.ID))
 }
 
-// Alive reports whether a run is in progress: its process, or an engine that outlived it, is alive. The lock is looked at again in
-// the end, because a child of a process that was killed holds it until it executes its program.
+// Alive reports whether a run is in progress: its process is alive, or an engine that outlived the process. The lock is checked a second
+// time at the end, because a child of a killed process holds the lock until it executes its program.
 func (b Book) Alive(r Record) bool {
 	if r.Done() {
 		return false
@@ -71,13 +71,13 @@ func (e *Leftover) Error() string {
 // Unwrap makes it a lock.ErrBusy.
 func (e *Leftover) Unwrap() error { return lock.ErrBusy }
 
-// Noted loads the record of the run that last held the lock at path, as noted in the lock file; the zero Record with an error.
+// Noted loads the record of the run that last held the lock at path; the lock file names that run.
 func (b Book) Noted(path string) (Record, error) {
 	return b.Load(strings.TrimSpace(lock.ReadNote(path)))
 }
 
-// Leftover returns the process that holds the lock at path although the run noted in it has ended; nil if there is
-// none. Such a process may hold the lock for ever, so waiting for it is pointless.
+// Leftover returns the process that still holds the lock at path after the run named in the lock file has ended; nil if there is none.
+// Such a process may hold the lock for ever, so waiting for it is pointless.
 func (b Book) Leftover(path string) *Leftover {
 	if lock.Free(path) {
 		return nil
@@ -87,20 +87,21 @@ func (b Book) Leftover(path string) *Leftover {
 
 func (b Book) leftover(path, id string) *Leftover {
 	pids := lock.Inherited(path)
-	if len(pids) == 0 || id != "" && len(process.Carrying(mark(id))) > 0 { // an empty OLLIM_RUN, as env sets it, is no run's
+	// a process whose OLLIM_RUN is empty, as env can set it, belongs to no run
+	if len(pids) == 0 || id != "" && len(process.Carrying(mark(id))) > 0 {
 		return nil
 	}
 	return &Leftover{process.ID{PID: pids[0]}, id}
 }
 
-// Left returns the processes that the engine of a run has started and that are alive, as far as they are visible to this process and
-// have kept their environment.
+// Left returns the live processes that the engine of a run has started. It finds only those that this process may see and that kept their
+// environment.
 func (b Book) Left(id string) []process.ID { return process.Carrying(mark(id)) }
 
-// killEngine kills the engine of a run and all processes that it started, as far as they are visible to this process.
+// killEngine kills the engine of a run and all processes that it started, among those that this process may see.
 func killEngine(id string) { process.KillAll(mark(id)) }
 
-// AskStop requests that a run ends, in whichever process it runs, and says why in the words of its record.
+// AskStop requests that a run ends, in whichever process it runs. why becomes the reason in the run's record.
 func (b Book) AskStop(id, why string) error {
 	if err := store.MkdirOwn(b.Home.State("stop")); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (b Book) ForgetStop(id string) error {
 	return store.Remove(b.Home.StopRequest(id))
 }
 
-// SweepStops removes the requests of runs that have ended or are gone.
+// SweepStops removes the stop requests of runs that have ended or whose records are gone.
 func (b Book) SweepStops() error {
 	entries, err := os.ReadDir(b.Home.State("stop"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -26,10 +26,10 @@ type Book struct {
 	Disk store.Disk
 	Zone *time.Location
 
-	// Only selects the records that Find, List and Stream know; nil: all.
+	// Only selects the records that Find, List and Stream return; nil selects all.
 	Only func(Record) bool
 
-	// Secrets returns the values that are replaced in everything recorded from now on; nil: none.
+	// Secrets returns the values that are replaced in everything that is recorded; nil replaces none.
 	Secrets func() plaintext.Secrets
 }
 
@@ -47,13 +47,13 @@ func (b Book) Open(r Record) (*Run, error) {
 		return nil, err
 	}
 	opened := &Run{Record: r, book: b}
-	if r.Scheduled != nil { // the start of a slot's run must survive a power cut, or the slot would run again
+	if r.Scheduled != nil { // without the record after a power failure, the slot would run a second time
 		return opened, opened.save(store.Synced)
 	}
 	return opened, opened.save(store.Buffered)
 }
 
-// At returns a run that another process started, for adding events to it. The error is fs.ErrNotExist if there is none.
+// At returns a run that another process opened, so that this one can add events to it. The error is fs.ErrNotExist if there is none.
 func (b Book) At(id string) (*Run, error) {
 	r, err := b.Load(id)
 	if err != nil {
@@ -81,7 +81,7 @@ func (b Book) Load(id string) (Record, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return Record{}, fmt.Errorf("%s: %w", b.Home.Run(id, "run.json"), err)
 	}
-	r.ID = id // a copied directory is a run of its own
+	r.ID = id // the directory may be a copy of another run's; its name is the id
 	return r, nil
 }
 
@@ -109,10 +109,10 @@ func (b Book) List() iter.Seq2[Record, error] {
 	}
 }
 
-// shows reports whether Only selects a record that was read with an error. Of one that cannot be read it is not known.
+// shows reports whether Only selects a record. A record that could not be read is always shown, because Only cannot judge it.
 func (b Book) shows(r Record, err error) bool { return b.Only == nil || err == nil && b.Only(r) }
 
-// isID reports whether a name has the form of NewID's, so that no other file of the directory is taken for a run.
+// isID reports whether a name has the form that NewID gives. Other files in the directory are not runs.
 func isID(name string) bool {
 	stamp, digits, found := strings.Cut(name, "-")
 	if !found || len(digits) != 6 || strings.Trim(digits, "0123456789abcdef") != "" {
@@ -122,13 +122,13 @@ func isID(name string) bool {
 	return err == nil
 }
 
-// longestTurn bounds a run without a job's lock (a turn of a conversation, a question at a shell): a later run of the
-// same name may have ended while it is in progress.
+// longestTurn is the age at which a run that no job's lock protects (a turn of a conversation, a question at a shell) is taken to have
+// ended. A later run of the same name may end while an earlier one is in progress, so Find looks back this far.
 const longestTurn = 24 * time.Hour
 
-// Find finds the run that name means: an id or its beginning, "last" (the newest record), or a job's id or file name
-// with or without .md. A job means its run that is alive, else the latest that ran; a fire that was skipped or paused
-// counts only if the job has no other record. JOB~N is the N-th that ran before the latest.
+// Find returns the run that name means: an id or its beginning, "last" for the newest record, or a job's id or file name, with or without
+// .md. A job means its run in progress, or else its latest run. A fire that was skipped or paused is returned only if the job has no
+// other record. JOB~N is the N-th run before the latest.
 func (b Book) Find(name string) (Record, error) {
 	if isID(name) {
 		if r, err := b.Load(name); !errors.Is(err, fs.ErrNotExist) && b.shows(r, err) {
@@ -182,7 +182,7 @@ func (b Book) Find(name string) (Record, error) {
 	return *latest, nil
 }
 
-// is reports whether name, as given to Find, matches the run.
+// is reports whether name, in a form that Find accepts, matches the run.
 func (r Record) is(name string) bool {
 	switch name {
 	case "":
@@ -190,7 +190,7 @@ func (r Record) is(name string) bool {
 	case "last", r.Job, r.Name, r.Name + ".md":
 		return true
 	}
-	return len(name) > 8 && strings.HasPrefix(r.ID, name) // at least a whole date
+	return len(name) > 8 && strings.HasPrefix(r.ID, name) // the beginning of an id must have at least the whole date
 }
 
 // Events reads the events of a run, oldest first. A torn line is skipped and counted in *bad.
@@ -198,7 +198,7 @@ func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
 	return b.events(id, bad, func(e Event) (Event, error) { return b.unfold(id, e) })
 }
 
-// events reads the events of a run as read returns them.
+// events reads the events of a run and passes each through read.
 func (b Book) events(id string, bad *int, read func(Event) (Event, error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), bad) {
@@ -212,7 +212,7 @@ func (b Book) events(id string, bad *int, read func(Event) (Event, error)) iter.
 	}
 }
 
-// unfold returns an event with what fold moved to a file.
+// unfold reads back what fold moved from an event into a file.
 func (b Book) unfold(id string, e Event) (Event, error) {
 	if e.File == "" {
 		return e, nil
@@ -229,8 +229,8 @@ func (b Book) unfold(id string, e Event) (Event, error) {
 	return e, nil
 }
 
-// outline reads events for their totals: large ones stay in their files, except for those whose text counts. An event
-// whose file is gone counts without its text, because a run must be able to end all the same.
+// outline reads the events that totals are made from. Large events stay in their files, except those whose text counts. An event whose
+// file is missing counts without its text, so that the run can still end.
 func (b Book) outline(id string) iter.Seq2[Event, error] {
 	return b.events(id, nil, func(e Event) (Event, error) {
 		if e.Type != CompactWish && e.Type != Result {
@@ -256,8 +256,8 @@ func (b Book) Standing(id string) (Standing, error) {
 	return s, nil
 }
 
-// cutOff returns the outcome of a run whose process died. One that had asked the owner a question waits for the answer, unless
-// it was requested to end.
+// cutOff returns the outcome and the reason of a run whose process died. A run with an open question becomes waiting, unless a stop was
+// requested.
 func (b Book) cutOff(r Record) (Outcome, string) {
 	if r.Outcome != "" {
 		return r.Outcome, r.Error
@@ -268,14 +268,14 @@ func (b Book) cutOff(r Record) (Outcome, string) {
 	return Interrupted, "the process ended before the run did"
 }
 
-// Close finishes the record of a run whose process died: with the outcome that the record has already (see Conclude and
-// Update), else as interrupted, or as waiting if it has an open question. It kills the processes and removes the drafts that the
-// process left. A finished record stays as it is. Close reports whether it changed anything.
+// Close finishes the record of a run whose process died. It keeps an outcome that the record already has (see Conclude and Update); else
+// the run is waiting if it has an open question, or interrupted. It kills the processes that the run left and removes its unfinished
+// files. It does not change a finished record. It reports whether it changed anything.
 func (b Book) Close(id string) (changed bool, err error) {
 	return b.close(id, func(Record) bool { return true })
 }
 
-// CloseOf is Close for a record that was read before: the run of another process, which has gone on with it since, stays as it is.
+// CloseOf is Close for a record that was read earlier. It does not change a run that another process has continued since.
 func (b Book) CloseOf(r Record) (changed bool, err error) {
 	return b.close(r.ID, func(now Record) bool { return now.Process.ID == r.Process.ID })
 }
@@ -287,7 +287,7 @@ func (b Book) close(id string, still func(Record) bool) (changed bool, err error
 			return err
 		}
 		killEngine(id)
-		at := r.Started // or the time of the last known activity, which is closer to its end than now
+		at := r.Started // the time of the last known activity is closer to the end of the run than now is
 		_ = b.each(id, func(e Event) { at = e.At })
 		outcome, reason := b.cutOff(r.Record)
 		err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
@@ -297,7 +297,7 @@ func (b Book) close(id string, still func(Record) bool) (changed bool, err error
 	return changed, err
 }
 
-// Reopen opens the record of a waiting run again, which goes on as change says. It is an error if it does not wait.
+// Reopen makes the record of a waiting run one of a run in progress, and applies change to it. It fails if the run is not waiting.
 func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (r *Run, err error) {
 	err = b.locked(ctx, id, func() error {
 		if r, err = b.At(id); err != nil {
@@ -315,7 +315,7 @@ func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (r *R
 
 var errNotWaiting = errors.New("the run does not wait for an answer")
 
-// removeDrafts removes the files that a killed process was writing.
+// removeDrafts removes the temporary files that a killed process left.
 func (b Book) removeDrafts(id string) error {
 	entries, err := os.ReadDir(b.Home.Run(id))
 	for _, e := range entries {

@@ -15,8 +15,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Between lists the ids of the runs that began between two instants, by their ids, oldest first, including those without a record. The zero
-// time is no limit. Only the directories of that time are read.
+// Between lists the ids of the runs that began between two instants, oldest first, including runs without a record. A zero time sets no
+// limit. It reads only the directories of those days.
 func (b Book) Between(from, to time.Time) (ids []string, err error) {
 	for id, err := range b.newest() {
 		if err != nil {
@@ -34,10 +34,10 @@ func (b Book) Between(from, to time.Time) (ids []string, err error) {
 	return ids, nil
 }
 
-// After is Between without an end.
+// After lists the ids of the runs that began at or after an instant, oldest first.
 func (b Book) After(from time.Time) ([]string, error) { return b.Between(from, time.Time{}) }
 
-// newest yields the ids of all runs, newest first. It reads the directory of a day when it gets there.
+// newest yields the ids of all runs, newest first. It reads the directory of a day only when it reaches that day.
 func (b Book) newest() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for day, err := range b.days() {
@@ -98,14 +98,14 @@ func (b Book) months(year string, yield func(string, error) bool) bool {
 	return true
 }
 
-// numbers returns the names that consist of so many digits.
+// numbers returns the names that consist of exactly that many digits.
 func numbers(names []string, digits int) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return len(name) != digits || strings.Trim(name, "0123456789") != "" })
 }
 
-// names lists a directory, sorted. A missing one is empty.
+// names lists a directory, sorted by name. A missing directory is empty.
 func names(path string) ([]string, error) {
-	folder, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0) // does not block on a named pipe
+	folder, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0) // O_DIRECTORY fails on a named pipe instead of blocking
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -118,8 +118,8 @@ func names(path string) ([]string, error) {
 	return found, err
 }
 
-// moveInto moves the records that an earlier version kept in the directory of all runs into those of their days, and returns the names there
-// afterwards.
+// moveInto moves records that an earlier version kept directly in state/runs into the directories of their days. It returns the names
+// that are left in state/runs.
 func (b Book) moveInto(all []string) ([]string, error) {
 	for _, id := range all {
 		if !isID(id) {
@@ -132,8 +132,8 @@ func (b Book) moveInto(all []string) ([]string, error) {
 	return names(b.Home.Runs())
 }
 
-// moveIn moves one of them. The record of a run in progress stays where its process writes it: lock.ErrBusy. The error is fs.ErrNotExist if
-// there is none, or if another process has moved it.
+// moveIn moves one such record. It returns lock.ErrBusy for a run in progress, whose process still writes there, and fs.ErrNotExist if
+// there is no such record or another process has moved it.
 func (b Book) moveIn(id string) error {
 	former, now := filepath.Join(b.Home.Runs(), id), b.Home.Run(id)
 	if _, err := os.Lstat(former); err != nil {
@@ -151,7 +151,7 @@ func (b Book) moveIn(id string) error {
 	return nil
 }
 
-// Tidy removes the directory of a run's day, month and year that are empty, and the sums of that day.
+// Tidy removes the directories of a run's day, month and year if they are empty, and the sums of that day with its directory.
 func (b Book) Tidy(id string) {
 	day := filepath.Dir(b.Home.Run(id))
 	defer func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// each calls see with the events of a run, oldest first, without what was moved to files of their own.
+// each calls see with every event of a run, oldest first. It does not read texts that were moved to files.
 func (b Book) each(id string, see func(Event)) error {
 	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
 		if err != nil {
@@ -36,7 +36,7 @@ func (r *Run) Allowed(tool string) (allowed bool, err error) {
 	return allowed, err
 }
 
-// FailedServers returns the latest failure of each MCP server, in the order of the first ones.
+// FailedServers returns the latest failure of each MCP server, ordered by the first failure of each.
 func (r *Run) FailedServers() (failed []Event, err error) {
 	err = r.book.each(r.ID, func(e Event) {
 		i := slices.IndexFunc(failed, func(f Event) bool { return f.Tool == e.Tool })
@@ -51,7 +51,7 @@ func (r *Run) FailedServers() (failed []Event, err error) {
 	return failed, err
 }
 
-// Answered returns the names of the tools that did what they were asked for, one for each use.
+// Answered returns the names of the tools that succeeded, one name for each use.
 func (r *Run) Answered() (tools []string, err error) {
 	err = r.book.each(r.ID, func(e Event) {
 		if e.Type == ToolResult && !e.IsError {
@@ -61,20 +61,20 @@ func (r *Run) Answered() (tools []string, err error) {
 	return tools, err
 }
 
-// Refusals returns how many tries the service has refused in a row at the end of the run, and why the last one.
+// Refusals returns how many attempts in a row the service has refused up to now, and the reason of the last refusal.
 func (r *Run) Refusals() (n int, why string, err error) {
 	err = r.book.each(r.ID, func(e Event) {
 		switch e.Type {
 		case Retry:
 			n, why = n+1, e.Text
-		case Text, Thinking, ToolUse, ToolResult, Result: // it answers
+		case Text, Thinking, ToolUse, ToolResult, Result: // the service answers
 			n, why = 0, ""
 		}
 	})
 	return n, why, err
 }
 
-// Answer returns what the owner answered about the use of a tool; answered is false before that.
+// Answer returns the owner's answer about the use of a tool; answered is false until there is one.
 func (r *Run) Answer(toolID string) (allowed, answered bool, err error) {
 	err = r.book.each(r.ID, func(e Event) {
 		if !answered && e.Type == Permitted && e.ToolID == toolID {
@@ -100,16 +100,16 @@ func (r *Run) Unanswered() (asked []Event, err error) {
 // bill is the cost of a run, derived from its events.
 type bill struct {
 	Cost    float64 // USD; Assumed is a part of it
-	Assumed float64 // for requests without a reported cost and one that is open: their highest possible cost
-	Doubt   float64 // what the table of models adds to Cost where the two disagree
-	Starts  int     // of the engine, since the run last went on
+	Assumed float64 // part of Cost: the highest possible cost of requests whose cost was not reported, and of an open request
+	Doubt   float64 // how much more than Cost the table of models computes, where the two disagree
+	Starts  int     // how often the engine was started since the run last continued
 
 	silent   bool    // nothing was reported since the last start or request
-	reported float64 // of answers whose usage follows
-	open     float64 // of the request, at most
+	reported float64 // cost of answers whose usage event is still to come
+	open     float64 // the highest possible cost of the open request
 }
 
-// Bill adds up a run's cost so far. An engine that was started and reported nothing counts as the whole reservation.
+// Bill adds up a run's cost so far. An engine that was started and has reported nothing counts as the whole reservation.
 func (b Book) Bill(r Record) (bill bill, err error) {
 	if err = b.each(r.ID, func(e Event) { bill.add(e, r) }); err == nil {
 		bill.close()
@@ -126,7 +126,7 @@ func (b *bill) add(e Event, r Record) {
 		if r.Accounted {
 			b.open = max(0, r.Settled+r.Reserved-b.Cost)
 		}
-	case Answered: // as it was settled then
+	case Answered: // the cost that was settled when the answer came
 		b.Assumed += max(0, e.Reported-b.Cost)
 		b.Cost, b.Starts, b.silent = max(b.Cost, e.Reported), 0, false
 	case Request:
@@ -148,9 +148,8 @@ func (b *bill) close() {
 	}
 }
 
-// CutOff returns the record of a run whose process died unreported, as Close will write it, and any other record
-// unchanged. A record without an end is read again once its process is known to have ended, because the process may have finished it
-// since.
+// CutOff returns the record of a run whose process died as Close would write it. Any other record is returned unchanged. A record without
+// an end is read again once its process is known to have ended, because the process may have finished the record meanwhile.
 func (b Book) CutOff(r Record) Record {
 	if r.Done() || b.Alive(r) {
 		return r
@@ -159,7 +158,7 @@ func (b Book) CutOff(r Record) Record {
 		return now
 	}
 	dead := Run{Record: r, book: b}
-	_ = dead.Conclude(b.cutOff(r)) // sets what is known of it
+	_ = dead.Conclude(b.cutOff(r)) // an error leaves the totals of the events that could be read
 	return dead.Record
 }
 

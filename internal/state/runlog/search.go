@@ -14,10 +14,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// promptFile is the type under which Search returns the prompt of a run, which is not an event.
+// promptFile is the type with which Search returns a match in a prompt, which is not an event.
 const promptFile eventType = "prompt"
 
-// found is a text of a run that contains all words.
+// found is a text of a run that contains all words of a search.
 type found struct {
 	Run     string
 	Changed time.Time // time of the run's last activity
@@ -26,11 +26,10 @@ type found struct {
 	Excerpt string // one line around the first word
 }
 
-// Search finds texts of runs that contain all of the words, in any order and case: prompts, spoken text, the inputs and
-// results of tools, errors. A word may be a phrase. The run with the latest activity comes first, so that a caller can
-// stop early; within each the oldest text comes first. The final text of a turn is omitted if it was found before.
-// Unreadable files are skipped. The sequence ends with the first error of the whole, which is yielded with the zero
-// value.
+// Search finds texts of runs that contain all of the words, in any order and case: prompts, answers, the inputs and results of tools,
+// errors. A word may be a phrase. Runs come in the order of their latest activity, the latest first, so that a caller can stop early; the
+// texts of a run come oldest first. The final text of a turn is omitted if the same text was found before. Unreadable files are skipped.
+// An error that ends the whole search is yielded last, with the zero value.
 func (b Book) Search(ctx context.Context, words []string, said func(prompt string) string) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
 		s := search{b, said, plaintext.NewQuery(words)}
@@ -51,7 +50,7 @@ func (b Book) Search(ctx context.Context, words []string, said func(prompt strin
 	}
 }
 
-// latest lists runs by their latest activity, with only these fields.
+// latest lists runs by their latest activity. It sets only the fields that this needs.
 func (b Book) latest() ([]found, error) {
 	var all []found
 	for id, err := range b.newest() {
@@ -71,7 +70,7 @@ func (b Book) latest() ([]found, error) {
 
 type search struct {
 	book  Book
-	said  func(string) string // extracts the spoken text of a prompt; nil: all of it
+	said  func(string) string // returns the words of a person in a prompt; nil returns the whole prompt
 	words plaintext.Query
 }
 
@@ -95,8 +94,9 @@ func (s search) in(f found, yield func(found) bool) bool {
 	defer func() { _ = events.Close() }()
 	said := ""
 	in := bufio.NewReaderSize(events, 64<<10)
-	for line, _ := store.ReadLine(in, nil); len(line) > 0; line, _ = store.ReadLine(in, line[:0]) { // an error ends them
-		if !s.words.Maybe(line) && !bytes.Contains(line, []byte(`"file":"`)) { // for a large event only the file's name is in this line
+	// a read error ends the loop like the end of the file
+	for line, _ := store.ReadLine(in, nil); len(line) > 0; line, _ = store.ReadLine(in, line[:0]) {
+		if !s.words.Maybe(line) && !bytes.Contains(line, []byte(`"file":"`)) { // the line of a large event has only the name of its file
 			continue
 		}
 		var e Event
@@ -122,7 +122,7 @@ func (s search) in(f found, yield func(found) bool) bool {
 	return true
 }
 
-// visible returns the readable content of an event.
+// visible returns the text of an event that a person can read.
 func (e Event) visible() string {
 	switch e.Type {
 	case Text, ToolResult, Result, Compacted, ErrorEvent:

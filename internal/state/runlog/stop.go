@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	stopPatience = 20 * time.Second // four steps of the stop of an engine
+	stopPatience = 20 * time.Second // four steps of stopping an engine
 	stopEvery    = 200 * time.Millisecond
 )
 
-// Stop ends a run in progress, in whichever process it runs, and waits until its process and its engine have ended. sleep returns
-// early, with its error, when the context ends.
+// Stop ends a run in progress, in whichever process it runs, and waits until its process and its engine have ended. sleep must return
+// early, with an error, when its context ends.
 func (b Book) Stop(ctx context.Context, r Record, sleep func(context.Context, time.Duration) error) error {
 	if r.Outcome == Waiting {
 		return errors.New("is not in progress: it waits for an answer")
@@ -26,9 +26,9 @@ func (b Book) Stop(ctx context.Context, r Record, sleep func(context.Context, ti
 	if err := b.AskStop(r.ID, "stopped by ollim stop"); err != nil {
 		return err
 	}
-	listened := len(r.Answers) > 0 // its process may be a listener, which goes on after the run
+	listened := len(r.Answers) > 0 // the process may be a listener that serves other runs as well
 	if !listened {
-		err := r.Signal(syscall.SIGTERM) // it would find the request as well, within a second
+		err := r.Signal(syscall.SIGTERM) // the signal is faster: the process looks for the request only every second
 		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
@@ -47,7 +47,7 @@ func (b Book) Stop(ctx context.Context, r Record, sleep func(context.Context, ti
 		return fmt.Errorf("its engine%s does not end: %w", elsewhere(r), err)
 	}
 	_, err := b.Close(r.ID)
-	if err == nil { // of an engine whose ollim was killed; else it is closed already
+	if err == nil { // the engine's ollim was killed; if there is no such run, the record is closed already
 		err = b.ForgetStop(r.ID)
 	}
 	if left := b.Leftover(b.Home.RunLock(r.ID)); err == nil && left != nil {
@@ -68,7 +68,7 @@ func waitWhile(ctx context.Context, sleep func(context.Context, time.Duration) e
 	return nil
 }
 
-// elsewhere describes a process that cannot be signalled from here; "" for one that can.
+// elsewhere describes a process that cannot be signalled from here; "" if it can be signalled.
 func elsewhere(r Record) string {
 	if r.Foreign() {
 		return ", in another PID namespace or of another boot,"

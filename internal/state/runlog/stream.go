@@ -15,13 +15,13 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Types of the lines of a stream that are no events.
+// Types of lines in a stream that are not events.
 const (
 	runStarted eventType = "run_started"
-	runEnded   eventType = "run_ended" // also when it waits; then it may go on, and end again
+	runEnded   eventType = "run_ended" // a run that waits has ended too; it may continue and end again
 )
 
-// line is one line of the stream of all runs: an event of a run, its start or its end.
+// line is a line in the stream of all runs: an event of a run, its start or its end.
 type line struct {
 	Run  string `json:"run"`
 	Kind string `json:"kind"`
@@ -29,38 +29,38 @@ type line struct {
 	Name string `json:"name"`
 	Event
 
-	Record *Record `json:"record,omitempty"` // of runEnded
+	Record *Record `json:"record,omitempty"` // set in a line of type runEnded
 }
 
-// stream is a reader's position in what all runs have done since an instant. It is not for several goroutines.
+// stream is a reader's position in the events of all runs since an instant. It must not be used by several goroutines at once.
 type stream struct {
 	book   Book
 	since  time.Time
-	trails map[string]*trail // of the runs on disk; nil: nothing more is expected of that run
-	listed newestDay         // when the runs were listed
-	stable bool              // it had not changed since the time before
-	Bad    int               // lines of events that were skipped because they cannot be read
+	trails map[string]*trail // by run id, for the runs on disk; nil: nothing more is expected of the run
+	listed newestDay         // the directory as it was when the runs were last listed
+	stable bool              // the directory was the same at the two latest looks
+	Bad    int               // how many unreadable lines of events were skipped
 }
 
 // trail is a reader's position in one run.
 type trail struct {
 	id     string
-	begun  bool      // its start was yielded
-	offset int64     // in events.jsonl
-	ended  time.Time // of the end that was yielded
+	begun  bool      // the start was yielded
+	offset int64     // offset in events.jsonl
+	ended  time.Time // time of the end that was yielded
 }
 
-// late is how long after its end events of a run are expected, such as the delivery of a message about it.
+// late is how long after a run's end events are still expected, such as the delivery of a message about it.
 const late = 2 * time.Minute
 
-// Stream returns the position before everything that happened at or after an instant.
+// Stream returns a position in front of everything that happened at or after an instant.
 func (b Book) Stream(since time.Time) *stream {
 	return &stream{book: b, since: since, trails: map[string]*trail{}}
 }
 
-// Next yields what happened since the last call, in the order of time; within a run, in the order of its record. Runs that are
-// removed meanwhile are left out. An error of one run is yielded with its id, and the others go on; an error of the directory is
-// yielded alone and ends the sequence.
+// Next yields what happened since the last call: in the order of time, and for each run in the order of its record. It skips runs that
+// were removed meanwhile. An error of one run is yielded with its id, and the others continue; an error of the directory is yielded alone
+// and ends the sequence.
 func (s *stream) Next() iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		closed, err := s.update()
@@ -76,7 +76,8 @@ func (s *stream) Next() iter.Seq2[line, error] {
 		}()
 		for len(heads)+len(closed) > 0 {
 			first := earliest(heads)
-			if len(closed) > 0 && (first < 0 || !closed[0].made().After(heads[first].line.At)) { // it may have begun before
+			// this run may have begun before the earliest line
+			if len(closed) > 0 && (first < 0 || !closed[0].made().After(heads[first].line.At)) {
 				if h, ok := s.open(closed[0]); ok {
 					heads = append(heads, h)
 				}
@@ -94,14 +95,14 @@ func (s *stream) Next() iter.Seq2[line, error] {
 	}
 }
 
-// update lists the runs anew if there may be others, and returns those of which more is expected, by the time of their ids.
+// update lists the runs again if there may be new ones. It returns the runs of which more is expected, in the order of their ids.
 func (s *stream) update() (open []*trail, err error) {
 	day, err := s.book.newestDay()
 	if err != nil {
 		return nil, err
 	}
 	if !s.stable || day != s.listed {
-		s.stable, s.listed = day == s.listed, day // a change in the same tick of the file system's clock shows at the next call
+		s.stable, s.listed = day == s.listed, day // a second change within one tick of the file system's clock is found by the next call
 		if err := s.list(); err != nil {
 			return nil, err
 		}
@@ -115,7 +116,7 @@ func (s *stream) update() (open []*trail, err error) {
 	return open, nil
 }
 
-// list adds trails for the runs that are not known.
+// list adds a trail for each run that has none.
 func (s *stream) list() error {
 	for path, err := range s.book.days() {
 		if err == nil && s.quiet(path) {
@@ -140,8 +141,8 @@ func (s *stream) list() error {
 	return nil
 }
 
-// quiet reports whether it is known that nothing has happened since the stream's instant in the runs that began on a day: all had ended, and
-// the directory did not change.
+// quiet reports whether nothing can have happened, since the stream's instant, in the runs of one day: all of them had ended and the
+// directory has not changed.
 func (s *stream) quiet(path string) bool {
 	if s.since.IsZero() || s.book.dayOf(path) >= s.since.UTC().Format(time.DateOnly) {
 		return false
@@ -154,7 +155,7 @@ func (s *stream) quiet(path string) bool {
 	return d.Changed.Equal(info.ModTime()) && len(d.Open) == 0
 }
 
-// newestDay is the directory of the last day with runs, and when its list of runs changed.
+// newestDay is the directory of the latest day with runs, and the time when its list of runs changed.
 type newestDay struct {
 	path    string
 	changed time.Time
@@ -174,7 +175,7 @@ func (b Book) newestDay() (d newestDay, err error) {
 	return d, nil
 }
 
-// past reports whether nothing of a run has happened or can happen at or after the stream's instant.
+// past reports whether nothing of a run happened at or after the stream's instant, and nothing more can happen.
 func (s *stream) past(id string) bool {
 	if s.since.IsZero() || !(&trail{id: id}).made().Before(s.since) {
 		return false
@@ -184,7 +185,7 @@ func (s *stream) past(id string) bool {
 			return false
 		}
 	}
-	for _, file := range []string{s.book.Home.Question(id), s.book.Home.RunLock(id)} { // it may wait and go on, or be in progress
+	for _, file := range []string{s.book.Home.Question(id), s.book.Home.RunLock(id)} { // the run may be in progress, or wait and continue
 		if _, err := os.Lstat(file); err == nil {
 			return false
 		}
@@ -192,7 +193,7 @@ func (s *stream) past(id string) bool {
 	return true
 }
 
-// made is the time in a run's id. No event of the run is older.
+// made returns the time in the run's id. No event of the run is older.
 func (t *trail) made() time.Time { return Began(t.id) }
 
 type head struct {
@@ -207,7 +208,7 @@ func (s *stream) open(t *trail) (h head, some bool) {
 	return h, h.advance()
 }
 
-// advance goes on to the next line and reports whether there is one.
+// advance moves to the next line and reports whether there is one.
 func (h *head) advance() (some bool) {
 	h.line, h.err, some = h.next()
 	if !some {
@@ -216,7 +217,7 @@ func (h *head) advance() (some bool) {
 	return some
 }
 
-// earliest returns the index of the oldest line; -1 if there is none.
+// earliest returns the index of the oldest line; -1 if there are no lines.
 func earliest(heads []head) int {
 	first := -1
 	for i := range heads {
@@ -227,15 +228,15 @@ func earliest(heads []head) int {
 	return first
 }
 
-// lines yields what is new of a run. The record is read first, so that all events before an end which it states are there.
+// lines yields the new lines of a run. It reads the record before the events, so that all events before a recorded end are there.
 func (s *stream) lines(t *trail) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		r, err := s.book.Load(t.id)
 		if errors.Is(err, fs.ErrNotExist) {
 			if _, err := os.Lstat(s.book.Home.Run(t.id)); err != nil {
-				s.trails[t.id] = nil // it was removed
+				s.trails[t.id] = nil // the run was removed
 			}
-			return // or it has just been created
+			return // the run is just being created, or was removed
 		}
 		if !s.book.shows(r, err) {
 			s.trails[t.id] = nil
@@ -252,7 +253,7 @@ func (s *stream) lines(t *trail) iter.Seq2[line, error] {
 				return
 			}
 		}
-		end := func() bool { // once, and before what happened after it
+		end := func() bool { // the end is yielded once, and before later events
 			if !r.Done() || r.Finished.Equal(t.ended) {
 				return true
 			}
@@ -273,8 +274,8 @@ func (s *stream) lines(t *trail) iter.Seq2[line, error] {
 	}
 }
 
-// events yields the events of a run from the trail's offset on, and moves that. A line that is being written is left to the next
-// call.
+// events yields the events of a run after the trail's offset, and advances the offset. A line that is still being written is left for the
+// next call.
 func (s *stream) events(t *trail) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
@@ -294,7 +295,8 @@ func (s *stream) events(t *trail) iter.Seq2[Event, error] {
 					}
 					continue
 				}
-				e, _ = s.book.unfold(t.id, e) // without the file, whose run may just be removed, it counts without its text
+				// if the file is missing, because the run is being removed, the event is yielded without its text
+				e, _ = s.book.unfold(t.id, e)
 				if !yield(e, nil) {
 					return
 				}
@@ -303,11 +305,11 @@ func (s *stream) events(t *trail) iter.Seq2[Event, error] {
 	}
 }
 
-// chunk is how many bytes of events are read at once, unless a line is longer.
+// chunk is the number of bytes of events that are read at once, unless a line is longer.
 const chunk = 8 << 10
 
-// read returns the next whole lines of a run's events; none at their end. It leaves no file open, because thousands of runs may have events of
-// the same time.
+// read returns the next complete lines of a run's events; nothing at their end. It closes the file each time, because thousands of runs
+// may have events of the same time.
 func (s *stream) read(t *trail) ([]byte, error) {
 	f, err := store.Open(s.book.Home.Run(t.id, "events.jsonl"), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,40 +8,42 @@ import (
 	"time"
 )
 
-// Tally sums up the runs of one kind of one job that began on one day of the Book's zone. Of a run in progress it has what its record says.
+// Tally sums up the runs of one job and kind that began on one day in the Book's zone. A run in progress counts with what its record says
+// so far.
 type Tally struct {
 	Date string `json:"date"`
 	Kind string `json:"kind"`
 	Job  string `json:"job"`
 
-	First  time.Time `json:"first"`  // when the first of them began
-	Newest Brief     `json:"newest"` // of those that took place, if there is one
+	First  time.Time `json:"first"`  // when the first of the runs began
+	Newest Brief     `json:"newest"` // the newest run that took place, or else the newest record
 
-	Runs     int             `json:"runs"`               // that took place
-	Owner    int             `json:"owner,omitempty"`    // of Runs, those that the owner started
-	Accounts int             `json:"accounts,omitempty"` // of all, those that stand in the accounts
-	Outcomes map[Outcome]int `json:"outcomes"`           // of all; "": in progress
+	Runs     int             `json:"runs"`               // how many took place
+	Owner    int             `json:"owner,omitempty"`    // how many of Runs the owner started
+	Accounts int             `json:"accounts,omitempty"` // how many records have entries in the accounts
+	Outcomes map[Outcome]int `json:"outcomes"`           // number of records by outcome; "" is in progress
 
 	Refused Span   `json:"refused,omitzero"`
-	Failed  Span   `json:"failed,omitzero"`   // Problem, but not refused
-	Problem *Brief `json:"problem,omitempty"` // the newest of both
+	Failed  Span   `json:"failed,omitzero"`   // runs for which Problem is true and that were not refused
+	Problem *Brief `json:"problem,omitempty"` // the newest problem, refused runs included
 
-	Interrupted []string `json:"interrupted,omitempty"` // their ids
-	Faulted     []string `json:"faulted,omitempty"`     // the engines of the runs with a Fault
+	Interrupted []string `json:"interrupted,omitempty"` // ids of the interrupted runs
+	Faulted     []string `json:"faulted,omitempty"`     // engines of the runs with a Fault
 
 	Cost   float64        `json:"cost,omitempty"` // USD
 	Models map[string]Use `json:"models,omitempty"`
 
-	Before  int       `json:"before,omitempty"`  // tokens of the conversation at the beginning of the first run that has Context
-	Began   time.Time `json:"began,omitzero"`    // when that run did
-	Context int       `json:"context,omitempty"` // at the end of the last such run
-	Window  int       `json:"window,omitempty"`  // of that run
-	Sized   time.Time `json:"sized,omitzero"`    // when it began
+	Before  int       `json:"before,omitempty"`  // tokens in the conversation at the beginning of the first run that has Context
+	Began   time.Time `json:"began,omitzero"`    // when that run began
+	Context int       `json:"context,omitempty"` // tokens at the end of the last such run
+	Window  int       `json:"window,omitempty"`  // Window of that last run
+	Sized   time.Time `json:"sized,omitzero"`    // when that last run began
 
-	Writes map[string]time.Time `json:"writes,omitempty"` // directories that sealed programs could write to, with the beginning of the first such run
+	// directories that sealed programs could write to, each with the time when the first such run began
+	Writes map[string]time.Time `json:"writes,omitempty"`
 }
 
-// Brief is what lists say of a run.
+// Brief is the part of a run's record that lists show.
 type Brief struct {
 	ID         string    `json:"id"`
 	Name       string    `json:"name"`
@@ -51,19 +53,19 @@ type Brief struct {
 	Finished   time.Time `json:"finished,omitzero"`
 	Outcome    Outcome   `json:"outcome,omitempty"`
 	Error      string    `json:"error,omitempty"`
-	Refused    []string  `json:"refused,omitempty"` // by the seal
+	Refused    []string  `json:"refused,omitempty"` // paths that the seal denied
 }
 
-// Span is a number of runs, and when the first and the last of them began.
+// Span is a number of runs, with the times when the first and the last of them began.
 type Span struct {
 	Count int       `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
 
-// Use is what runs used of one model.
+// Use is what runs consumed of one model.
 type Use struct {
-	Runs    int     `json:"runs"` // that took place
+	Runs    int     `json:"runs"` // how many took place
 	Reached bool    `json:"reached,omitempty"`
 	Cost    float64 `json:"cost"` // USD
 	Usage   Usage   `json:"usage"`
@@ -74,7 +76,7 @@ func (u Use) Add(v Use) Use {
 	return Use{u.Runs + v.Runs, u.Reached || v.Reached, u.Cost + v.Cost, u.Usage.Add(v.Usage)}
 }
 
-// Extend returns the span with another one.
+// Extend returns the span that covers both.
 func (s Span) Extend(more Span) Span {
 	switch {
 	case more.Count == 0:
@@ -92,13 +94,13 @@ func (s Span) Extend(more Span) Span {
 	return s
 }
 
-// OfJob reports whether the runs are those of a job's file.
+// OfJob reports whether the runs belong to a job file.
 func (t *Tally) OfJob() bool { return ofJob(t.Kind) }
 
-// tallies are tallies by date, kind and job.
+// tallies holds tallies by date, kind and job.
 type tallies map[[3]string]*Tally
 
-// Sum returns the tallies of records, by their newest run, the latest first. Dates are those of the zone.
+// Sum returns the tallies of records, sorted by their newest run, the latest first. Dates are those of zone.
 func Sum(records []Record, zone *time.Location) []*Tally {
 	all := tallies{}
 	for _, r := range records {
@@ -114,7 +116,7 @@ func newestFirst(list []*Tally) []*Tally {
 	return list
 }
 
-// add counts a run, in any order.
+// add counts a run. The order of calls does not matter.
 func (all tallies) add(r Record, zone *time.Location) {
 	of := Tally{Date: r.Started.In(zone).Format(time.DateOnly), Kind: r.Kind, Job: r.Job}
 	t := all[of.key()]
@@ -187,7 +189,7 @@ func (t *Tally) problem(r Record) {
 	}
 }
 
-// size notes how long the conversation was.
+// size records how long the conversation was.
 func (t *Tally) size(r Record) {
 	if t.Began.IsZero() || r.Started.Before(t.Began) {
 		t.Before, t.Began = cmp.Or(r.ContextBefore, r.Context), r.Started

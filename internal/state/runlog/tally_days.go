@@ -15,14 +15,14 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Tallied is what runs did in a window.
+// Tallied is the activity of runs in a window.
 type Tallied struct {
-	Tallies []*Tally // by their newest run, the latest first
+	Tallies []*Tally // sorted by their newest run, the latest first
 	Running []Record // newest first
 }
 
-// Tally sums up the runs that began since an instant. A window of more than two days counts from the beginning of its first day: then only
-// the records are read that the caches of the days do not have. Unreadable records are omitted, and Only does not matter.
+// Tally sums up the runs that began since an instant. A window of more than two days is extended to the beginning of its first day, so
+// that only the records that the caches of the days lack are read. Unreadable records are omitted, and Only is ignored.
 func (b Book) Tally(from time.Time) (Tallied, error) {
 	var w Tallied
 	var seen []Record
@@ -54,16 +54,16 @@ func (b Book) tallyRecords(from time.Time, see func(Record)) error {
 	return nil
 }
 
-// exactly is the longest window that begins at its instant.
+// exactly is the longest window that is not extended to the beginning of its first day.
 const exactly = 48 * time.Hour
 
-// midnight returns the beginning of the day of an instant in the Book's zone.
+// midnight returns the beginning of an instant's day in the Book's zone.
 func (b Book) midnight(at time.Time) time.Time {
 	year, month, day := at.In(b.Zone).Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, b.Zone)
 }
 
-// tallyDays returns the tallies of the days since a midnight, and passes the records of runs that have not ended to see.
+// tallyDays returns the tallies of the days since a midnight, and calls see with the record of each run that has not ended.
 func (b Book) tallyDays(from time.Time, see func(Record)) (list []*Tally, err error) {
 	date := from.In(b.Zone).Format(time.DateOnly)
 	err = b.eachDay(from, func(d day, open []Record) {
@@ -81,7 +81,7 @@ func (b Book) tallyDays(from time.Time, see func(Record)) (list []*Tally, err er
 	return list, err
 }
 
-// eachDay passes the days since an instant, newest first, with the records of the runs that have not ended.
+// eachDay calls see for each day since an instant, newest first, with the records of the runs that have not ended.
 func (b Book) eachDay(since time.Time, see func(d day, open []Record)) error {
 	for path, err := range b.days() {
 		if err != nil {
@@ -99,7 +99,7 @@ func (b Book) eachDay(since time.Time, see func(d day, open []Record)) error {
 	return nil
 }
 
-// Unfinished returns the records without an end of runs that began at or after an instant, newest first. Unreadable ones are omitted.
+// Unfinished returns the unfinished records of runs that began at or after an instant, newest first. Unreadable ones are omitted.
 func (b Book) Unfinished(since time.Time) (list []Record, err error) {
 	err = b.eachDay(since, func(_ day, open []Record) {
 		for _, r := range open {
@@ -111,7 +111,7 @@ func (b Book) Unfinished(since time.Time) (list []Record, err error) {
 	return list, err
 }
 
-// Size is how much records take on the disk.
+// Size is the disk space that records use.
 type Size struct {
 	Files int64 `json:"files"`
 	Bytes int64 `json:"bytes"`
@@ -127,7 +127,7 @@ func (s *Size) add(dir string) {
 	}
 }
 
-// Sizes returns how much the records of all runs take, and those of the runs that began since the beginning of a day of UTC.
+// Sizes returns the disk space of the records of all runs, and of those that began on the UTC day of an instant or later.
 func (b Book) Sizes(since time.Time) (all, recent Size, err error) {
 	first := since.UTC().Format("20060102")
 	err = b.eachDay(time.Time{}, func(d day, _ []Record) {
@@ -143,37 +143,37 @@ func (b Book) Sizes(since time.Time) (all, recent Size, err error) {
 	return all, recent, err
 }
 
-// WithoutEnd returns the ids of the runs that began on the day of an instant or later and have no end, or no readable record.
+// WithoutEnd returns the ids of the runs that began on the UTC day of an instant or later and have no end or no readable record.
 func (b Book) WithoutEnd(since time.Time) (ids []string, err error) {
 	err = b.eachDay(since, func(d day, _ []Record) { ids = append(ids, d.Open...) })
 	return ids, err
 }
 
-// day is a day of UTC in the cache: state/cache/runs/2026-11-23.json.
+// day is the cache of one UTC day, such as state/cache/runs/2026-11-23.json.
 type day struct {
-	Form    string    `json:"form"`           // of the file
-	Zone    string    `json:"zone"`           // of the dates of tallies
-	Changed time.Time `json:"changed"`        // of the directory, when it was listed
-	Until   string    `json:"until"`          // the newest run in it
-	Sum     uint64    `json:"sum"`            // of the ids of the runs in it
-	Open    []string  `json:"open,omitempty"` // those that had not ended, or were waiting for an answer; Tallies do not have them
+	Form    string    `json:"form"`           // format of the file
+	Zone    string    `json:"zone"`           // zone of the dates in tallies
+	Changed time.Time `json:"changed"`        // modification time of the directory when it was listed
+	Until   string    `json:"until"`          // the newest run in the directory
+	Sum     uint64    `json:"sum"`            // hash of the ids of the runs in the directory
+	Open    []string  `json:"open,omitempty"` // runs that had not ended or were waiting for an answer, which are not in Tallies
 	Tallies []*Tally  `json:"tallies"`
-	Size    Size      `json:"size"` // of the runs in Tallies
+	Size    Size      `json:"size"` // disk space of the runs in Tallies
 }
 
-// dayForm changes with the fields of day and Tally, and with what they mean.
+// dayForm is the format of day. It changes whenever a field of day or Tally changes, or its meaning does.
 const dayForm = "1"
 
 func (b Book) dayPath(date string) string { return b.Home.State("cache", "runs", date+".json") }
 
-// dayOf returns the date of a directory of runs.
+// dayOf returns the date that a directory of runs stands for.
 func (b Book) dayOf(path string) string {
 	rel, _ := filepath.Rel(b.Home.Runs(), path)
 	return strings.ReplaceAll(rel, string(filepath.Separator), "-")
 }
 
-// day returns the tallies of the runs in a directory that have ended, and the records of the others, newest first. It reads the records that
-// the cache does not have.
+// day returns the tallies of the ended runs in a directory, and the records of the others, newest first. It reads only records that the
+// cache lacks.
 func (b Book) day(path string) (d day, open []Record, err error) {
 	date := b.dayOf(path)
 	info, err := os.Stat(path)
@@ -193,16 +193,16 @@ func (b Book) day(path string) (d day, open []Record, err error) {
 	}
 	open, ended := b.read(&d, pending)
 	if ended >= worthwhile || date < b.Disk.Now().UTC().Format(time.DateOnly) && (ended > 0 || !current) {
-		_ = store.WriteJSON(b.dayPath(date), d, store.Buffered) // it is a cache
+		_ = store.WriteJSON(b.dayPath(date), d, store.Buffered) // an error does no harm to a cache
 	}
 	return d, open, nil
 }
 
-// worthwhile is how many records of the present day are read anew before the cache is written again.
+// worthwhile is how many records of the present day must have been read before its cache is written again.
 const worthwhile = 8
 
-// cached returns what the cache has of a day. A directory that changed just before the cache was written may have changed again within the
-// same tick of the file system's clock.
+// cached returns the cache of a day. It rejects a cache written just after the directory changed: the directory may have changed again
+// within the same tick of the file system's clock.
 func (b Book) cached(date string) day {
 	none := day{Form: dayForm, Zone: b.Zone.String()}
 	d, invalid, err := store.PeekJSON[day](b.dayPath(date))
@@ -215,7 +215,8 @@ func (b Book) cached(date string) day {
 	return d
 }
 
-// list returns the ids of the runs in the directory that are not in the tallies. If others than the newest ones have come or gone, those are all.
+// list returns the ids of the runs in the directory that the tallies lack. If runs other than the newest were added or removed, it
+// returns all runs.
 func (d *day) list(path string) (pending []string, err error) {
 	ids, err := names(path)
 	if err != nil {
@@ -241,7 +242,7 @@ func sumOf(ids []string) uint64 {
 	return h.Sum64()
 }
 
-// read adds the runs that have ended to the tallies, and returns the records of the others, newest first, and how many had ended.
+// read adds the ended runs to the tallies. It returns the records of the others, newest first, and the number of ended runs.
 func (b Book) read(d *day, pending []string) (open []Record, ended int) {
 	if len(pending) == 0 {
 		return nil, 0
@@ -254,7 +255,7 @@ func (b Book) read(d *day, pending []string) (open []Record, ended int) {
 	for _, id := range slices.Backward(pending) {
 		r, err := b.Load(id)
 		switch {
-		case err != nil: // it has no record yet, or cannot be read
+		case err != nil: // the run has no record yet, or it cannot be read
 			left = append(left, id)
 		case !r.Done() || r.Outcome == Waiting:
 			left, open = append(left, id), append(open, r)

@@ -14,8 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// large is the size, in bytes, from which a text or a tool's input is written to a file next to events.jsonl, so that
-// the log stays readable line by line.
+// large is the size in bytes from which a text or a tool's input is written to a file next to events.jsonl, so that the lines stay
+// readable.
 const large = 64 << 10
 
 // Run is an open run record.
@@ -24,13 +24,13 @@ type Run struct {
 	book Book
 }
 
-// Limits of texts in run.json, which every list reads, in bytes. The events have the full texts.
+// Limits in bytes of the texts in run.json, which every list reads. The events have the full texts.
 const (
 	maxText  = 1 << 20
 	maxError = 4 << 10
 )
 
-// short returns a text of at most most bytes, with a note about the rest.
+// short cuts a text to at most most bytes, with a note about what was left out.
 func short(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -43,8 +43,8 @@ func (r *Run) save(d store.Durability) error {
 	return store.WriteJSON(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
-// Prompt writes the text that is sent to the engine, with secrets replaced: prompt.txt, and prompt-2.txt when the run went on with
-// an answer. The prompt of a private run is not kept.
+// Prompt writes the text that is sent to the engine, with secrets replaced: prompt.txt, and prompt-2.txt when the run continued with an
+// answer. It does not keep the prompt of a private run.
 func (r *Run) Prompt(text string) error {
 	if r.Private {
 		return nil
@@ -64,8 +64,8 @@ func (r *Run) Event(ctx context.Context, e Event) error {
 	return r.book.locked(ctx, r.ID, func() error { return r.append(e) })
 }
 
-// Decide appends the event that decide derives from the run's standing, both under the run's own lock, so that two
-// processes cannot both find that nothing was sent yet. An error of decide is returned and nothing is written.
+// Decide appends the event that decide derives from the run's standing. It holds the run's lock meanwhile, so that no two processes both
+// find that nothing was sent yet. If decide fails, its error is returned and nothing is written.
 func (r *Run) Decide(ctx context.Context, decide func(Standing) (Event, error)) error {
 	return r.book.locked(ctx, r.ID, func() error {
 		standing, err := r.Standing()
@@ -87,7 +87,7 @@ func (b Book) Hide(e Event) Event {
 	return e
 }
 
-// append writes an event; the caller holds the run's lock.
+// append writes an event. The caller holds the run's lock.
 func (r *Run) append(e Event) error {
 	if e.At.IsZero() {
 		e.At = r.book.Disk.Now()
@@ -101,18 +101,18 @@ func (r *Run) append(e Event) error {
 		return err
 	}
 	durability := store.Buffered
-	if e.Type == Ping || e.Type == Message { // a power cut must not make the number of a message free again
+	if e.Type == Ping || e.Type == Message { // after a power failure the number of a message must not be used again
 		durability = store.Synced
 	}
 	err := store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), durability, e)
-	if err == nil && r.Done() { // so that a stream looks at the runs of that day
+	if err == nil && r.Done() { // the change of the directory makes streams look at the runs of that day again
 		now := r.book.Disk.Now()
 		_ = os.Chtimes(filepath.Dir(r.book.Home.Run(r.ID)), now, now)
 	}
 	return err
 }
 
-// fold moves a large text or input into a file of its own; the caller holds the run's lock.
+// fold moves a large text or input into a file of its own. The caller holds the run's lock.
 func (r *Run) fold(e *Event) error {
 	body := []byte(e.Text)
 	if e.Type == ToolUse {
@@ -134,8 +134,8 @@ func (r *Run) fold(e *Event) error {
 	return nil
 }
 
-// free returns a name that no file of the run has yet. (Trying store.Create with each name would write the whole body
-// for each one taken.)
+// free returns a file name that is not used in the run's directory. It does not try store.Create with each name, which would write the
+// whole body for each name that is taken.
 func (r *Run) free(stem string) string {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s-%d.txt", stem, n)
@@ -154,26 +154,26 @@ func (r *Run) Update(change func(*Record)) error {
 	return r.save(store.Buffered)
 }
 
-// Finish ends the record. It is the last write of a run.
+// Finish writes the end of the record. It is the last write of a run.
 func (r *Run) Finish(outcome Outcome, reason string) error {
 	return r.finishAt(r.book.Disk.Now(), outcome, reason)
 }
 
 func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
-	sumErr := r.Conclude(outcome, reason) // a run must end even if its events cannot be read
+	sumErr := r.Conclude(outcome, reason) // a run must be able to end even if its events are unreadable
 	now = now.In(r.book.Zone)
 	r.Finished = &now
 	return errors.Join(r.save(store.Synced), sumErr)
 }
 
-// Conclude sets the outcome of the run and the totals of its events in the record, but not yet on disk.
+// Conclude sets the outcome of the run and the totals of its events in the record in memory. It does not write them.
 func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
 	r.Usage, r.Turns, r.ContextBefore, r.Context = Usage{}, 0, 0, 0
 	r.Verify, r.Requests, r.ToolCalls, r.ToolErrors, r.ToolFailed, r.ToolDenied = "", 0, 0, 0, 0, 0
 	var s Standing
 	var bill bill
-	denied := map[string]bool{} // the uses of tools
+	denied := map[string]bool{} // ids of denied uses of tools
 	for e, err := range r.book.outline(r.ID) {
 		if err != nil {
 			return err
@@ -196,26 +196,26 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 		r.Compaction = CompactionFailed
 	case s.Compactions > 0:
 		r.Compaction = CompactionDone
-	case r.Turns > 0: // the agent was told what the record said
+	case r.Turns > 0: // the agent was told the result that the record had
 		r.Compaction = ""
 	}
 	return nil
 }
 
-// SoFar returns the record with the totals of the events until now, and without an outcome.
+// SoFar returns the record with the totals of the events up to now, without an outcome.
 func (r *Run) SoFar() (Record, error) {
 	so := *r
 	err := so.Conclude("", "")
 	return so.Record, err
 }
 
-// millionths rounds an amount to the precision of the accounts.
+// millionths rounds an amount in USD to the precision of the accounts.
 func millionths(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
 
 // Remove removes the record of a run that did not take place.
 func (r *Run) Remove() error { return os.RemoveAll(r.book.Home.Run(r.ID)) }
 
-// sum adds an event to the totals. It notes the ids of the uses of tools that were denied.
+// sum adds an event to the totals, and the id of a denied use of a tool to denied.
 func (r *Run) sum(e Event, denied map[string]bool) {
 	switch e.Type {
 	case UsageEvent:

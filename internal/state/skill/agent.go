@@ -13,16 +13,17 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// subagent is one agents/<name>.md: a subagent that a job delegates to.
+// subagent is one agents/<name>.md: an agent to which the agent of a job delegates work.
 type subagent struct {
-	Name        string // of its file
+	Name        string // name of its file
 	Description string
-	Tools       []string // names and patterns of which only the form was checked; nil: not given, which is not the same as none
-	Model       string   // "" is the run's
-	Prompt      string   // the system prompt
+	// tools and patterns, of which only the form was checked; nil: the key is missing, which differs from an empty list
+	Tools  []string
+	Model  string // "" is the model of the run
+	Prompt string // system prompt
 }
 
-// LoadAgent reads one subagent. Errors: *plaintext.Unknown, or the yamldoc.Faults of its file.
+// LoadAgent parses the file of one subagent. The error is a *plaintext.Unknown, or the yamldoc.Faults of the file.
 func LoadAgent(dir paths.Dir, name string) (subagent, error) {
 	unknown := &plaintext.Unknown{What: "agent", Name: name}
 	if checkName(name) != nil {
@@ -51,8 +52,8 @@ func AgentNames(dir paths.Dir) (names []string) {
 	return names
 }
 
-// parseAgent reads the file of the subagent called name. file stands for it in errors. The error is a yamldoc.Faults with
-// everything that is wrong.
+// parseAgent parses the file of the subagent called name. file stands for it in errors. The error is a yamldoc.Faults with everything
+// that is wrong.
 func parseAgent(name, file string, data []byte) (subagent, error) {
 	a := subagent{Name: name}
 	page, faults, err := parse(name, "file", file, data, a.fields())

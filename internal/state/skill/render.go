@@ -17,14 +17,14 @@ import (
 	"github.com/ollim/ollim/internal/platform/shell"
 )
 
-// The limits of dynamic commands.
+// Limits of dynamic commands.
 const (
-	eachLimit   = 10 * time.Second // for one command
-	allLimit    = 30 * time.Second // for those of one skill together
-	outputLimit = 2000             // of one command's output, in characters
+	eachLimit   = 10 * time.Second // time of one command
+	allLimit    = 30 * time.Second // time of all commands of one skill
+	outputLimit = 2000             // characters of one command's output
 )
 
-// reasonLimit is the longest reason in a marker, in characters: a line of somebody's standard error can be any length.
+// reasonLimit is the longest reason in a marker, in characters, because a line of standard error can have any length.
 const reasonLimit = 300
 
 // placeholder stands for the arguments in a skill's text.
@@ -37,18 +37,18 @@ var (
 
 // Renderer runs the dynamic commands of skills.
 type Renderer struct {
-	Dir  string        // where commands run: the data directory
-	Env  []string      // their whole environment, KEY=value
-	Each time.Duration // for one command; 0 is eachLimit
-	All  time.Duration // for those of one skill; 0 is allLimit
-	Seal *seal.Seal    // of commands; nil: they are not sealed
+	Dir  string        // working directory of commands: the data directory
+	Env  []string      // whole environment of commands, KEY=value
+	Each time.Duration // time limit of one command; 0 is eachLimit
+	All  time.Duration // time limit of all commands of one skill; 0 is allLimit
+	Seal *seal.Seal    // seal of commands; nil: they are not sealed
 
 	Run func(context.Context, process.Call) (process.Result, error) // nil is program.Run
 }
 
-// Render is the skill's body with each command replaced by what it printed: without control characters and white space at
-// the end, at most outputLimit characters. What went wrong stands in its place, in brackets: a skill is always rendered.
-// Commands run one after the other, each once. When ctx ends, the rest is not run.
+// Render returns the skill's body with each command replaced by its output, without control characters and white space at the end, and
+// with at most outputLimit characters. A command that fails is replaced by its error in brackets, so Render always succeeds. Commands run
+// once each, one after the other. When ctx ends, the remaining ones do not run.
 func (r Renderer) Render(ctx context.Context, s skillFile) string {
 	r.Each, r.All = cmp.Or(r.Each, eachLimit), cmp.Or(r.All, allLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, r.All, errAll)
@@ -85,10 +85,11 @@ func (r Renderer) output(ctx context.Context, command string) string {
 		parts[1] = "[output cut at 2,000 characters]"
 	}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
-	return strings.ReplaceAll(strings.Join(parts, "\n"), placeholder, "$ ARGUMENTS") // which only the skill's author may write
+	// only the skill's author may write the placeholder, not a command
+	return strings.ReplaceAll(strings.Join(parts, "\n"), placeholder, "$ ARGUMENTS")
 }
 
-// trouble is the marker of a command that did not do its work; "" if it did.
+// trouble returns the marker of a command that failed; "" if it succeeded.
 func (r Renderer) trouble(name string, result process.Result, err error) string {
 	switch {
 	case errors.Is(err, errEach):
@@ -96,7 +97,7 @@ func (r Renderer) trouble(name string, result process.Result, err error) string 
 	case errors.Is(err, errAll):
 		return fmt.Sprintf("[command not finished: the commands of a skill have %s together]", r.All)
 	case errors.Is(err, process.ErrNotFound):
-		return marker("not run", name+": not found in PATH") // which is nothing for the agent
+		return marker("not run", name+": not found in PATH") // the error has no details for the agent
 	case err != nil:
 		return marker("not run", err.Error())
 	case result.Status != 0:
@@ -106,7 +107,7 @@ func (r Renderer) trouble(name string, result process.Result, err error) string 
 	return ""
 }
 
-// marker is [command what: reasons], on one line.
+// marker returns [command what: reasons], on one line.
 func marker(what string, reasons ...string) string {
 	text := "command " + what
 	for _, reason := range reasons {
@@ -119,8 +120,8 @@ func marker(what string, reasons ...string) string {
 
 func trimEnd(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }
 
-// WithArguments puts args into text that Render returned: for $ARGUMENTS, or at the end if it does not stand there and there
-// are any. Commands never see them, and what commands printed takes none. The result holds no command either.
+// WithArguments inserts args into text that Render returned: at $ARGUMENTS or, if the text has no $ARGUMENTS and args is not empty, at
+// the end. Commands never get the arguments, and no arguments are inserted into their output. The result contains no command either.
 func WithArguments(rendered, args string) string {
 	switch {
 	case strings.Contains(rendered, placeholder):

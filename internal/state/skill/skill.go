@@ -1,16 +1,15 @@
-// Package skill reads skills, skills/<name>/SKILL.md, strictly and independently of each other, and renders them: their
-// dynamic commands, !`command`, are run without a shell and replaced by their output. It also reads subagents,
-// agents/<name>.md.
+// Package skill parses skills, skills/<name>/SKILL.md, strictly and independently of each other. It renders them: their dynamic commands,
+// !`command`, are run without a shell and replaced by their output. It also parses subagents, agents/<name>.md.
 //
-// The format is the public one of Claude Code, with these choices. The frontmatter and its description are required: by it
-// people and models choose, and a file without is more likely a mistake than a skill. A name, if it is given, is the directory's.
-// Keys that only affect how a skill is shown or offered elsewhere are ignored; unsupported keys that would change what it may
-// do, or how it runs, are errors, because ignoring them would run something else.
+// The format is the public one of Claude Code, with these choices. The frontmatter and its description are required: people and models
+// choose by the description, and a file without one is more likely a mistake than a skill. A name, if there is one, must be that of the
+// directory. Keys that only affect how a skill is shown or offered elsewhere are ignored. Unsupported keys that would change what a skill
+// may do, or how it runs, are errors, because ignoring them would run something else.
 //
-// A command stands between !` and the next `, where ! begins a line or follows white space (KEY=!`x` is text). Markdown is not
-// parsed: a command in a code fence or in double backticks runs too, as it does in Claude Code, so that a fence can hold
-// output. A block that opens with ```! is for a shell and is never run. Text that is rendered once holds no command any more,
-// whatever was printed: an engine that looks for commands again finds none.
+// A command is the text between !` and the next `, where ! begins a line or follows white space (KEY=!`x` is text). Markdown is not
+// parsed: a command in a code fence or in double backticks runs too, as it does in Claude Code, so that a fence can hold output. A block
+// that opens with ```! is for a shell and is never run. Rendered text holds no command, whatever a command printed: an engine that looks
+// for commands again finds none.
 package skill
 
 import (
@@ -28,20 +27,20 @@ import (
 const (
 	maxFile     = 1 << 20 // the largest SKILL.md or agent file that is read, in bytes
 	maxName     = 64      // the longest name, in bytes
-	maxCommands = 64      // of one skill; it has 30 s for all of them
+	maxCommands = 64      // commands of one skill
 )
 
 // skillFile is one SKILL.md.
 type skillFile struct {
-	Name         string // of its directory
+	Name         string // name of its directory
 	Description  string
-	AllowedTools []string // patterns of which only the form was checked
-	Body         string   // below the frontmatter, without blank lines around it
-	Path         string   // of SKILL.md
+	AllowedTools []string // tool patterns, of which only the form was checked
+	Body         string   // text below the frontmatter, without blank lines around it
+	Path         string   // path of SKILL.md
 }
 
-// Parse reads a SKILL.md that stands in a directory called name. file stands for it in errors. The error is a yamldoc.Faults
-// with everything that is wrong.
+// Parse parses a SKILL.md in a directory called name. file stands for it in errors. The error is a yamldoc.Faults with everything that is
+// wrong.
 func Parse(name, file string, data []byte) (skillFile, error) {
 	s := skillFile{Name: name}
 	page, faults, err := parse(name, "folder", file, data, s.fields())
@@ -77,7 +76,7 @@ func (s *skillFile) fields() []yamldoc.Field {
 	}
 }
 
-// Commands are the dynamic commands, as written, in their order; also those that are not run because they need a shell.
+// Commands returns the dynamic commands as written, in their order. It includes those that are not run because they need a shell.
 func (s skillFile) Commands() []string {
 	var list []string
 	for _, p := range split(s.Body) {
@@ -92,8 +91,8 @@ func bodyOf(page *yamldoc.Page) string {
 	return strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\r\n")
 }
 
-// parse reads the fields of a file whose name, without its extension, is that of its place ("folder" or "file"). A description is
-// required.
+// parse parses the fields of a file. name is the name of the file without its extension, or of its directory, as place says ("file" or
+// "folder"). A description is required.
 func parse(name, place, file string, data []byte, fields []yamldoc.Field) (page *yamldoc.Page, faults yamldoc.Faults, err error) {
 	if page, err = yamldoc.ParsePage(file, data); err != nil {
 		return nil, nil, err
@@ -128,7 +127,7 @@ func text(key string, at *string, check func(string) error) yamldoc.Field {
 	}}
 }
 
-// tools are a list, or text with commas or blanks between them.
+// tools returns a field that is a list, or text with commas or blanks between the items.
 func tools(key string, at *[]string) yamldoc.Field {
 	return yamldoc.Field{Key: key, Read: func(v yamldoc.Value) error {
 		line, err := v.Text()
@@ -144,17 +143,17 @@ func tools(key string, at *[]string) yamldoc.Field {
 	}}
 }
 
-// passed is a key of the public format that means nothing here, and does no harm by that.
+// passed returns a field of the public format that has no effect here and can be ignored safely.
 func passed(key string) yamldoc.Field {
 	return yamldoc.Field{Key: key, Read: func(yamldoc.Value) error { return nil }}
 }
 
-// refused is a key of the public format that must not be passed over.
+// refused returns a field of the public format that must not be ignored.
 func refused(key, why string) yamldoc.Field {
 	return yamldoc.Field{Key: key, Read: func(yamldoc.Value) error { return errors.New("is not supported: " + why) }}
 }
 
-// checkTool looks at the form TOOL or TOOL(SCOPE) alone: what a pattern gives away is judged where it is used.
+// checkTool checks the form TOOL or TOOL(SCOPE) only. What a pattern allows is judged where it is used.
 func checkTool(tool string) error {
 	name, scope, scoped := strings.Cut(tool, "(")
 	inner, closed := strings.CutSuffix(scope, ")")
@@ -167,7 +166,7 @@ func checkTool(tool string) error {
 	return nil
 }
 
-// checkName is for what names a directory or file of ours.
+// checkName returns an error if text is not a valid name of a directory or file of the data directory.
 func checkName(name string) error {
 	switch {
 	case name == "" || len(name) > maxName:

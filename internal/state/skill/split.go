@@ -10,11 +10,11 @@ type kind int
 
 const (
 	plain   kind = iota
-	command      // between !` and `
-	block        // from ```! to ```
+	command      // text between !` and `
+	block        // text from ```! to ```
 )
 
-// piece is a part of a body: text as it is, or what stands in a command or block.
+// piece is a part of a body: text, or the content of a command or block.
 type piece struct {
 	kind kind
 	text string
@@ -26,10 +26,10 @@ const (
 	shellFence = fence + "!"
 )
 
-// split takes a body apart. It finds at least what Claude Code would run, commands with newlines included, so that nothing
-// is left for an engine that looks for it as well.
+// split splits a body into pieces. It finds at least every command that Claude Code would run, including those with newlines, so that an
+// engine that looks for commands as well finds none.
 func split(body string) (pieces []piece) {
-	begin := 0 // of the text that is not a piece yet
+	begin := 0 // beginning of the text that is not in a piece yet
 	for at := 0; at < len(body); {
 		found, size := match(body, at)
 		if size == 0 {
@@ -49,7 +49,7 @@ func split(body string) (pieces []piece) {
 	return pieces
 }
 
-// match is the command or block that begins at a place, and how long it is there; 0 if there is none.
+// match returns the command or block that begins at a position, and its length there; 0 if there is none.
 func match(body string, at int) (piece, int) {
 	if rest, ok := strings.CutPrefix(body[at:], shellFence); ok {
 		if lines, _, closed := strings.Cut(rest, fence); closed {
@@ -64,7 +64,7 @@ func match(body string, at int) (piece, int) {
 	return piece{}, 0
 }
 
-// opens reports whether a command could begin here: at the beginning of a line, or after white space.
+// opens reports whether a command could begin at a position: at the beginning of a line, or after white space.
 func opens(body string, at int) bool {
 	if !strings.HasPrefix(body[at:], opening) {
 		return false
@@ -73,10 +73,10 @@ func opens(body string, at int) bool {
 	return at == 0 || unicode.IsSpace(before) || before == '\ufeff'
 }
 
-// defuse puts a space into whatever could begin a command or block. What a command printed may do so by itself, or together
-// with the text beside it.
+// defuse puts a space into everything that could begin a command or block. The output of a command may contain such text, or form it
+// together with the text beside it.
 func defuse(text string) string {
-	text = strings.ReplaceAll(text, shellFence, fence+" !") // first: it can make a ! follow white space
+	text = strings.ReplaceAll(text, shellFence, fence+" !") // must be first, because it can make a ! follow white space
 	var b strings.Builder
 	for at := range len(text) {
 		b.WriteByte(text[at])

@@ -45,8 +45,8 @@ func (b Book) foldLock() string { return b.Home.Lock("slots") }
 // outcome. A folded claim that does change gets a file of its own again.
 func foldable(c Claim) bool { return c.Outcome != "" && c.Outcome != "waiting" }
 
-// Fold moves the claims that are no longer recent at an instant into the files of their months, until ctx ends. At worst, a kill leaves a
-// claim in both places.
+// Fold moves the claims that are no longer recent at an instant into the files of their months, until ctx ends. If the process is killed,
+// a claim may be in both places.
 func (b Book) Fold(ctx context.Context, now time.Time) error {
 	jobs, err := b.jobs()
 	for _, id := range jobs {
@@ -154,7 +154,7 @@ func (b Book) Reader(job string) *Reader {
 	return &Reader{book: b, job: job, months: map[string]map[int64]Claim{}}
 }
 
-// Load is Book.Load.
+// Load loads the claim of an instant, as Book.Load does.
 func (r *Reader) Load(at time.Time) (Claim, error) {
 	c, err := r.book.own(r.job, at)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -9,12 +9,12 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Schedule is the schedule in a routine's file from an instant on.
+// Schedule is the schedule that a routine's file has from an instant on.
 type Schedule struct {
 	At      time.Time `json:"at"`
 	Job     string    `json:"job"`
 	Name    string    `json:"name"`
-	Cron    string    `json:"cron,omitempty"` // "" when the routine is gone
+	Cron    string    `json:"cron,omitempty"` // "" if the routine no longer exists
 	Zone    string    `json:"timezone,omitempty"`
 	Enabled bool      `json:"enabled"`
 
@@ -32,14 +32,13 @@ func (s Schedule) In(configured *time.Location) *time.Location {
 	return configured
 }
 
-// holds reports whether the noted schedule equals the one in the file now. A schedule noted in the future is from before the clock was set
-// back.
+// holds reports whether the noted schedule equals the one now in the file. A schedule that was noted in the future is from before the
+// clock was set back.
 func (s Schedule) holds(now Schedule, at time.Time) bool {
 	return s.Name == now.Name && s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
 }
 
-// Extend returns a job's history with the schedule now in its file, noted in the minute of at, if it differs from the
-// last.
+// Extend returns a job's history with the schedule that its file has now, noted in the minute of at, if it differs from the last one.
 func Extend(history []Schedule, now Schedule, at time.Time) []Schedule {
 	if n := len(history); n > 0 && history[n-1].holds(now, at) {
 		return history
@@ -57,10 +56,10 @@ func (b Book) History() (map[string][]Schedule, error) {
 			return history, err
 		}
 		if s.Job == "" || s.Job[0] == '.' || strings.Contains(s.Job, "/") {
-			continue // ids name files
+			continue // an id is also a file name
 		}
 		if _, known := zones[s.Zone]; !known && s.Zone != "" {
-			zones[s.Zone], _ = time.LoadLocation(s.Zone) // nil if this machine does not know it
+			zones[s.Zone], _ = time.LoadLocation(s.Zone) // nil if this machine does not know the zone
 		}
 		s.zone = zones[s.Zone]
 		history[s.Job] = append(before(history[s.Job], s.At), s)
@@ -68,7 +67,7 @@ func (b Book) History() (map[string][]Schedule, error) {
 	return history, nil
 }
 
-// before returns a history without the schedules noted under a clock that was set back since.
+// before returns a history without the schedules that were noted while the clock was ahead.
 func before(history []Schedule, at time.Time) []Schedule {
 	n := len(history)
 	for n > 0 && history[n-1].At.After(at) {
@@ -77,9 +76,9 @@ func before(history []Schedule, at time.Time) []Schedule {
 	return history[:n]
 }
 
-// Note records schedules that differ from the last noted ones, and returns the history with them. If gone is given, now lists all routines,
-// and gone reports whether a routine missing from it, given by its last file name, was removed. A clock that is earlier than the latest
-// note is not set yet; then nothing is noted.
+// Note records schedules that differ from the last noted ones, and returns the history with them. If gone is not nil, now lists all
+// routines, and gone reports whether a routine that it lacks, given by its last file name, was removed. If the clock is earlier than the
+// latest note, it is not set yet, and nothing is noted.
 func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) bool) (map[string][]Schedule, error) {
 	history, err := b.History()
 	if err != nil || b.tooEarly(history) || len(b.differing(history, now, gone)) == 0 {

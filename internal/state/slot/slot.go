@@ -1,9 +1,9 @@
-// Package slot records scheduled instants: one file for each claimed one, state/slots/<job>/<instant>, created
-// exclusively before anything else is done. Claims of past days are lines of one file for each month, see Recent. Two schedulers, a crontab line and a repeated catch-up therefore make
-// exactly one run per slot, and the outcome of each slot is known as long as the files are kept.
+// Package slot records scheduled instants: one file for each claimed one, state/slots/<job>/<instant>, created exclusively before
+// anything else is done. Claims of past days are lines of one file for each month, see Recent. Two schedulers, a crontab line and a
+// repeated catch-up therefore make exactly one run per slot, and the outcome of each slot is known as long as the files are kept.
 //
-// A claim names its run and later the outcome. A claim whose run has no record, because the process died in between, is
-// void: the holder of the job's lock may take it over.
+// A claim names its run and later the outcome. A claim is void if its run has no record, because the process died before it wrote one:
+// the holder of the job's lock may take the claim over.
 package slot
 
 import (
@@ -26,7 +26,7 @@ import (
 // ErrClaimed is the error of an instant that another run has claimed.
 var ErrClaimed = errors.New("already claimed")
 
-// ErrNone is the error of a fire without a due slot: a timer was late, or is stale.
+// ErrNone is the error of a fire without a due slot, as when a timer is late or obsolete.
 var ErrNone = errors.New("no slot is due")
 
 // Missed is the outcome of an instant that was not claimed in time; the other outcomes are those of runs.
@@ -35,16 +35,16 @@ const Missed = "missed"
 // Grace is the time in which a slot can be claimed; after that it is missed.
 const Grace = 15 * time.Minute
 
-// Claim is the content of one file.
+// Claim is the content of a claim's file.
 type Claim struct {
 	Job      string    `json:"-"`
 	Slot     time.Time `json:"slot"`
 	Claimed  time.Time `json:"claimed"`
-	Run      string    `json:"run,omitempty"`       // its id; "" if the slot has no run
-	PID      int       `json:"pid,omitempty"`       // of the process that will execute it
-	PIDStart uint64    `json:"pid_start,omitempty"` // as in the run's record
+	Run      string    `json:"run,omitempty"`       // id of the run; "" if the slot has no run
+	PID      int       `json:"pid,omitempty"`       // process that will execute the run
+	PIDStart uint64    `json:"pid_start,omitempty"` // start time of the process, as in the run's record
 	Outcome  string    `json:"outcome,omitempty"`   // "" while the run is in progress
-	Held     string    `json:"held,omitempty"`      // why the latest attempt to run it was given up before it began
+	Held     string    `json:"held,omitempty"`      // why the latest attempt to run was given up before it began
 }
 
 // Alive reports whether the process that made the claim is still alive.

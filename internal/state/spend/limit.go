@@ -35,12 +35,12 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 
 // Limit is the error of a run that may not start.
 type Limit struct {
-	Key      string    // of the configuration: per-run, per-day, per-month or runs-per-day
-	Used     float64   // USD; for runs-per-day a number of runs
-	Reserved float64   // USD, by runs in progress
-	Allowed  float64   // unit as Used
-	Needs    float64   // requested by the run; unit as Used
-	Until    time.Time // when the next day or month begins, in the book's zone; zero for per-run, which is not lifted by time
+	Key      string    // key of the configuration: per-run, per-day, per-month or runs-per-day
+	Used     float64   // USD; a number of runs for runs-per-day
+	Reserved float64   // USD that runs in progress have reserved
+	Allowed  float64   // the limit, in the unit of Used
+	Needs    float64   // amount that the run needs, in the unit of Used
+	Until    time.Time // when the next day or month begins, in the book's zone; zero for per-run, which does not end with time
 
 	// Passing reports whether the limit is reached only by the reservations of runs in progress, so that it may lift before Until.
 	Passing bool
@@ -63,7 +63,7 @@ func (e *Limit) Error() string {
 	return fmt.Sprintf("limit %s: %.2f spent%s of %.2f USD, until %s%s", e.Key, e.Used, reserved, e.Allowed, e.Until.Format(time.RFC3339), earlier)
 }
 
-// The keys of the configuration below spend.
+// Keys of the section spend in the configuration.
 const (
 	perRun     = "per-run"
 	perDay     = "per-day"
@@ -91,8 +91,8 @@ func (l Limits) most(p *page, now time.Time, wish money, force bool) money {
 	return max(1, min(wish, run, today.unspent(ceiling(l.PerDay)), month.unspent(ceiling(l.PerMonth))))
 }
 
-// grant returns what to reserve for a run that may cost at most most, or the limit that bars it: of several limits the one that lasts
-// longest.
+// grant returns the amount to reserve for a run that may cost at most most, or the limit that prevents the run. Of several limits it
+// returns the one that lasts longest.
 func (b Book) grant(p *page, now time.Time, c Claim, most money) (money, *Limit) {
 	l := b.Limits
 	want := b.likely(p, c.Job, most)
@@ -119,7 +119,7 @@ func (b Book) likely(p *page, job string, most money) money {
 		return max(1, min(h.Likely, most))
 	}
 	some := min(most, ceiling(b.Limits.PerDay), ceiling(b.Limits.PerMonth))
-	if some == unlimited || some == 0 { // without a limit, and if only force passes
+	if some == unlimited || some == 0 { // the run has no limit, or only passes because of force
 		some = most
 	}
 	if some == unlimited {
@@ -130,7 +130,7 @@ func (b Book) likely(p *page, job string, most money) money {
 
 func (b Book) share(of money) money { return of / money(max(1, b.Share)) }
 
-// raised returns the new reservation of a run that needs low and asks for high, or the limit that bars it.
+// raised returns the new reservation of a run that needs low and asks for high, or the limit that prevents it.
 func (b Book) raised(p *page, now time.Time, e entry, low, high money) (money, *Limit) {
 	have := e.granted()
 	if e.Owner || have >= high {
@@ -159,10 +159,9 @@ func exhausted(key string, s sum, limit float64, needs money, until time.Time) *
 	return &Limit{key, s.spent.usd(), s.reserved.usd(), ceiling(limit).usd(), needs.usd(), until, s.unspent(ceiling(limit)) >= needs}
 }
 
-// turn returns the first second after now at which a label changes. It searches, because some zones have days without a
-// midnight.
+// turn returns the first second after now at which a label changes. It searches for it, because some zones have days without a midnight.
 func turn(now time.Time, of func(time.Time) string) time.Time {
-	const month = 32 * 24 * 60 * 60 // and a margin
+	const month = 32 * 24 * 60 * 60 // seconds, with a margin
 	at := func(i int) time.Time { return now.Truncate(time.Second).Add(time.Duration(i) * time.Second) }
 	return at(sort.Search(month, func(i int) bool { return of(at(i)) > of(now) }))
 }

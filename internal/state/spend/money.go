@@ -47,7 +47,7 @@ func (m *money) UnmarshalJSON(data []byte) error {
 
 type sum struct {
 	spent, reserved money
-	runs, typed     int // typed: of runs, those that the owner started
+	runs, typed     int // number of runs; typed are those that the owner started
 }
 
 func (s sum) usd() amounts { return amounts{s.spent.usd(), s.reserved.usd()} }

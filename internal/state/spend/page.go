@@ -13,29 +13,29 @@ type page struct {
 	Runs map[string]entry // by id
 	Jobs map[string]habit // by id
 
-	rest map[string]json.RawMessage // keys of other versions; nil if the page was not read from disk
+	rest map[string]json.RawMessage // keys that this version does not know; nil if the page was not read from disk
 }
 
-// day is the total of the settled runs that reserved on one day. Its counts have a type too small to overflow the sum.
+// day is the total of the settled runs that reserved money on one day. The type of its counts is small, so that sums cannot overflow.
 type day struct {
 	Spent money  `json:"spent"`
 	Runs  uint32 `json:"runs"`
-	Owner uint32 `json:"owner,omitempty"` // of them, those that the owner started
-	Also  string `json:"also,omitempty"`  // the earlier day, seen since, on which it counts as well
+	Owner uint32 `json:"owner,omitempty"` // how many of them the owner started
+	Also  string `json:"also,omitempty"`  // an earlier day that the clock has shown since, on which this day counts as well
 }
 
 type habit struct {
 	Likely money  `json:"likely"`
-	Day    string `json:"day"` // of the latest
+	Day    string `json:"day"` // day of the latest run
 }
 
 type entry struct {
 	Day      string `json:"day"`
 	Job      string `json:"job,omitempty"`
-	Owner    bool   `json:"owner,omitempty"`    // started by the owner: never refused
-	Reserved money  `json:"reserved,omitempty"` // 0 when it was granted without limit
+	Owner    bool   `json:"owner,omitempty"`    // the owner started the run, so it is never refused
+	Reserved money  `json:"reserved,omitempty"` // 0 if the reservation has no limit
 	Cost     money  `json:"cost,omitempty"`
-	Settled  string `json:"settled,omitempty"` // the date on which it got its cost; "" until then
+	Settled  string `json:"settled,omitempty"` // date on which the run was settled; "" until then
 }
 
 func newPage() page {
@@ -77,19 +77,19 @@ func (p page) MarshalJSON() ([]byte, error) {
 func label(t time.Time) string   { return t.Format(time.DateOnly) }
 func monthOf(t time.Time) string { return label(t)[:len("2006-01")] }
 
-// sum returns the total of a day or month, given by its label.
+// sum returns the total of the day or month with a label.
 func (p *page) sum(on string) sum {
 	return p.total(func(date, also string) bool {
 		return period(date, on) == on || period(date, on) > on && (also == "" || period(also, on) >= on)
 	})
 }
 
-// of returns the total of a past day or of its month, both given by a label, by the dates alone.
+// of returns the total of a past day or its month, given by a label. It counts days by their dates only.
 func (p *page) of(on string) sum {
 	return p.total(func(date, _ string) bool { return period(date, on) == on })
 }
 
-// total adds up the days, and the open runs, that count.
+// total adds up the days and the open runs for which counts returns true.
 func (p *page) total(counts func(date, also string) bool) (s sum) {
 	for date, d := range p.Days {
 		if counts(date, d.Also) {
@@ -106,7 +106,7 @@ func (p *page) total(counts func(date, also string) bool) (s sum) {
 	return s
 }
 
-// period returns the day or the month of a date, in the form of on.
+// period returns the part of a date that has the form of on: the day or the month.
 func period(date, on string) string { return date[:min(len(date), len(on))] }
 
 func (p *page) add(date string, spent money) {
@@ -155,7 +155,7 @@ func (p *page) reclaim(look look, today string) {
 	}
 }
 
-// known returns a cost, or the assumed one if it is invalid.
+// known returns a cost, or otherwise if the cost is invalid.
 func known(cost float64, otherwise money) money {
 	if m, err := toMoney(cost); err == nil {
 		return m
@@ -163,7 +163,7 @@ func known(cost float64, otherwise money) money {
 	return otherwise
 }
 
-// recall enters a run that the page has lost.
+// recall adds a run that is missing from the page.
 func (p *page) recall(r Past, l Limits, zone *time.Location) {
 	date, perRun := label(r.Started.In(zone)), ceiling(l.PerRun)
 	if perRun == unlimited {
@@ -177,8 +177,8 @@ func (p *page) recall(r Past, l Limits, zone *time.Location) {
 	}
 }
 
-// note marks every day later than today as counting today, and unmarks every day that has been reached. It reports
-// whether anything changed.
+// note marks every day after today as counting today, and removes the mark of every day that has been reached. It reports whether
+// anything changed.
 func (p *page) note(today string) (changed bool) {
 	for date, d := range p.Days {
 		also := d.Also
@@ -202,7 +202,7 @@ const (
 	keptRuns = 200
 )
 
-// forgetRuns drops all settled runs but those that began last, and run.
+// forgetRuns removes settled runs except those that began last, and run.
 func (p *page) forgetRuns(run string) {
 	var ids []string
 	for id, e := range p.Runs {
@@ -210,13 +210,13 @@ func (p *page) forgetRuns(run string) {
 			ids = append(ids, id)
 		}
 	}
-	slices.Sort(ids) // an id begins with the time at which its run did
+	slices.Sort(ids) // ids sort by the time at which their runs began
 	for _, id := range ids[:max(0, len(ids)-keptRuns)] {
 		delete(p.Runs, id)
 	}
 }
 
-// forget drops what no total needs: the oldest days, and the runs that settled before the latest day other than today.
+// forget removes what no total needs: the oldest days, and runs that were settled before the latest day other than today.
 func (p *page) forget(today string) {
 	var past []string
 	for _, date := range slices.Sorted(maps.Keys(p.Days)) {
@@ -243,7 +243,7 @@ func newEntry(date string, c Claim, grant money) entry {
 	return entry{Day: date, Job: c.Job, Owner: c.Force, Reserved: grant}
 }
 
-// granted returns the amount that newEntry was given.
+// granted returns the reservation of an entry as newEntry received it.
 func (e entry) granted() money {
 	if e.Reserved == 0 {
 		return unlimited

@@ -13,17 +13,17 @@ import (
 
 type stop struct {
 	Until time.Time `json:"until,omitzero"`
-	Since time.Time `json:"since,omitzero"`           // zero: an earlier version wrote it
-	All   bool      `json:"hold_reminders,omitempty"` // plain reminders are held, too
+	Since time.Time `json:"since,omitzero"`           // zero if an earlier version wrote the file
+	All   bool      `json:"hold_reminders,omitempty"` // plain reminders are held as well
 }
 
 func (b Book) pausePath() string { return b.Home.State("pause.json") }
 
-// Pause stops every automatic fire until an instant, or until Resume if it is zero. It replaces an earlier pause. An
-// instant that is not in the future is an error.
+// Pause stops every automatic fire until an instant, or until Resume if until is zero. It replaces an earlier pause. It returns an error
+// for an instant that is not in the future.
 func (b Book) Pause(ctx context.Context, until time.Time) error { return b.pause(ctx, until, false) }
 
-// PauseAll is Pause that holds plain reminders, too.
+// PauseAll is Pause, and it also holds plain reminders.
 func (b Book) PauseAll(ctx context.Context, until time.Time) error { return b.pause(ctx, until, true) }
 
 func (b Book) pause(ctx context.Context, until time.Time, all bool) error {
@@ -33,7 +33,7 @@ func (b Book) pause(ctx context.Context, until time.Time, all bool) error {
 		}
 	}
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("pause"), b.pausePath(), func(s *stop) error {
-		if s.Since.IsZero() || !s.Until.IsZero() && !s.Until.After(b.Disk.Now()) { // it begins now
+		if s.Since.IsZero() || !s.Until.IsZero() && !s.Until.After(b.Disk.Now()) { // no pause is in force, so this one begins now
 			s.Since = b.Disk.Now().In(b.Zone)
 		}
 		s.Until, s.All = until, all
@@ -41,13 +41,13 @@ func (b Book) pause(ctx context.Context, until time.Time, all bool) error {
 	})
 }
 
-// Resume allows automatic fires again. It succeeds if they are not paused.
+// Resume allows automatic fires again. It also succeeds if they are not paused.
 func (b Book) Resume(ctx context.Context) error {
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("pause"), b.pausePath(), func(*stop) error { return store.ErrEmpty })
 }
 
-// Paused reports whether automatic fires are stopped, and until when; zero means until Resume. It takes no lock and is
-// read-only. An error comes with true: the file exists and is invalid.
+// Paused reports whether automatic fires are stopped, and until when; a zero time means until Resume. It takes no lock and changes
+// nothing. With an error paused is true: the file exists and is invalid.
 func (b Book) Paused() (paused bool, until time.Time, err error) {
 	data, err := store.Read(b.pausePath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,11 +69,11 @@ func (b Book) Paused() (paused bool, until time.Time, err error) {
 	return true, s.Until.In(b.Zone), nil
 }
 
-// LastPause is the pause in force, or one whose time is over and that Resume has not removed.
+// LastPause is a pause in force, or one that has ended and was not removed by Resume.
 type LastPause struct {
-	Since time.Time // zero: it is not known
-	Over  bool      // its time is over
-	All   bool      // it holds plain reminders
+	Since time.Time // zero if unknown
+	Over  bool      // the pause has ended
+	All   bool      // plain reminders are held as well
 }
 
 // LastPause returns the pause that was last set; known is false if there is none. It takes no lock.

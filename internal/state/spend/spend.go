@@ -50,22 +50,22 @@ type Book struct {
 	Zone   *time.Location
 	Limits Limits
 
-	// Past returns every run since an instant that reached an engine, from the run records, if spend.json is missing or
-	// corrupt. Without it the accounts begin at zero. It is called under the lock and must not use the book.
+	// Past returns every run since an instant that reached an engine, from the run records. It is called if spend.json is missing or
+	// corrupt; without it the accounts would begin at zero. It is called under the lock and must not use the book.
 	Past func(since time.Time) ([]Past, error)
 
-	// Share limits what one run takes: a run without a known cost reserves one part in Share of its highest possible
-	// cost, and a raise takes at most one part in Share of what is left. 0 and 1 mean all of it.
+	// Share limits the part of the money that one run takes. A run without a known cost reserves one part in Share of its highest
+	// possible cost, and a raise takes at most one part in Share of what is left. 0 and 1 mean all of it.
 	Share int
 }
 
-// Past is a run according to its record.
+// Past is a run as its record describes it.
 type Past struct {
 	Run     string
 	Job     string
 	Started time.Time
-	Cost    float64 // USD; negative if unknown: Limits.PerRun is assumed
-	Alive   bool    // it may still spend: Limits.PerRun is reserved for it
+	Cost    float64 // USD; if negative, the cost is unknown and Limits.PerRun is assumed
+	Alive   bool    // the run may still spend, so Limits.PerRun is reserved for it
 	Owner   bool    // the owner started it
 }
 
@@ -77,8 +77,8 @@ type look func(run string) (cost float64, alive bool)
 // Claim is the request of a run before it starts.
 type Claim struct {
 	Run, Job string  // ids
-	Most     float64 // USD that the run may cost according to its job file; 0: no limit of its own
-	Force    bool    // started by the owner: it is counted and never refused
+	Most     float64 // highest cost in USD according to the job file; 0 if it sets none
+	Force    bool    // the owner started the run: it is counted and never refused
 }
 
 // granted is the amount granted to a run, in USD; +Inf is unlimited.
@@ -160,7 +160,7 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look l
 		if limit != nil {
 			return limit
 		}
-		if e.Reserved != 0 { // else it is unlimited
+		if e.Reserved != 0 { // otherwise the run has no limit
 			e.Reserved = max(e.Reserved, grant)
 		}
 		p.Runs[run] = e
@@ -206,15 +206,15 @@ func (b Book) Release(ctx context.Context, run string, needs float64) error {
 type totals struct {
 	Today  amounts `json:"today"`
 	Month  amounts `json:"month"`
-	Runs   int     `json:"runs"`  // today
-	Typed  int     `json:"typed"` // of Runs, those that the owner started
+	Runs   int     `json:"runs"`  // runs of today
+	Typed  int     `json:"typed"` // how many of Runs the owner started
 	Limits Limits  `json:"limits"`
 }
 
-// amounts is an amount in USD.
+// amounts are amounts in USD.
 type amounts struct {
 	Spent    float64 `json:"spent"`
-	Reserved float64 `json:"reserved"` // by runs in progress, and by dead ones until the next Reserve
+	Reserved float64 `json:"reserved"` // reserved by runs in progress, and by dead runs until the next Reserve
 }
 
 // Totals returns the current totals. It takes no lock and is read-only, so a file that cannot be parsed only causes a
@@ -238,7 +238,7 @@ func (b Book) Totals() (totals, error) {
 
 func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }
 
-// edit changes the accounts under their lock on behalf of a run; if change fails, nothing is written.
+// edit changes the accounts under their lock on behalf of a run. If change fails, nothing is written.
 func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time) error) error {
 	path := b.Home.State("spend.json")
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("spend"), path, func(p *page) error {
@@ -256,7 +256,7 @@ func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time
 	})
 }
 
-// begin fills a page that was not read from disk. It omits the calling run, which reports its own amount next.
+// begin fills a page that was not read from disk. It omits the calling run, which adds its own amount next.
 func (b Book) begin(p *page, run string, now time.Time) error {
 	if p.rest != nil {
 		return nil
@@ -265,7 +265,7 @@ func (b Book) begin(p *page, run string, now time.Time) error {
 	if b.Past == nil {
 		return nil
 	}
-	runs, err := b.Past(now.AddDate(0, 0, -31)) // earlier months do not matter
+	runs, err := b.Past(now.AddDate(0, 0, -31)) // earlier months do not count
 	if err != nil {
 		return fmt.Errorf("%s: cannot be rebuilt: %w", b.Home.State("spend.json"), err)
 	}

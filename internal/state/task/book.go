@@ -17,17 +17,18 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Book is the list of one data directory. Errors: *plaintext.Unknown, *plaintext.Ambiguous and *Unfit of what was asked for; *Unfit or *fs.PathError
-// if the file cannot be read; *store.NotWritten, *lock.Failed, or lock.ErrBusy after ten seconds, and nothing has changed then.
+// Book is the task list of one data directory. Its errors are *plaintext.Unknown, *plaintext.Ambiguous or *Unfit for an invalid argument,
+// *Unfit or *fs.PathError if the file cannot be read, and *store.NotWritten, *lock.Failed or, after ten seconds, lock.ErrBusy if nothing
+// was changed.
 type Book struct {
 	Home paths.Dir
 	Disk store.Disk
-	Zone *time.Location // the configured zone, in which it is today; never nil
+	Zone *time.Location // configured zone, which decides what date today is; never nil
 
-	NoLink bool // a list that is a link is an error: whoever asks could have made the link
+	NoLink bool // reject a list that is a symbolic link, because the caller could have made the link
 }
 
-// ambiguous is the error of a text that fits several tasks.
+// ambiguous returns the error of a text that matches several tasks.
 func ambiguous(name string, tasks []Task) error {
 	const most = 10
 	var list []string
@@ -40,7 +41,7 @@ func ambiguous(name string, tasks []Task) error {
 	return &plaintext.Ambiguous{Name: name, Any: strings.Join(list, "; ")}
 }
 
-// All lists the tasks in the order of the file, done ones too. It takes no lock: the file is replaced whole.
+// All returns the tasks in the order of the file, including done ones. It takes no lock, because the file is replaced as a whole.
 func (b Book) All() ([]Task, error) {
 	f, err := b.load()
 	return f.tasks(), err
@@ -59,7 +60,7 @@ func (b Book) Add(ctx context.Context, d Draft) (number int, err error) {
 	return number, err
 }
 
-// Done marks a task as done today; one that is done already stays as it is. For names see find.
+// Done marks a task as done today. A task that is done already is not changed. For names see find.
 func (b Book) Done(ctx context.Context, name string) (Task, error) {
 	return b.change(ctx, name, func(f *file, t *Task) (bool, error) {
 		if t.Done {
@@ -71,7 +72,7 @@ func (b Book) Done(ctx context.Context, name string) (Task, error) {
 	})
 }
 
-// Remove takes a task out of the file, done or not, and leaves a blank line. It returns what the task was.
+// Remove removes a task, done or not, and leaves a blank line. It returns the removed task.
 func (b Book) Remove(ctx context.Context, name string) (Task, error) {
 	return b.change(ctx, name, func(f *file, t *Task) (bool, error) {
 		f.remove(t.Number)
@@ -79,7 +80,7 @@ func (b Book) Remove(ctx context.Context, name string) (Task, error) {
 	})
 }
 
-// Edit replaces a task's text. Creation date and priority stay unless the draft has its own; a done task stays done.
+// Edit replaces a task's text. Its creation date and priority are kept unless the draft has its own, and a done task stays done.
 func (b Book) Edit(ctx context.Context, name string, d Draft) (Task, error) {
 	return b.change(ctx, name, func(f *file, t *Task) (bool, error) {
 		edited, err := d.task(*t)
@@ -102,7 +103,7 @@ func (b Book) change(ctx context.Context, name string, change func(*file, *Task)
 	return t, err
 }
 
-// edit changes the file under its lock and writes it only if change says that it did.
+// edit changes the file under its lock. It writes the file only if change reports a change.
 func (b Book) edit(ctx context.Context, change func(*file) (bool, error)) error {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("tasks"))
 	if err != nil {
@@ -117,22 +118,22 @@ func (b Book) edit(ctx context.Context, change func(*file) (bool, error)) error 
 		return err
 	}
 	if b.NoLink {
-		return store.Write(b.Home.Tasks(), f.bytes(), store.Synced) // in the place of a link that has just been made
+		return store.Write(b.Home.Tasks(), f.bytes(), store.Synced) // replaces a link that was made after checkLink
 	}
 	return store.Replace(b.Home.Tasks(), f.bytes())
 }
 
-// maxFile is the largest file that is read, in bytes.
+// maxFile is the size limit of the file, in bytes.
 const maxFile = 16 << 20
 
-// Unfit is a file that is no list (a pipe, or far too large), or a text that cannot be a task.
+// Unfit is the error of a file that is not a list (a pipe, or far too large) or of a text that cannot be a task.
 type Unfit struct{ Reason string }
 
 func (e *Unfit) Error() string { return e.Reason }
 
 func (b Book) unfit(reason string) error { return &Unfit{b.Home.Tasks() + ": " + reason} }
 
-// load reads the file; one that is not there is empty.
+// load reads the file. A missing file is empty.
 func (b Book) load() (file, error) {
 	if err := b.checkLink(); err != nil && !b.NoLink {
 		return file{}, err
@@ -147,8 +148,8 @@ func (b Book) load() (file, error) {
 	return file{}, b.unfit(err.Error())
 }
 
-// checkLink refuses a list that is a link to a file not called *.txt, or to nothing. Any text is a list of tasks, so the name has
-// to tell a list from a file of the system.
+// checkLink rejects a list that is a link to a file not called *.txt, or to a missing file. Any text is a valid list of tasks, so only
+// the name tells a list from a file of the system.
 func (b Book) checkLink() error {
 	target, err := filepath.EvalSymlinks(b.Home.Tasks())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,8 +166,8 @@ func (b Book) checkLink() error {
 
 func (b Book) today() string { return b.Disk.Now().In(b.Zone).Format(time.DateOnly) }
 
-// find finds the one task that name means: digits are a number; else it is the whole text or a part of it, without case,
-// first among the open tasks, then among the done.
+// find returns the one task that name means. Digits are a number; other text is compared, ignoring case, with the whole text of each task
+// and then with parts of it, first in open tasks and then in done ones.
 func find(list []Task, name string) (Task, error) {
 	name = strings.TrimSpace(name)
 	if strings.Trim(name, "0123456789") == "" {

@@ -8,23 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// maxChars is how many characters (runes) the text of a task may have that Add or Edit writes.
+// maxChars is the longest text of a task, in characters, that Add or Edit writes.
 const maxChars = 4000
 
-// None is the Draft.Priority that takes a priority away.
+// None is the Draft.Priority that removes a priority.
 const None = "none"
 
 func wrong(format string, args ...any) error { return &Unfit{fmt.Sprintf(format, args...)} }
 
-// Draft is what somebody says of a task.
+// Draft is the input for a new or changed task.
 type Draft struct {
-	// Text may begin with a priority, "(A) ", and a creation date, as a line of the file would. An x in front is a word.
+	// Text may begin with a priority, "(A) ", and a creation date, as in a line of the file. An x at the beginning is a word.
 	Text string
-	// Priority is "A" to "Z" or None, for a Text without one; "" leaves it as it is.
+	// Priority is "A" to "Z" or None, for a Text without one; "" keeps the present priority.
 	Priority string
 }
 
-// task reads a draft. What it leaves open is taken from old: priority, creation date, and whether it is done.
+// task parses a draft. Priority, creation date and completion are those of old where the draft has none.
 func (d Draft) task(old Task) (Task, error) {
 	if err := check(d.Text); err != nil {
 		return Task{}, err
@@ -46,15 +46,15 @@ func (d Draft) task(old Task) (Task, error) {
 	return t, nil
 }
 
-// survives reports whether a task's line is read as that task again. An x or a # in front of a text makes it another where
-// nothing stands before it, and so does a creation date of a task that was completed at no date.
+// survives reports whether a task's line is parsed as that task again. This fails for an x or a # at the beginning of a line, and for the
+// creation date of a task that was completed without a date.
 func (t Task) survives() bool {
 	back, ok := parse(t.line())
 	return ok && back.Done == t.Done && back.Priority == t.Priority && back.Completed == t.Completed && back.Created == t.Created &&
 		back.Text == t.Text
 }
 
-// check refuses what must not get into the file.
+// check returns an error if a text must not be written to the file.
 func check(text string) error {
 	switch {
 	case strings.ContainsAny(text, "\n\r\u2028\u2029"):
@@ -80,7 +80,7 @@ func check(text string) error {
 	return nil
 }
 
-// harmful characters could move a cursor or turn the direction of writing.
+// harmful reports whether a character could move the cursor or change the direction of writing.
 func harmful(r rune) bool {
 	return unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069
 }

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// byteOrderMark begins files of some editors, and is no part of the first task.
+// byteOrderMark begins the files of some editors. It is not part of the first task.
 const byteOrderMark = "\ufeff"
 
-// file is a todo.txt, every byte of it.
+// file is the content of a todo.txt, with every byte.
 type file struct {
 	mark  string // byteOrderMark or ""
 	lines []line
 }
 
-// line is a line and how it ends: "\n", "\r\n", or "" for a last one that does not.
+// line is a line and its end: "\n", "\r\n", or "" for a last line without an end.
 type line struct{ text, end string }
 
 func parseFile(data []byte) (f file) {
@@ -23,7 +23,7 @@ func parseFile(data []byte) (f file) {
 		f.mark = byteOrderMark
 	}
 	for whole := range strings.SplitAfterSeq(text, "\n") {
-		if whole == "" { // after the last end
+		if whole == "" { // there is nothing after the last line end
 			continue
 		}
 		l := line{text: strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")}
@@ -44,7 +44,7 @@ func (f *file) bytes() []byte {
 	return []byte(b.String())
 }
 
-// tasks are those of all lines that hold one, in their order.
+// tasks returns the tasks in the lines, in their order.
 func (f *file) tasks() (list []Task) {
 	for i, l := range f.lines {
 		if t, ok := parse(l.text); ok {
@@ -63,13 +63,13 @@ func (f *file) add(text string) int {
 
 func (f *file) set(number int, text string) { f.lines[number-1].text = text }
 
-// remove blanks a line. It stays a line, also where it is the last and had no end: its number must not be given again.
+// remove makes a line blank. It keeps the line, even if it is the last, so that its number is not used again.
 func (f *file) remove(number int) {
 	f.finish()
 	f.set(number, "")
 }
 
-// finish ends a last line that does not, and returns the end of a new line: that of the last one that has one.
+// finish adds a missing end to the last line. It returns the end for a new line, which is that of the latest line that has one.
 func (f *file) finish() (end string) {
 	end = "\n"
 	for _, l := range slices.Backward(f.lines) {

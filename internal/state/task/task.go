@@ -17,24 +17,24 @@ import (
 	"time"
 )
 
-// Task is one line, taken apart. Dates are YYYY-MM-DD, and "" where there is none.
+// Task is one line, parsed. Dates are YYYY-MM-DD, or "" if there is none.
 type Task struct {
-	Number    int    `json:"number"` // of the line, from 1
+	Number    int    `json:"number"` // number of the line, from 1
 	Done      bool   `json:"done"`
-	Priority  string `json:"priority,omitempty"` // "A" to "Z"; one that was completed has none, but pri:A among Extensions
+	Priority  string `json:"priority,omitempty"` // "A" to "Z"; a completed task has pri:A in Extensions instead
 	Completed string `json:"completed,omitempty"`
 	Created   string `json:"created,omitempty"`
-	Due       string `json:"due,omitempty"` // of the first due: that is a date
+	Due       string `json:"due,omitempty"` // date of the first due: word that has one
 
 	Projects []string `json:"projects"` // without their +, never nil
 	Contexts []string `json:"contexts"` // without their @, never nil
-	// Text is all after the mark, the priority and the dates, with its +projects, @contexts and key:value words.
+	// Text is the line without the mark, priority and dates, but with its +projects, @contexts and key:value words.
 	Text string `json:"text"`
 	// Extensions are the key:value words, without Due; of equal keys the first counts. A due: that is no date is among them.
 	Extensions map[string]string `json:"extensions"` // never nil
 }
 
-// parse takes a line apart; false if it holds no task.
+// parse parses a line. It returns false if the line holds no task.
 func parse(line string) (Task, bool) {
 	if strings.TrimSpace(line) == "" || isComment(line) {
 		return Task{}, false
@@ -52,7 +52,7 @@ func parse(line string) (Task, bool) {
 	return t, true
 }
 
-// parseOpen is parse for text that cannot be done: an x in front of it is a word.
+// parseOpen parses the text of a task that is not done: an x at the beginning is a word.
 func parseOpen(line string) (t Task) {
 	t.Priority, line = cutPriority(line)
 	t.Created, line = cutDate(line)
@@ -92,7 +92,7 @@ func (t Task) line() string {
 	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
-// complete marks a task as done; its priority becomes an extension, because only open tasks are sorted by it.
+// complete marks a task as done. Its priority becomes an extension, because only open tasks are sorted by it.
 func (t *Task) complete(today string) {
 	text := t.Text
 	if _, kept := t.Extensions["pri"]; t.Priority != "" && !kept {
@@ -107,7 +107,7 @@ func isComment(line string) bool {
 	return rest != line && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// cutPriority takes "(A) " off the front.
+// cutPriority removes "(A) " from the beginning.
 func cutPriority(s string) (priority, rest string) {
 	if len(s) > 3 && s[0] == '(' && s[1] >= 'A' && s[1] <= 'Z' && s[2:4] == ") " {
 		return s[1:2], strings.TrimLeft(s[4:], " \t")
@@ -115,7 +115,7 @@ func cutPriority(s string) (priority, rest string) {
 	return "", s
 }
 
-// cutDate takes a date off the front; an impossible one is text.
+// cutDate removes a date from the beginning. An impossible date is text.
 func cutDate(s string) (date, rest string) {
 	word, rest, _ := strings.Cut(s, " ")
 	if !isDate(word) {
@@ -129,7 +129,7 @@ func isDate(s string) bool {
 	return err == nil
 }
 
-// pair takes a key:value word apart. An address such as https://x.org is none, nor is a time such as 10:30.
+// pair splits a key:value word. An address such as https://x.org is not one, nor is a time such as 10:30.
 func pair(word string) (key, value string, ok bool) {
 	key, value, _ = strings.Cut(word, ":")
 	if key == "" || value == "" || strings.HasPrefix(value, "//") || key[0] >= '0' && key[0] <= '9' {

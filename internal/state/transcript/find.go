@@ -17,7 +17,7 @@ import (
 // file is a file named like a transcript; its content has not been read.
 type file struct {
 	path, id string
-	alias    string    // the id in the name of a file of other software whose header has another id
+	alias    string    // the id in the file name, if other software wrote the file and its header has another id
 	modified time.Time // set only by newest
 	size     int64
 }
@@ -49,20 +49,20 @@ func idOf(name string) (string, bool) {
 	return id, err == nil && plaintext.IsName(id)
 }
 
-// Names lists the headers of the transcripts, the newest first, with what the names of their files tell: id and time.
+// Names lists the headers of the transcripts, the newest first, with only the id and the time, which are in the file names.
 func (d Dir) Names() ([]Header, error) {
 	all, err := d.everywhere()
 	names := make([]Header, 0, len(all))
 	for _, f := range all {
-		begun, _ := time.Parse(nameTime, filepath.Base(f.path)[:len(nameTime)]) // it is a file's name
+		begun, _ := time.Parse(nameTime, filepath.Base(f.path)[:len(nameTime)]) // the file name begins with a valid time
 		names = append(names, Header{ID: f.id, Timestamp: begun})
 	}
 	slices.SortStableFunc(names, func(a, b Header) int { return b.Timestamp.Compare(a.Timestamp) })
 	return names, err
 }
 
-// everywhere lists the files of all directories. Directories of other programs, such as the script engine's, have other
-// names.
+// everywhere lists the files of all directories. Directories of other programs, such as those of the script engine, have names of another
+// form.
 func (d Dir) everywhere() ([]file, error) {
 	folders, err := os.ReadDir(string(d))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -97,13 +97,12 @@ func (d Dir) identified() ([]file, error) {
 	return all, err
 }
 
-// isOurs reports whether an id has the form of those that ollim's engines assign, which are the same in name and
-// header.
+// isOurs reports whether an id has the form of ids that ollim's engines assign. Such an id is the same in the file name and the header.
 func isOurs(id string) bool {
 	return strings.HasPrefix(id, "n-") || strings.HasPrefix(id, "s-") || len(id) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 }
 
-// newest lists files, the last modified first: those that may be about a directory, or all for cwd "".
+// newest lists files, the last modified first: those that may be about the directory cwd, or all if cwd is "".
 func (d Dir) newest(cwd string) ([]file, error) {
 	var all []file
 	var err error
@@ -119,7 +118,7 @@ func (d Dir) newest(cwd string) ([]file, error) {
 	for _, f := range all {
 		info, err := os.Lstat(f.path)
 		if err != nil {
-			continue // it has just been removed
+			continue // the file was just removed
 		}
 		f.modified, f.size = info.ModTime(), info.Size()
 		known = append(known, f)
@@ -167,7 +166,7 @@ func (t Transcript) Successor() (Transcript, error) {
 	}
 	for _, f := range all {
 		if filepath.Base(f.path)[:len(nameTime)] < t.Timestamp.UTC().Format(nameTime) {
-			break // it is older
+			break // other files are older
 		}
 		if next, err := Open(f.path); err == nil && next.Compacted && next.ParentID == t.ID {
 			return next, nil
@@ -176,8 +175,7 @@ func (t Transcript) Successor() (Transcript, error) {
 	return Transcript{}, unknown(t.ID)
 }
 
-// FindPrefix is Find for a prefix that a person typed. The error wraps ErrUnknown or ErrAmbiguous; the latter lists the
-// ids.
+// FindPrefix is Find for a prefix that a person typed. The error wraps ErrUnknown, or ErrAmbiguous with the list of ids.
 func (d Dir) FindPrefix(prefix string) (Transcript, error) {
 	all, err := d.identified()
 	if err != nil {
@@ -210,7 +208,7 @@ func (d Dir) FindPrefix(prefix string) (Transcript, error) {
 	return Transcript{}, fmt.Errorf("%w begins with %q: %s%s", ErrAmbiguous, prefix, strings.Join(ids, ", "), more)
 }
 
-// Latest returns the last modified transcript about a directory; with cwd "", of all. The error wraps ErrUnknown.
+// Latest returns the last modified transcript about the directory cwd, or of all if cwd is "". The error wraps ErrUnknown.
 func (d Dir) Latest(cwd string) (Transcript, error) {
 	all, err := d.newest(cwd)
 	if err != nil {

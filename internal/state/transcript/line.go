@@ -43,8 +43,8 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the form of the Messages API; a single text is a plain string. A tool's input that is not JSON becomes a
-// string.
+// MarshalJSON writes the form of the Messages API. A single text is written as a plain string, and a tool's input that is not valid JSON
+// as a string.
 func (c Blocks) MarshalJSON() ([]byte, error) {
 	if len(c) == 1 && c[0].Type == TextBlock && isPlain(c[0]) {
 		return marshal(c[0].Text)
@@ -52,7 +52,7 @@ func (c Blocks) MarshalJSON() ([]byte, error) {
 	content := make([]Block, len(c)) // never null
 	for i, b := range c {
 		if b.Input != nil && !json.Valid(b.Input) {
-			b.Input, _ = json.Marshal(string(b.Input)) // no error is possible
+			b.Input, _ = json.Marshal(string(b.Input)) // strings can always be encoded
 		}
 		b.Input = bytes.ToValidUTF8(b.Input, []byte("\ufffd"))
 		content[i] = b
@@ -77,7 +77,7 @@ func isPlain(b Block) bool {
 		b.ToolUseID == "" && b.Content == "" && !b.IsError && b.Source == nil
 }
 
-// marshal leaves <, > and & unescaped, so that the files can be searched for literal text.
+// marshal encodes JSON without escaping <, > and &, so that files can be searched for literal text.
 func marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -100,8 +100,8 @@ func encode(entries []Entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decode reads one line. bad reports a line that is not a JSON object, or a message that cannot be read. A line of
-// another type, such as the header, is neither a message nor bad.
+// decode parses one line. ok reports a message. bad reports a line that is not a JSON object, or a message that cannot be parsed. For a
+// line of another type, such as the header, both are false.
 func decode(line []byte) (e Entry, ok, bad bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -118,8 +118,7 @@ func decode(line []byte) (e Entry, ok, bad bool) {
 	return Entry{}, false, bad
 }
 
-// isMessage guesses cheaply whether decode makes a message of a line; the guess is wrong only if a line is damaged
-// inside.
+// isMessage guesses quickly whether decode would return a message. The guess is wrong only for a damaged line.
 func isMessage(line []byte) bool {
 	if bytes.HasPrefix(line, []byte(opening)) && bytes.HasSuffix(line, []byte("}")) {
 		return true
@@ -131,7 +130,7 @@ func isMessage(line []byte) bool {
 // opening is the beginning of the message lines that ollim writes.
 const opening = `{"type":"message"`
 
-// visible returns the readable content of a block: texts, the inputs of tools and their results.
+// visible returns the text of a block that a person can read: text, the input of a tool, its result.
 func (b Block) visible() string {
 	switch b.Type {
 	case TextBlock:

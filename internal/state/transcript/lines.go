@@ -10,8 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// forward yields the lines of a file from its current offset, without their line breaks. A last line without one counts only
-// if it is a whole message.
+// forward yields the lines of a file from its current offset, without line breaks. It yields a last line without a line break only if
+// that is a complete message.
 func forward(f io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		r := bufio.NewReaderSize(f, 64<<10)

@@ -22,11 +22,12 @@ type Summary struct {
 }
 
 const (
-	tailBytes = 256 << 10 // read of a file's end, at most
-	longest   = 200       // bytes of First and Last
+	tailBytes = 256 << 10 // bytes that are read from the end of a file
+	longest   = 200       // bytes in First and Last
 )
 
-// ownWords removes from a message of the user what a program added to it, such as the time in front; nil removes nothing.
+// ownWords returns what a person wrote of a user's message, without additions of a program such as the time at its beginning. nil returns
+// the whole message.
 type ownWords func(text string) string
 
 // of returns the words of a message.
@@ -38,8 +39,8 @@ func (w ownWords) of(m Message) string {
 	return strings.TrimSpace(text)
 }
 
-// List summarizes the transcripts about a directory, or all for cwd "", the last modified first. It reads only the
-// beginning and the end of each. skipped counts files that are unreadable or not transcripts.
+// List summarizes the transcripts about the directory cwd, or all if cwd is "", the last modified first. It reads only the beginning and
+// the end of each. skipped counts files that are unreadable or not transcripts.
 func (d Dir) List(cwd string, said ownWords) (list []Summary, skipped int, err error) {
 	all, err := d.newest(cwd)
 	if err != nil {
@@ -71,9 +72,9 @@ func summary(of file, said ownWords) (Summary, error) {
 	return s, err
 }
 
-// firstText returns the first text even if only the beginning of its line was read.
+// firstText returns the first text, even if head ends within its line.
 func firstText(head []byte, said ownWords) string {
-	head = bytes.ToValidUTF8(head, nil) // a character may be cut at its end
+	head = bytes.ToValidUTF8(head, nil) // head may end within a character
 	for line := range bytes.Lines(head) {
 		if line[len(line)-1] != '\n' {
 			return shorten(said.of(Said(User, beginning(line))))
@@ -85,11 +86,11 @@ func firstText(head []byte, said ownWords) string {
 	return ""
 }
 
-// beginning returns the first text of a user's message whose line was cut.
+// beginning returns the first text of a user's message from a line that was cut.
 func beginning(line []byte) string {
 	for _, key := range []string{`"role":"user","content":"`, `"role":"user","content":[{"type":"text","text":"`} {
 		_, rest, found := bytes.Cut(line, []byte(key))
-		for cut := 0; found && cut <= min(len(rest), len(`\u0000`)); cut++ { // it may be cut inside an escape
+		for cut := 0; found && cut <= min(len(rest), len(`\u0000`)); cut++ { // the line may end within an escape sequence
 			var text string
 			if json.Unmarshal(slices.Concat([]byte(`"`), rest[:len(rest)-cut], []byte(`"`)), &text) == nil {
 				return text
@@ -114,7 +115,7 @@ func lastText(f *os.File, size int64, said ownWords) (string, error) {
 
 // shorten returns a text as one line, with an ellipsis where it was cut.
 func shorten(text string) string {
-	head := text[:min(len(text), 4*longest)] // of which white space and control characters are removed
+	head := text[:min(len(text), 4*longest)] // more than is needed, because white space and control characters are removed
 	line := plaintext.Line(head)
 	if len(line) <= longest && len(head) == len(text) {
 		return line

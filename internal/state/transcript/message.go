@@ -19,8 +19,9 @@ type Entry struct {
 	Tokens  int       `json:"tokens,omitempty"` // the length of the conversation including this answer, as counted by the service; 0: unknown
 	Prefix  string    `json:"prefix,omitempty"` // identifies the model, system prompt and tools that the thoughts of this answer belong to; "plain" if the service refused the thoughts before
 	Full    int       `json:"full,omitempty"`   // the length of the conversation, in tokens, at which a compaction failed just before this message; 0: none failed
-	Run     string    `json:"run,omitempty"`    // the id of the run that sent this to the model; "" for an answer, a tool's result and a summary
-	More    bool      `json:"more,omitempty"`   // the answer is not finished: it broke off, or continues in the next message
+	// id of the run that sent this message to the model; "" for an answer, a tool's result and a summary
+	Run  string `json:"run,omitempty"`
+	More bool   `json:"more,omitempty"` // the answer is not finished: it broke off, or continues in the next message
 }
 
 // Message is one message of a conversation, in the form of the Anthropic Messages API for every service.
@@ -40,22 +41,23 @@ const (
 
 // Block is one part of a message.
 type Block struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text,omitempty"`      // of text
-	Thinking  string          `json:"thinking,omitempty"`  // of thinking
-	Signature string          `json:"signature,omitempty"` // of thinking; without it the service does not take it back
-	Data      string          `json:"data,omitempty"`      // of redacted_thinking
-	ID        string          `json:"id,omitempty"`        // of tool_use
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`     // set in a text block
+	Thinking string `json:"thinking,omitempty"` // set in a thinking block
+	// set in a thinking block; without it the service does not accept the block again
+	Signature string          `json:"signature,omitempty"`
+	Data      string          `json:"data,omitempty"` // set in a redacted_thinking block
+	ID        string          `json:"id,omitempty"`   // set in a tool_use block
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`       // a JSON object
-	ToolUseID string          `json:"tool_use_id,omitempty"` // of tool_result
+	ToolUseID string          `json:"tool_use_id,omitempty"` // set in a tool_result block
 	Content   string          `json:"content,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
-	Source    *Source         `json:"source,omitempty"` // of image and document, and of a tool_result that shows one
+	Source    *Source         `json:"source,omitempty"` // set in image and document blocks, and in a tool_result that shows a file
 }
 
-// Source is a file that the model sees as it is. A transcript names it by the hash of its content; the content itself is kept
-// once, for all transcripts. Sources are shared between copies of a message.
+// Source is a file that the model sees unchanged. A transcript names it by the hash of its content. The content is stored once for all
+// transcripts. Copies of a message share its sources.
 type Source struct {
 	MediaType string `json:"media_type"`
 	Name      string `json:"name,omitempty"`
@@ -77,7 +79,7 @@ const (
 	DocumentBlock = "document"
 )
 
-// interruptedText answers a tool use whose result is unknown.
+// interruptedText is the result of a tool use whose actual result is unknown.
 const interruptedText = "interrupted: it is not known whether this took effect"
 
 // Said returns a message of one text.
@@ -85,7 +87,7 @@ func Said(role, text string) Message {
 	return Message{Role: role, Content: []Block{{Type: TextBlock, Text: text}}}
 }
 
-// Block returns the block of a file that the model sees.
+// Block returns the block for a file that the model sees.
 func (s *Source) Block() Block {
 	if media.IsImage(s.MediaType) {
 		return Block{Type: ImageBlock, Source: s}
@@ -93,7 +95,7 @@ func (s *Source) Block() Block {
 	return Block{Type: DocumentBlock, Source: s}
 }
 
-// Label describes a file in place of its content.
+// Label returns a description that stands in place of the file's content.
 func (s *Source) Label() string {
 	kind := "document"
 	if media.IsImage(s.MediaType) {
@@ -110,7 +112,7 @@ func (s *Source) Tokens() int {
 	return s.Facts.Tokens(s.MediaType)
 }
 
-// Relabelled returns the message with labels in place of the files for which replace gives one; "" keeps a file.
+// Relabelled returns the message with the labels of replace in place of files; for the label "" a file is kept.
 func (m Message) Relabelled(replace func(*Source) string) Message {
 	cloned := false
 	for i, b := range m.Content {
@@ -135,7 +137,7 @@ func (m Message) Relabelled(replace func(*Source) string) Message {
 	return m
 }
 
-// Unthought returns the message without its thoughts.
+// Unthought returns the message without thoughts.
 func (m Message) Unthought() Message {
 	m.Content = slices.DeleteFunc(slices.Clone(m.Content), func(b Block) bool { return b.Type == ThinkingBlock || b.Type == RedactedBlock })
 	return m

@@ -28,7 +28,7 @@ func (t Transcript) Objects() (map[string]bool, error) {
 	return named, objects(t.Path, named)
 }
 
-// objects adds the hashes in one file. A line is not decoded: a text that looks like such a name only keeps a file longer.
+// objects adds the hashes in one file. It does not decode lines: text that looks like a hash only makes a file be kept longer.
 func objects(path string, named map[string]bool) error {
 	const key = `"sha256":"`
 	hash := regexp.MustCompile(key + `([0-9a-f]{64})"`)
@@ -37,7 +37,7 @@ func objects(path string, named map[string]bool) error {
 		return nil
 	}
 	if err != nil {
-		return err // what it names must be kept
+		return err // files named in an unreadable transcript must be kept
 	}
 	defer func() { _ = f.Close() }()
 	for line, err := range forward(f) {

@@ -42,7 +42,7 @@ func Repair(messages []Message) []Message {
 	return r.out
 }
 
-// turns cleans messages and merges adjacent ones of one role.
+// turns cleans messages, and merges adjacent messages of one role.
 func turns(messages []Message) (list []Message) {
 	for _, m := range messages {
 		var content []Block
@@ -68,7 +68,7 @@ func turns(messages []Message) (list []Message) {
 	return list
 }
 
-// join appends content to the last message if that has the role, else as a new message.
+// join appends content to the last message if it has the role, otherwise as a new message.
 func join(list []Message, role string, content []Block) []Message {
 	n := len(list)
 	switch {
@@ -81,7 +81,7 @@ func join(list []Message, role string, content []Block) []Message {
 	return append(list, Message{role, content})
 }
 
-// belongs reports whether a block is allowed in a message of a role.
+// belongs reports whether a message of a role may have a block.
 func belongs(b Block, role string) bool {
 	switch b.Type {
 	case TextBlock:
@@ -100,14 +100,14 @@ func belongs(b Block, role string) bool {
 	return false
 }
 
-// repair is a conversation under construction.
+// repair is a repaired conversation that is being built.
 type repair struct {
 	out  []Message
-	ids  map[string]bool // of all uses of tools
-	open []use           // unanswered
+	ids  map[string]bool // ids of all tool uses
+	open []use           // tool uses without a result
 }
 
-// use is a call; its id may have been replaced.
+// use is a tool use. Its id may have been replaced.
 type use struct{ was, is string }
 
 func (r *repair) answer(content []Block) {
@@ -120,7 +120,7 @@ func (r *repair) answer(content []Block) {
 		}
 		u := use{b.ID, r.unique(cmp.Or(plaintext.Word(b.ID), "_"))}
 		r.open = append(r.open, u)
-		name := plaintext.Word(b.Name) // which is not empty, see belongs
+		name := plaintext.Word(b.Name) // not empty, see belongs
 		content[i].ID, content[i].Name = u.is, name[:min(len(name), maxToolName)]
 		if !isObject(b.Input) {
 			content[i].Input = json.RawMessage(`{}`)
@@ -129,7 +129,7 @@ func (r *repair) answer(content []Block) {
 	r.out = join(r.out, Assistant, content)
 }
 
-// said answers the open uses and appends the rest of the user's message.
+// said adds results for the open uses, and then the rest of the user's message.
 func (r *repair) said(content []Block) {
 	var results, rest, all []Block
 	for _, b := range content {
@@ -152,7 +152,7 @@ func (r *repair) said(content []Block) {
 	r.out = join(r.out, User, append(all, rest...))
 }
 
-// unique returns id, with a number if another use has it.
+// unique returns id, with a number added if another use has it.
 func (r *repair) unique(id string) string {
 	free := id
 	for n := 2; r.ids[free]; n++ {

@@ -26,8 +26,9 @@ type match struct {
 	Modified   time.Time // time of the last change of the file
 	At         time.Time
 	Role       string
-	Excerpt    string     // one line around the first word
-	Index      func() int // of the message in Load's entries; -1 if the file was removed, which is read again to count
+	Excerpt    string // one line around the first word
+	// returns the index of the message in Load's entries, for which it reads the file again; -1 if the file was removed
+	Index func() int
 }
 
 // File is a file to search.
@@ -48,8 +49,8 @@ func (d Dir) Files() (list []File, err error) {
 	return list, err
 }
 
-// reader reads a session that is not a transcript. It may leave out the content of messages of which maybe, for their lines of JSON,
-// reports false. The error wraps ErrForeign if the file is no session.
+// reader reads a session that is not a transcript. It may omit the content of messages for whose lines maybe returns false. The error
+// wraps ErrForeign if the file is not a session.
 type reader func(path string, maybe func(lines []byte) bool) (Transcript, []Entry, error)
 
 // Search finds messages that contain all of the words, in any order and case: in the texts, as own leaves them, and in
@@ -91,10 +92,10 @@ type search struct {
 	own   ownWords
 	read  reader
 
-	buffers sync.Pool // of scan
+	buffers sync.Pool // buffers that scan uses
 }
 
-// place is a line of a file.
+// place is the position of a line in a file.
 type place struct {
 	at     int64
 	length int
@@ -103,13 +104,13 @@ type place struct {
 // scanned is a file that may match.
 type scanned struct {
 	transcript Transcript
-	matches    []match // the last first
-	lines      []place // before those of matches, that may match
+	matches    []match // the last match first
+	lines      []place // further lines that may match, before those of matches
 	err        error
 }
 
-// ahead calls do for the items on all processors, a few items before they are needed, and yields the results in the order of the
-// items. It ends early when the context is cancelled; so must do.
+// ahead calls do for the items on all processors, shortly before the results are needed, and yields the results in the order of the
+// items. It ends early if the context is cancelled, as do must.
 func ahead[T, R any](ctx context.Context, items []T, do func(context.Context, T) R) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		var working sync.WaitGroup
@@ -121,7 +122,7 @@ func ahead[T, R any](ctx context.Context, items []T, do func(context.Context, T)
 			results[i] = make(chan R, 1)
 		}
 		n := runtime.GOMAXPROCS(0)
-		unused := make(chan struct{}, 4*n) // an element for each result that is begun and not yielded
+		unused := make(chan struct{}, 4*n) // holds one element for each result that was started and not yielded
 		var next atomic.Int64
 		for range n {
 			working.Go(func() {
@@ -153,7 +154,7 @@ func ahead[T, R any](ctx context.Context, items []T, do func(context.Context, T)
 	}
 }
 
-// scan looks for matches in a file. A file that cannot be read has none: it has just been removed, or is not ours.
+// scan searches a file for matches. A file that cannot be read has none: it was just removed, or is not accessible.
 func (s *search) scan(ctx context.Context, file File) (found scanned) {
 	f, err := openFile(file.Path)
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *search) scan(ctx context.Context, file File) (found scanned) {
 		size += l.length
 	}
 	if size > scanBytes {
-		return found // they are decoded as they are needed
+		return found // lines are decoded when they are needed
 	}
 	for m, err := range s.decoded(ctx, f, found.lines) {
 		found.err = err
@@ -185,7 +186,7 @@ func (s *search) scan(ctx context.Context, file File) (found scanned) {
 	return found
 }
 
-// foreign looks for matches in a file of other software.
+// foreign searches a file of other software.
 func (s *search) foreign(path string) (found scanned) {
 	t, entries, err := s.read(path, s.words.Maybe)
 	if err != nil {
@@ -208,7 +209,7 @@ func (s *search) scanLines(ctx context.Context, f io.Reader) (lines []place, err
 		buffer = new(make([]byte, scanBytes))
 	}
 	defer s.buffers.Put(buffer)
-	kept, at := 0, int64(0) // bytes at the beginning of the buffer, which are at this offset of the file
+	kept, at := 0, int64(0) // kept bytes at the beginning of the buffer, which are at offset at of the file
 	for {
 		n, err := f.Read((*buffer)[kept:])
 		text := (*buffer)[:kept+n]
@@ -234,7 +235,7 @@ func (s *search) scanLines(ctx context.Context, f io.Reader) (lines []place, err
 	}
 }
 
-// scanBytes is the size of a buffer: it stays in the processor's cache.
+// scanBytes is the size of a buffer, chosen to fit into the processor's cache.
 const scanBytes = 256 << 10
 
 // matches yields the matches in a file, the last first.
@@ -250,14 +251,14 @@ func (s *search) matches(ctx context.Context, found scanned) iter.Seq2[match, er
 		}
 		f, err := openFile(found.transcript.Path)
 		if err != nil {
-			return // it has just been removed
+			return // the file was just removed
 		}
 		defer func() { _ = f.Close() }()
 		s.decoded(ctx, f, found.lines)(yield)
 	}
 }
 
-// decoded yields the matches in lines of a transcript, the last first. They are decoded one by one: there may be many.
+// decoded yields the matches in lines of a transcript, the last first. It decodes lines one by one, because there may be many.
 func (s *search) decoded(ctx context.Context, f *os.File, lines []place) iter.Seq2[match, error] {
 	return func(yield func(match, error) bool) {
 		numbers := sync.OnceValue(func() []int { return number(f.Name(), lines) })
@@ -279,18 +280,18 @@ func (s *search) decoded(ctx context.Context, f *os.File, lines []place) iter.Se
 	}
 }
 
-// number counts the messages of a file before each of these lines; -1 if it is not known.
+// number returns the number of messages in the file before each of these lines; -1 if unknown.
 func number(path string, lines []place) []int {
 	numbers, next, count := slices.Repeat([]int{-1}, len(lines)), 0, 0
 	f, err := openFile(path)
 	if err != nil {
-		return numbers // it has just been removed
+		return numbers // the file was just removed
 	}
 	defer func() { _ = f.Close() }()
 	at := int64(0)
 	for line, err := range forward(io.NewSectionReader(f, 0, lines[len(lines)-1].at)) {
 		if err != nil {
-			break // the lines themselves could be read a moment ago
+			break // the other numbers stay unknown
 		}
 		for ; lines[next].at <= at; next++ {
 			numbers[next] = count

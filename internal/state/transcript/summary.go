@@ -10,15 +10,14 @@ import (
 // errNoSummary is the error of a compaction without a summary.
 var errNoSummary = errors.New("the summary is empty")
 
-// Summarized returns the entries of a compaction made at an instant. Results of tools whose call was not kept are
-// omitted. The lengths of the messages in tokens are reset to unknown. Thoughts are omitted, because services bind them
-// to the conversation before.
+// Summarized returns the entries of a compaction at an instant. It omits results of tools whose use was not kept, and resets the lengths
+// in tokens to unknown. It omits thoughts, because services bind them to the previous conversation.
 func Summarized(summary string, kept []Entry, at time.Time) ([]Entry, error) {
 	if strings.TrimSpace(summary) == "" {
 		return nil, errNoSummary
 	}
 	entries := []Entry{{Message: Said(User, summary), At: at}}
-	begun := false // begun by an answer: results of tools are valid only after one
+	begun := false // an answer has begun: tool results are valid only after one
 	for _, e := range kept {
 		e.Tokens, e.Full, e.Prefix, e.Message = 0, 0, "", e.Message.Unthought()
 		if begun = begun || e.Message.Role == Assistant; !begun {
@@ -34,7 +33,7 @@ func Summarized(summary string, kept []Entry, at time.Time) ([]Entry, error) {
 // Cut returns the index of the first entry to keep so that about the last keep messages stay. It keeps more if a tool's
 // result would lose its call or a multi-message answer its beginning.
 func Cut(entries []Entry, keep int) int {
-	calls := map[string]int{} // where each id was last used for a call
+	calls := map[string]int{} // index of the latest use with each id
 	needs := make([]int, len(entries))
 	for i, e := range entries {
 		needs[i] = i

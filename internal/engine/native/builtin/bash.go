@@ -18,8 +18,8 @@ const (
 	bashTimeout = 2 * time.Minute
 	bashLongest = 10 * time.Minute
 	bashGrace   = 2 * time.Second
-	bashBytes   = 4 << 20 // of standard output that are kept
-	bashChars   = 30000   // of them that are shown
+	bashBytes   = 4 << 20 // bytes of standard output that are kept
+	bashChars   = 30000   // characters of them that are shown
 )
 
 func callBash(ctx context.Context, b *Box, in struct {
@@ -48,7 +48,7 @@ func callBash(ctx context.Context, b *Box, in struct {
 	}
 	switch {
 	case errors.Is(err, process.ErrNotFound):
-		return "", fmt.Errorf("%s: %w", words[0], process.ErrNotFound) // without the folders
+		return "", fmt.Errorf("%s: %w", words[0], process.ErrNotFound) // the error omits the directories
 	case err != nil:
 		return text, err
 	case r.Status != 0:
@@ -59,7 +59,7 @@ func callBash(ctx context.Context, b *Box, in struct {
 	return text, nil
 }
 
-// output is what a program wrote, standard error last. Secrets are replaced before anything more is cut.
+// output returns what a program wrote, with standard error last. Secrets are replaced before the text is cut.
 func (b *Box) output(r process.Result) string {
 	text := strings.TrimRight(b.Secrets.HideCut(string(r.Out), false, r.Cut), "\n")
 	if r.Cut {
@@ -79,7 +79,7 @@ func (b *Box) output(r process.Result) string {
 	return text
 }
 
-// middle leaves out the middle of a long text.
+// middle cuts the middle out of a long text.
 func middle(s string, most int) string {
 	n := utf8.RuneCountInString(s)
 	if n <= most {

@@ -29,25 +29,25 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// Box is the tools of one run.
+// Box holds the tools of one run.
 type Box struct {
-	Roots     []policy.Root // the first is the working directory, which paths are relative to and commands run in
+	Roots     []policy.Root // the first root is the working directory: paths are relative to it, and commands run in it
 	Allow     []policy.Pattern
-	Protected []string          // absolute; nothing there is read, written, listed or found
-	Env       []string          // of commands, whole
-	Hold      []*os.File        // locks that commands keep for as long as they live, unless they are sealed
-	Seal      *seal.Seal        // of commands; nil: they are not sealed
-	Hints     engine.Hints      // what the seal has closed to a command; nil: nothing
-	Shared    bool              // new files and directories are as the umask has them; else they are the owner's alone
-	Secrets   plaintext.Secrets // are replaced in every result
+	Protected []string          // absolute paths; nothing below them is read, written, listed or found
+	Env       []string          // whole environment of commands
+	Hold      []*os.File        // locks that commands inherit and keep while they live, unless they are sealed
+	Seal      *seal.Seal        // seal of commands; nil: they are not sealed
+	Hints     engine.Hints      // says what the seal has denied to a command; nil: nothing is said
+	Shared    bool              // the umask decides the modes of new files and directories; otherwise only the owner has access
+	Secrets   plaintext.Secrets // replaced in every result
 
-	client  *http.Client // of WebFetch; nil: one that connects to public addresses only
-	writing sync.Mutex   // two edits of one file at once would lose one
+	client  *http.Client // client of WebFetch; nil: one that connects to public addresses only
+	writing sync.Mutex   // held by edits: of two edits of one file at once, one would be lost
 	once    sync.Once
 	pinned  pinned
 }
 
-// tool is one entry of the box.
+// tool is one tool of the box.
 type tool struct {
 	name   string
 	effect engine.Effect
@@ -82,19 +82,19 @@ func tools() []tool {
 	}
 }
 
-// List is those of the named tools that are here, always in the same order.
+// List returns those of the named tools that the box has, always in the same order.
 func (b *Box) List(names []string) []engine.Tool {
 	var list []engine.Tool
 	for _, t := range tools() {
 		if slices.Contains(names, t.name) {
-			description, _ := descriptions.ReadFile(strings.ToLower(t.name) + ".md") // every tool has one
+			description, _ := descriptions.ReadFile(strings.ToLower(t.name) + ".md") // each tool has a description
 			list = append(list, engine.Tool{Name: t.name, Description: string(description), Schema: json.RawMessage(t.schema), Effect: t.effect})
 		}
 	}
 	return list
 }
 
-// Call uses one tool. The caller has asked the policy.
+// Call uses one tool. The caller has checked the policy.
 func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	out, err := b.use(ctx, name, input)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engi
 	return out
 }
 
-// hide replaces secrets, also those that a cut line shows a piece of.
+// hide replaces secrets, including pieces of secrets at the ends of cut lines.
 func (b *Box) hide(text string) string {
 	parts := strings.Split(text, lineCut)
 	for i, part := range parts {
@@ -113,7 +113,7 @@ func (b *Box) hide(text string) string {
 	return strings.Join(parts, lineCut)
 }
 
-// use may return text with an error: what a failed command has written.
+// use calls a tool. It may return text and an error, such as the output of a failed command.
 func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (engine.ToolResult, error) {
 	list := tools()
 	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
@@ -131,7 +131,7 @@ func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (engi
 
 func badInput(err error) error { return fmt.Errorf("bad arguments: %w", err) }
 
-// sees makes a tool's call of a function that takes the decoded arguments.
+// sees wraps a function with typed arguments as the call of a tool, and decodes its arguments.
 func sees[T any](call func(context.Context, *Box, T) (engine.ToolResult, error)) func(context.Context, *Box, json.RawMessage) (engine.ToolResult, error) {
 	return func(ctx context.Context, b *Box, input json.RawMessage) (engine.ToolResult, error) {
 		var in T
@@ -142,12 +142,12 @@ func sees[T any](call func(context.Context, *Box, T) (engine.ToolResult, error))
 	}
 }
 
-// takes is sees for a function that returns a text.
+// takes is sees for a function that returns text.
 func takes[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, json.RawMessage) (engine.ToolResult, error) {
 	return sees(says(call))
 }
 
-// says makes a function that returns a text one that returns it as a result.
+// says wraps a function that returns text as one that returns a result.
 func says[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, T) (engine.ToolResult, error) {
 	return func(ctx context.Context, b *Box, in T) (engine.ToolResult, error) {
 		text, err := call(ctx, b, in)
@@ -155,7 +155,7 @@ func says[T any](call func(context.Context, *Box, T) (string, error)) func(conte
 	}
 }
 
-// decode reads an input whose fields are checked already.
+// decode decodes an input whose fields were checked before.
 func decode(input json.RawMessage, into any) error {
 	if err := json.Unmarshal(input, into); err != nil {
 		return badInput(err)
@@ -163,7 +163,7 @@ func decode(input json.RawMessage, into any) error {
 	return nil
 }
 
-// count is a whole number of at least 0, which some models write as 3.0.
+// count is a whole number of at least 0. Some models write it as 3.0.
 type count int
 
 func (c *count) UnmarshalJSON(data []byte) error {
@@ -176,17 +176,17 @@ func (c *count) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// clean makes text fit for a JSON string that every service takes.
+// clean makes text valid in a JSON string for every service.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }
 
-// deadline bounds a tool that looks at files: a search of a huge tree, or a dead disk.
+// deadline is the time limit of a tool that reads files. A search of a huge tree or a dead disk would exceed it.
 const deadline = time.Minute
 
 var errSlow = errors.New("it took longer than a minute; name a smaller directory or file")
 
-// soon comes back when work does, or when ctx ends: then work goes on by itself until it notices, and what it returns is lost.
+// soon returns when work returns or ctx ends. After the end of ctx, work continues until it notices, and its result is dropped.
 func soon(ctx context.Context, work func(context.Context) (string, error)) (string, error) {
 	type answer struct {
 		text string
@@ -205,7 +205,7 @@ func soon(ctx context.Context, work func(context.Context) (string, error)) (stri
 	case <-ctx.Done():
 	}
 	select {
-	case a := <-done: // its own end is what stopped ctx
+	case a := <-done: // work returned because ctx ended
 		return a.text, a.err
 	default:
 		return "", context.Cause(ctx)

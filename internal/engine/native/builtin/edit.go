@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// editBytes is the size of the largest file that can be edited.
+// editBytes is the size limit of a file to edit, in bytes.
 const editBytes = 16 << 20
 
 func callEdit(ctx context.Context, b *Box, in struct {
@@ -41,7 +41,7 @@ func callEdit(ctx context.Context, b *Box, in struct {
 	})
 }
 
-// readWhole is a text file from its beginning to its end.
+// readWhole returns the whole content of a text file.
 func readWhole(ctx context.Context, f io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(bufio.NewReader(patient{ctx, f}), editBytes+1))
 	switch {
@@ -57,8 +57,8 @@ func readWhole(ctx context.Context, f io.Reader) (string, error) {
 	return string(data), nil
 }
 
-// edited replaces old, and says in which lines. Where every line ends in CR LF, those of old and new are taken to do so too:
-// Read does not show them.
+// edited replaces old, and returns the lines of the replacements. If every line of the text ends in CR LF, old and new are taken to have
+// such ends too, because Read does not show them.
 func edited(text, old, replacement string, all bool) (changed string, lines []int, err error) {
 	if n := strings.Count(text, "\n"); n > 0 && n == strings.Count(text, "\r\n") {
 		old, replacement = crlf(old), crlf(replacement)
@@ -86,7 +86,7 @@ func crlf(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// linesOf is the lines in which old begins.
+// linesOf returns the lines in which old begins.
 func linesOf(text, old string) (lines []int) {
 	line := 1
 	for before, after, found := strings.Cut(text, old); found; before, after, found = strings.Cut(after, old) {
@@ -97,7 +97,7 @@ func linesOf(text, old string) (lines []int) {
 	return lines
 }
 
-// places tells how often and where.
+// places says in how many places and lines a text was found.
 func places(lines []int) string {
 	const most = 10
 	if len(lines) == 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// globFiles is how many files are listed.
+// globFiles is the number of files that are listed at most.
 const globFiles = 200
 
 func callGlob(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
@@ -63,7 +63,7 @@ func (b *Box) glob(ctx context.Context, path string, search policy.Glob) (string
 	return strings.Join(append(lines, s.unread()...), "\n"), nil
 }
 
-// unread says what a search has not seen.
+// unread returns notes about what a search could not read.
 func (s *searching) unread() []string {
 	switch s.closed {
 	case 0:

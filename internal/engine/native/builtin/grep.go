@@ -55,8 +55,8 @@ func callGrep(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	}
 	g.literal, _ = g.re.LiteralPrefix()
 	const (
-		widest   = 1000      // lines before and after a match
-		farthest = 1_000_000 // lines
+		widest   = 1000      // most lines before and after a match
+		farthest = 1_000_000 // most lines to skip
 	)
 	g.before = min(int(*cmp.Or(in.Before, in.Around, in.Context, new(count))), widest)
 	g.after = min(int(*cmp.Or(in.After, in.Around, in.Context, new(count))), widest)
@@ -64,11 +64,11 @@ func callGrep(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	return soon(ctx, func(ctx context.Context) (string, error) { return g.find(ctx, b) })
 }
 
-// compile reads the pattern. Its size bounds the time that one match can take.
+// compile compiles the pattern. It limits the pattern's size, and with it the time of one match.
 func compile(in grepInput) (*regexp.Regexp, error) {
 	const (
 		longest = 4 << 10
-		most    = 2000 // instructions
+		most    = 2000 // limit of the instructions of a compiled pattern
 	)
 	flags, named, text := syntax.Perl, "", in.Pattern
 	if in.Fold {
@@ -108,7 +108,7 @@ func (g *grep) find(ctx context.Context, b *Box) (string, error) {
 	return strings.Join(slices.Concat(g.out.result(), g.unsearched(), g.unread()), "\n"), nil
 }
 
-// wants reports whether the file is of the type that is searched.
+// wants reports whether a file has the type to search.
 func (g *grep) wants(name string) bool {
 	return g.names == nil || slices.ContainsFunc(g.names, func(pattern string) bool {
 		ok, err := filepath.Match(pattern, name)
@@ -116,7 +116,7 @@ func (g *grep) wants(name string) bool {
 	})
 }
 
-// namesOf is what files of a type are called; nil for every file.
+// namesOf returns the name patterns of a file type; nil for every file.
 func namesOf(kind string) ([]string, error) {
 	if kind == "" {
 		return nil, nil

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// This file does what Tokenizer.Text and Tokenizer.TagAttr of x/net/html do. A program that calls those makes a map of 2,231 entities
-// at every start, whether it reads a page or not; the standard library makes its own when it is first used. (That one does not read &#9
-// without a semicolon.)
+// This file does what Tokenizer.Text and Tokenizer.TagAttr of x/net/html do. A program that calls those builds a map of 2,231 entities at
+// every start, even if it reads no page. The standard library builds its map when it is first used. (It does not decode &#9 without a
+// semicolon.)
 
 const blanks = " \n\r\t\f"
 
-// content returns the text of a text token as its bytes stand in the page. That of an element such as title has no NUL, and that of
-// an element such as plaintext has no entities either.
+// content returns the text of a text token from its bytes in the page. In an element such as title NUL bytes are removed, and in an
+// element such as plaintext entities are not decoded.
 func content(raw []byte, element string) string {
 	text := newlines(string(raw))
 	if element != "" {
@@ -31,8 +31,8 @@ func newlines(s string) string {
 
 func noNUL(s string) string { return strings.ReplaceAll(s, "\x00", "\uFFFD") }
 
-// attribute returns the value of the attribute of that name, in lower case, of a start tag as its bytes stand in the page; "" if there
-// is none. The first of several counts.
+// attribute returns the value of the attribute with a name in lower case, from the bytes of a start tag; "" if there is none. The first
+// of several counts.
 func attribute(tag []byte, name string) string {
 	rest := tag[min(len(tag), 1):]
 	rest = rest[until(rest, blanks+"/>"):]
@@ -54,7 +54,7 @@ func attribute(tag []byte, name string) string {
 	}
 }
 
-// attributeValue returns what stands behind the name of an attribute: its value, if it has one, and the rest of the tag.
+// attributeValue splits the text after the name of an attribute into the value, if there is one, and the rest of the tag.
 func attributeValue(s []byte) (value, rest []byte) {
 	s = bytes.TrimLeft(s, blanks)
 	switch {
@@ -74,7 +74,7 @@ func attributeValue(s []byte) (value, rest []byte) {
 	return s[:end], s[end:]
 }
 
-// until returns the index of the first byte of s that is one of stops; the length of s if there is none.
+// until returns the index of the first byte of s that is in stops; the length of s if there is none.
 func until(s []byte, stops string) int {
 	if i := bytes.IndexAny(s, stops); i >= 0 {
 		return i
@@ -82,8 +82,8 @@ func until(s []byte, stops string) int {
 	return len(s)
 }
 
-// unescapeAttribute is html.UnescapeString for the value of an attribute. In it a name counts as a whole only, and not before an equals
-// sign without a semicolon: ?a=1&copy=2 is an address.
+// unescapeAttribute is html.UnescapeString for the value of an attribute. There, a name without a semicolon counts only as a whole and
+// not before an equals sign: ?a=1&copy=2 is an address.
 func unescapeAttribute(s string) string {
 	var out strings.Builder
 	for {

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	grepBytes = 16 << 20 // of a file; larger ones are not searched
-	grepChars = 20000    // of a result
-	grepWidth = 500      // characters of a line of it
+	grepBytes = 16 << 20 // largest file that is searched, in bytes
+	grepChars = 20000    // longest result, in characters
+	grepWidth = 500      // longest line of a result, in characters
 )
 
 // grep is one search for text.
@@ -27,22 +27,22 @@ type grep struct {
 	searching
 	in            grepInput
 	re            *regexp.Regexp
-	literal       string   // every match begins with it
-	names         []string // of files of the type that is searched; nil: all
+	literal       string   // text with which every match begins
+	names         []string // name patterns of the file type to search; nil: all files
 	before, after int
 	out           report
-	data          []byte // of the file that is looked at
+	data          []byte // content of the present file
 	large         []string
-	unreadable    int // files
+	unreadable    int // number of files
 }
 
-// hit is a match: its lines, from 0, and its text.
+// hit is a match: its lines, counted from 0, and its text.
 type hit struct {
 	from, to int
-	texts    [][]byte // for -o
+	texts    [][]byte // matched texts, for -o
 }
 
-// look searches one file. The error ends the search.
+// look searches one file. An error ends the search.
 func (g *grep) look(ctx context.Context, dir *os.Root, name, at string) error {
 	shownAt := nameOf(g.g, at)
 	if err := g.load(ctx, dir, name, at); err != nil {
@@ -73,7 +73,7 @@ func (g *grep) look(ctx context.Context, dir *os.Root, name, at string) error {
 		}
 		return g.out.add(fmt.Sprintf("%s:%d", shownAt, n))
 	}
-	hits, err := g.hits(ctx, g.out.skip+grepChars) // the result holds no more
+	hits, err := g.hits(ctx, g.out.skip+grepChars) // more would not fit into the result
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (g *grep) load(ctx context.Context, dir *os.Root, name, at string) error {
 	return err
 }
 
-// hits finds the matches, at most so many. Without multiline, those of one line are one.
+// hits returns the matches, at most so many. Without multiline, a line counts as one match.
 func (g *grep) hits(ctx context.Context, most int) (hits []hit, err error) {
 	if g.in.Multiline {
 		return g.spans(ctx, most)
@@ -124,8 +124,8 @@ func (g *grep) hits(ctx context.Context, most int) (hits []hit, err error) {
 	return hits, err
 }
 
-// parts are the matches in a line that are not empty, at most so many. A line can be the whole file, and most matches empty: so many
-// are asked for as may be needed, up to some million.
+// parts returns the matches in a line that are not empty, at most so many. A line can be the whole file, and most of its matches can be
+// empty, so it asks for more matches step by step, up to some million.
 func (g *grep) parts(line []byte, most int) [][]byte {
 	const limit = 4 << 20
 	for n := most; ; n = min(16*n, limit) {
@@ -138,7 +138,7 @@ func (g *grep) parts(line []byte, most int) [][]byte {
 	}
 }
 
-// count is how many lines match; with multiline, how many matches there are.
+// count returns how many lines match; with multiline, how many matches there are.
 func (g *grep) count(ctx context.Context) (n int, err error) {
 	if g.in.Multiline {
 		hits, err := g.spans(ctx, 1_000_000)
@@ -148,7 +148,7 @@ func (g *grep) count(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// lines finds lines that match, until visit says no.
+// lines calls visit for each line that matches, until visit returns false.
 func (g *grep) lines(ctx context.Context, visit func(number int, line []byte) bool) error {
 	number := 0
 	for line := range bytes.Lines(g.data) {
@@ -163,7 +163,7 @@ func (g *grep) lines(ctx context.Context, visit func(number int, line []byte) bo
 	return nil
 }
 
-// spans finds matches that may span lines.
+// spans returns matches that may span lines.
 func (g *grep) spans(ctx context.Context, most int) ([]hit, error) {
 	var hits []hit
 	line, at := 0, 0
@@ -174,7 +174,7 @@ func (g *grep) spans(ctx context.Context, most int) ([]hit, error) {
 		line += bytes.Count(g.data[at:loc[0]], []byte("\n"))
 		at = loc[0]
 		if at == len(g.data) && (at == 0 || g.data[at-1] == '\n') {
-			break // behind the last line
+			break // after the end of the last line
 		}
 		text := g.data[loc[0]:loc[1]]
 		last := line + bytes.Count(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
@@ -197,10 +197,10 @@ func (g *grep) showParts(name string, hits []hit) error {
 	return nil
 }
 
-// showLines writes the lines of all hits, and those around them, each once.
+// showLines writes the lines of all hits and the lines around them, each once.
 func (g *grep) showLines(name string, hits []hit) error {
 	lines := bytes.Split(bytes.TrimSuffix(g.data, []byte("\n")), []byte("\n"))
-	next := -1 // the first line that is not written yet
+	next := -1 // number of the first line that is not written yet
 	for i, h := range hits {
 		start := max(next, h.from-g.before, 0)
 		if g.before+g.after > 0 && start > next && g.out.seen > 0 {
@@ -210,7 +210,7 @@ func (g *grep) showLines(name string, hits []hit) error {
 		}
 		end := min(len(lines)-1, h.to+g.after)
 		if i+1 < len(hits) {
-			end = min(end, hits[i+1].from-1) // what belongs to the next one comes with it
+			end = min(end, hits[i+1].from-1) // the rest belongs to the next hit
 		}
 		for n := start; n <= max(end, min(h.to, len(lines)-1)); n++ {
 			mark := '-'
@@ -234,7 +234,7 @@ func (g *grep) line(name string, mark rune, number int, text []byte) string {
 	return fmt.Sprintf("%s%c%s", name, mark, s)
 }
 
-// unsearched says which files were omitted.
+// unsearched returns notes about the files that were not searched.
 func (g *grep) unsearched() (lines []string) {
 	if len(g.large) > 0 {
 		lines = append(lines, fmt.Sprintf("(not searched, larger than %d MiB: %s)", grepBytes>>20, some(g.large)))
@@ -259,12 +259,12 @@ var errEnough = errors.New("enough")
 
 // report collects the lines of a result.
 type report struct {
-	skip  int // lines that are omitted at the beginning
-	most  int // lines; 0: any number
+	skip  int // number of lines to skip at the beginning
+	most  int // number of lines at most; 0: no limit
 	lines []string
 	chars int
 	seen  int
-	cut   string // why there is no more
+	cut   string // why the result was cut
 }
 
 func (r *report) add(line string) error {

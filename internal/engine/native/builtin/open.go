@@ -28,7 +28,7 @@ type spot struct {
 	dir   *os.Root
 	name  string
 	place policy.Place
-	fresh fs.FileMode // of a new file, before the umask
+	fresh fs.FileMode // mode of a new file, before the umask
 	g     policy.Ground
 }
 
@@ -38,14 +38,14 @@ func (b *Box) ground() (policy.Ground, error) {
 	return policy.Policy{Roots: b.Roots, Protected: b.Protected}.Ground()
 }
 
-// pinned is the roots as they were when the box was opened.
+// pinned holds the roots as they were when the box was opened.
 type pinned struct {
 	g     policy.Ground
-	roots map[string]fs.FileInfo // by their paths without links
+	roots map[string]fs.FileInfo // by path without links
 	err   error
 }
 
-// Open remembers the roots as they are now. Without it the first use of a file tool does.
+// Open records the identity of the roots. Otherwise the first use of a file tool does.
 func (b *Box) Open() {
 	b.once.Do(func() {
 		b.pinned.roots = map[string]fs.FileInfo{}
@@ -60,8 +60,8 @@ func (b *Box) Open() {
 	})
 }
 
-// enter opens the directory path on the way to place, after it has judged a use of the tool at place itself. Folders that are
-// missing are made with a mode; 0 makes none.
+// enter opens the directory at path on the way to place, after judging a use of the tool at place itself. It makes missing directories
+// with the mode making; 0 makes none.
 func (b *Box) enter(g policy.Ground, tool string, place policy.Place, found policy.Glob, path string, making fs.FileMode) (*os.Root, error) {
 	b.Open()
 	p := &b.pinned
@@ -87,16 +87,16 @@ func (b *Box) enter(g policy.Ground, tool string, place policy.Place, found poli
 	return down(g, dir, place.Root, names, making)
 }
 
-// purpose is the name of the tool that a spot is opened for.
+// purpose is the name of the tool for which a spot is opened.
 type purpose string
 
 const (
 	toRead  purpose = "Read"
 	toEdit  purpose = "Edit"
-	toWrite purpose = "Write" // folders that are missing on the way are made
+	toWrite purpose = "Write" // missing directories on the way are made
 )
 
-// spot opens the directory that a path lies in.
+// spot opens the directory that contains a path.
 func (b *Box) spot(path string, what purpose) (spot, error) {
 	g, err := b.ground()
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *Box) spot(path string, what purpose) (spot, error) {
 	return s, nil
 }
 
-// down goes from an opened directory, which is at a path, to one below it, and closes what it has passed.
+// down opens a directory below an opened one, which is at the path at. It closes the directories that it leaves.
 func down(g policy.Ground, dir *os.Root, at string, names []string, making fs.FileMode) (*os.Root, error) {
 	for _, name := range names {
 		if making != 0 {
@@ -146,8 +146,8 @@ func down(g policy.Ground, dir *os.Root, at string, names []string, making fs.Fi
 	return dir, nil
 }
 
-// step opens a directory in a directory. at is its path, in which links were followed before: one that is met now was put there
-// since, and is not followed.
+// step opens a directory inside an opened one. at is its path, in which all links were resolved before. A link that is found now was put
+// there since, and is not followed.
 func step(g policy.Ground, dir *os.Root, name, at string) (*os.Root, error) {
 	info, err := dir.Lstat(name)
 	switch {
@@ -169,13 +169,13 @@ func step(g policy.Ground, dir *os.Root, name, at string) (*os.Root, error) {
 	return next, nil
 }
 
-// openFile opens a regular file for reading. It never waits for a pipe, nor touches a device.
+// openFile opens a regular file for reading. It does not wait for a pipe, and does not open a device.
 func openFile(g policy.Ground, dir *os.Root, name, at string) (*os.File, fs.FileInfo, error) {
 	info, err := look(g, dir, name, at)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: the file may have been replaced by a pipe
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,7 +187,7 @@ func openFile(g policy.Ground, dir *os.Root, name, at string) (*os.File, fs.File
 	return f, now, nil
 }
 
-// look is what is known of a regular file, without opening it.
+// look returns the FileInfo of a regular file without opening the file.
 func look(g policy.Ground, dir *os.Root, name, at string) (fs.FileInfo, error) {
 	info, err := dir.Lstat(name)
 	switch {
@@ -221,7 +221,7 @@ func notKind(info fs.FileInfo, want string) error {
 	return errors.New("it is " + want)
 }
 
-// patient reads until ctx ends.
+// patient is a reader that stops when ctx ends.
 type patient struct {
 	ctx context.Context
 	r   io.Reader
@@ -234,7 +234,7 @@ func (p patient) Read(data []byte) (int, error) {
 	return p.r.Read(data)
 }
 
-// nameOf is a path for the model: relative to the working directory where it can be.
+// nameOf returns a path for the model: relative to the working directory if it is below it.
 func nameOf(g policy.Ground, path string) string {
 	if rest, ok := strings.CutPrefix(path, g.Dir()+"/"); ok {
 		path = rest
@@ -242,7 +242,7 @@ func nameOf(g policy.Ground, path string) string {
 	return shown(path)
 }
 
-// shown is a path in one line: a name may hold anything.
+// shown returns a path on one line, because a name may contain any character.
 func shown(path string) string {
 	if !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(path)

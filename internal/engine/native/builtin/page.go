@@ -11,53 +11,52 @@ import (
 	"golang.org/x/net/html"
 )
 
-// page writes Markdown while it reads the tags of a page one after the other. It builds no tree, because a page of a few kilobytes
-// can be made whose tree takes gigabytes. Its time and memory are bounded by the length of the page, and it stops when it has
-// written enough.
+// page writes Markdown while it reads the tags of a page one by one. It builds no tree, because a page of a few kilobytes can have a tree
+// of gigabytes. Its time and memory are limited by the length of the page, and it stops when it has written enough.
 type page struct {
 	base  *url.URL
-	most  int // characters
+	most  int // in characters
 	out   strings.Builder
 	chars int
 
-	special string // an element whose text comes next and has no tags
+	special string // element whose content is text without tags, and comes next
 	due
 	omitted
 	enclosing
-	link *link // nil outside a link
+	link *link // link that is open; nil if none is
 }
 
 // due is what must be written before the next text.
 type due struct {
-	breaks int // line ends
+	breaks int // number of line ends
 	space  bool
-	mark   string // of a list item or a heading
+	mark   string // mark of a list item or a heading
 }
 
-// omitted is the elements whose text is not written.
+// omitted describes elements whose text is not written.
 type omitted struct {
-	raw    string // an element whose text comes next and is no text of the page
-	hidden string // an element that is omitted, with all in it
-	nested int    // elements of the same name in it
+	raw    string // element whose content is raw text that is not written, and comes next
+	hidden string // element that is omitted with everything inside it
+	nested int    // number of open elements with the name of hidden inside it
 }
 
-// enclosing is the elements that the next text is in.
+// enclosing describes the elements around the next text.
 type enclosing struct {
 	pre    bool
 	quotes int
-	lists  []int // the number of the last item of each; -1 if it is unordered
-	cells  int   // of the table row
+	lists  []int // number of the last item of each list; -1 if it is unordered
+	cells  int   // number of cells of the table row
 }
 
-// link is a link whose end has not been read.
+// link is a link whose end was not read yet.
 type link struct {
 	to     string
-	breaks int // due before it
+	breaks int // line ends that are due before it
 	space  bool
 	text   strings.Builder
 }
 
-// markdown returns the text of a page as Markdown, up to about so many characters.
+// markdown returns the text of a page as Markdown, with about most characters at most.
 func markdown(text string, base *url.URL, most int) (string, error) {
 	p := page{base: base, most: most}
 	z := html.NewTokenizer(strings.NewReader(text))
@@ -113,14 +112,14 @@ func (p *page) text(z *html.Tokenizer) {
 	p.space = strings.TrimRight(text, " \t\r\n\f") != text
 }
 
-// write adds text, with the line ends and the space that are due before it.
+// write writes text after the line ends and the space that are due before it.
 func (p *page) write(text string) {
 	if p.link != nil {
 		if p.link.text.Len() > 0 && (p.space || p.breaks > 0) {
 			p.link.text.WriteByte(' ')
 		}
 		p.breaks, p.space = 0, false
-		if p.link.text.WriteString(text); p.link.text.Len() > 4000 { // its end was forgotten
+		if p.link.text.WriteString(text); p.link.text.Len() > 4000 { // the page lacks the end of the link
 			p.link.to = ""
 			p.endLink()
 		}
@@ -143,7 +142,7 @@ func (p *page) put(s string) {
 	p.chars += utf8.RuneCountInString(s)
 }
 
-// indent is what a line begins with.
+// indent returns the beginning of a line at the present depth.
 func (p *page) indent() string {
 	const most = 10
 	indent := strings.Repeat("> ", min(p.quotes, most))
@@ -155,15 +154,15 @@ func (p *page) indent() string {
 	return indent
 }
 
-// block sees to it that the next text begins a line, after an empty one for 2.
+// block makes the next text begin a line. With breaks 2, an empty line precedes it.
 func (p *page) block(breaks int) {
 	p.space = false
-	if p.mark == "" { // else it is the beginning of an item, and stays beside its mark
+	if p.mark == "" { // otherwise this is the beginning of an item, on the line of its mark
 		p.breaks = max(p.breaks, breaks)
 	}
 }
 
-// start begins an element. Only an svg that closes itself is at its end: HTML overlooks the slash everywhere else.
+// start begins an element. Only an svg ends at its own slash: HTML ignores the slash of all other elements.
 func (p *page) start(z *html.Tokenizer, closed bool) {
 	raw := z.Raw()
 	tag, _ := z.TagName()
@@ -200,9 +199,9 @@ func (p *page) start(z *html.Tokenizer, closed bool) {
 	}
 }
 
-// open begins an element that shapes the text.
+// open begins an element that affects the form of the text.
 func (p *page) open(name string) {
-	const deepest = 100 // lists
+	const deepest = 100 // deepest nesting of lists
 	p.around(name)
 	switch name {
 	case "h1", "h2", "h3", "h4", "h5", "h6":
@@ -247,7 +246,7 @@ func (p *page) open(name string) {
 }
 
 func (p *page) end(name string) {
-	p.raw, p.special = "", "" // it was empty
+	p.raw, p.special = "", "" // the element had no text
 	if p.hidden != "" {
 		if name == p.hidden {
 			if p.nested--; p.nested < 0 {
@@ -277,7 +276,7 @@ func (p *page) end(name string) {
 	p.around(name)
 }
 
-// around sees to it that an element stands apart: on lines of its own, or as a paragraph. A list within a list is no paragraph.
+// around separates an element from the text around it: on lines of its own, or as a paragraph. A list within a list is not a paragraph.
 func (p *page) around(name string) {
 	switch name {
 	case "ul", "ol":
@@ -303,7 +302,7 @@ func (p *page) tick() {
 	}
 }
 
-// endLink writes the link that is open, if one is. One without text leads nowhere that a reader could choose.
+// endLink writes the open link, if there is one. It omits a link without text, which a reader could not choose.
 func (p *page) endLink() {
 	l := p.link
 	if l == nil {
@@ -321,7 +320,7 @@ func (p *page) endLink() {
 	p.breaks, p.space = max(p.breaks, breaks), p.space || space
 }
 
-// address is where a link leads, in full; "" for what is no other page.
+// address returns the full target of a link; "" if that is not another page.
 func (p *page) address(href string) string {
 	const longest = 2000
 	href = strings.TrimSpace(href)

@@ -22,7 +22,7 @@ import (
 
 const (
 	readLines = 2000
-	readBytes = 256 << 10 // of what is shown
+	readBytes = 256 << 10 // bytes of a file that are shown at most
 	readWidth = 2000      // characters of a line
 )
 
@@ -50,13 +50,13 @@ func callRead(ctx context.Context, b *Box, in struct {
 			return readPage(ctx, f, max(1, int(in.Offset)), lines)
 		})
 	})
-	if err != nil { // then source may still be in use
+	if err != nil { // after an error source may still be in use
 		return engine.ToolResult{Text: text}, err
 	}
 	return engine.ToolResult{Text: text, Source: source}, nil
 }
 
-// readSeen reads an image or a PDF; nil if the file is neither, which is then at its beginning.
+// readSeen reads an image or a PDF. It returns nil for any other file, which is then at its beginning again.
 func readSeen(ctx context.Context, f *os.File, size int64, name string) (*transcript.Source, error) {
 	head := make([]byte, 512)
 	n, err := f.ReadAt(head, 0)
@@ -67,7 +67,7 @@ func readSeen(ctx context.Context, f *os.File, size int64, name string) (*transc
 	if !media.IsSeen(kind) {
 		return nil, nil
 	}
-	load := media.Load{Limits: media.Anthropic(0)} // the lowest
+	load := media.Load{Limits: media.Anthropic(0)} // the strictest limits
 	if err := load.Add(kind, int(size), media.Facts{}); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func seenText(s *transcript.Source) string {
 	return text
 }
 
-// at works on the spot of a path, one at a time where the work is to change it. The errors of work are about the spot.
+// at calls work with the spot of a path. Calls that change it run one at a time. Errors of work get the path.
 func (b *Box) at(path string, what purpose, work func(spot) (string, error)) (string, error) {
 	if what != toRead {
 		b.writing.Lock()
@@ -115,7 +115,7 @@ func (b *Box) at(path string, what purpose, work func(spot) (string, error)) (st
 	return text, nil
 }
 
-// OpenFile opens a regular file that the box may read. A link on the way to it that is changed meanwhile leads nowhere else.
+// OpenFile opens a regular file that the box may read. If a link on the way is changed meanwhile, the change is not followed.
 func (b *Box) OpenFile(path string) (f *os.File, err error) {
 	_, err = b.at(path, toRead, func(s spot) (_ string, err error) {
 		f, _, err = openFile(s.g, s.dir, s.name, s.place.Real)
@@ -124,7 +124,7 @@ func (b *Box) OpenFile(path string) (f *os.File, err error) {
 	return f, err
 }
 
-// readPage is some lines of a file with their numbers, the first of them first.
+// readPage returns lines of a file with their numbers, beginning with line first.
 func readPage(ctx context.Context, f *os.File, first, lines int) (string, error) {
 	in := bufio.NewReaderSize(patient{ctx, f}, 64<<10)
 	if err := checkText(in); err != nil {
@@ -169,7 +169,7 @@ func goesOn(number int) string {
 	return fmt.Sprintf("(the file continues; read it from offset %d)", number)
 }
 
-// checkText looks at the beginning of a file, and skips the mark that some editors put there.
+// checkText returns an error if the beginning of a file is not text. It skips a byte order mark.
 func checkText(in *bufio.Reader) error {
 	const enough = 8 << 10
 	head, err := in.Peek(enough)
@@ -190,7 +190,7 @@ func notText(head []byte) error {
 	return fmt.Errorf("it is not UTF-8 text but %s", http.DetectContentType(head))
 }
 
-// readLine reads one line, without its end, and keeps the beginning of a long one; more says that there was more.
+// readLine reads one line without its end. It keeps only the beginning of a long line; more reports that there was more.
 func readLine(in *bufio.Reader) (line []byte, more bool, err error) {
 	const keep = readWidth * utf8.UTFMax
 	seen := false
@@ -217,10 +217,10 @@ func readLine(in *bufio.Reader) (line []byte, more bool, err error) {
 	}
 }
 
-// lineCut marks a line of which only the beginning is shown.
+// lineCut marks a line that was cut.
 const lineCut = "… (line cut)"
 
-// cut is the beginning of a text of at most so many characters, with a mark if there was more.
+// cut returns the first width characters of a text, with a mark if there was more.
 func cut(s string, width int, more bool) string {
 	s, cut := plaintext.First(s, width)
 	if more || cut {

@@ -11,19 +11,19 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// deepest is how many directories below its beginning a search goes.
+// deepest is the number of directory levels that a search descends.
 const deepest = 128
 
 // searching is one search.
 type searching struct {
 	g      policy.Ground
 	search policy.Glob
-	file   func(dir *os.Root, name, path string) error // what to do with a file that is found; its error ends the search
-	only   func(dir *os.Root, name, path string) error // what to do with a file at which the search begins
-	closed int                                         // directories that cannot be read
+	file   func(dir *os.Root, name, path string) error // called for each file that is found; an error ends the search
+	only   func(dir *os.Root, name, path string) error // called if the search begins at a file
+	closed int                                         // number of directories that cannot be read
 }
 
-// run makes a search of the tool from a path, with links followed.
+// run searches for a tool from a path, whose links are resolved.
 func (s *searching) run(ctx context.Context, b *Box, tool, path string) (err error) {
 	if s.g, err = b.ground(); err != nil {
 		return err
@@ -50,10 +50,10 @@ func (s *searching) run(ctx context.Context, b *Box, tool, path string) (err err
 	return wrong(path, err)
 }
 
-// all goes through a directory, in the order of names. names lead to it from where the search began, path from the file
-// system's root. What is protected is omitted, what version control keeps as well, and links are not followed.
+// all visits a directory in the order of names. names lead to it from the beginning of the search, path from the root of the file system.
+// It omits protected paths and the directories of version control, and does not follow links.
 func (s *searching) all(ctx context.Context, dir *os.Root, path string, names []string) error {
-	entries, err := fs.ReadDir(dir.FS(), ".") // in the order of names
+	entries, err := fs.ReadDir(dir.FS(), ".") // sorted by name
 	if err != nil {
 		s.closed++
 		return nil //nolint:nilerr // it is counted, and the search goes on elsewhere

@@ -41,7 +41,7 @@ func callWebFetch(ctx context.Context, b *Box, in struct {
 	return text, err
 }
 
-// fetch gets a page, following redirects within its host.
+// fetch gets a page. It follows redirects within the host.
 func fetch(ctx context.Context, client *http.Client, address string) (string, error) {
 	host, err := policy.PublicHost(address)
 	if err != nil {
@@ -63,7 +63,7 @@ func fetch(ctx context.Context, client *http.Client, address string) (string, er
 	return "", fmt.Errorf("more than %d redirects", fetchRedirects)
 }
 
-// fetchOne asks once. It returns where to ask next, or the page.
+// fetchOne sends one request. It returns the address of a redirect, or the page.
 func fetchOne(ctx context.Context, client *http.Client, address string) (next, text string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func fetchOne(ctx context.Context, client *http.Client, address string) (next, t
 	return "", text, err
 }
 
-// readBody is the text of a page.
+// readBody returns the text of a page.
 func readBody(ctx context.Context, r *http.Response) (string, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, fetchBytes+1))
 	if err != nil {
@@ -111,7 +111,7 @@ func readBody(ctx context.Context, r *http.Response) (string, error) {
 	if named == "" {
 		named = http.DetectContentType(body)
 	}
-	kind, parameters, _ := mime.ParseMediaType(named) // what is wrong with a parameter does not matter
+	kind, parameters, _ := mime.ParseMediaType(named) // an invalid parameter does not matter
 	if !readable(kind) {
 		size := fmt.Sprintf("%d bytes", max(r.ContentLength, int64(len(body))))
 		if more && r.ContentLength < 0 {
@@ -143,7 +143,7 @@ func readBody(ctx context.Context, r *http.Response) (string, error) {
 	return first(text, fetchChars), nil
 }
 
-// first is the beginning of a text, and says so.
+// first returns the beginning of a text, with a note if it was cut.
 func first(s string, most int) string {
 	s, more := plaintext.First(s, most)
 	if more {
@@ -161,9 +161,9 @@ func readable(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
-// declared is the charset that a page itself names at its beginning.
+// declared returns the charset that a page declares at its beginning.
 func declared(body []byte) string {
-	const enough = 1024 // bytes; a browser looks no further
+	const enough = 1024 // bytes; browsers search no further
 	m := regexp.MustCompile(`(?i)<meta[^>]*charset\s*=\s*["']?([-\w]+)`).FindSubmatch(body[:min(len(body), enough)])
 	if m == nil {
 		return ""
@@ -171,13 +171,13 @@ func declared(body []byte) string {
 	return string(m[1])
 }
 
-// decoded is a body as UTF-8. What claims nothing and is none is taken for Windows-1252, as browsers do.
+// decoded returns a body as UTF-8. A body that declares no charset and is not valid UTF-8 is taken for Windows-1252, as browsers do.
 func decoded(body []byte, charset string) (string, error) {
 	switch charset = strings.ToLower(strings.Trim(charset, ` "'`)); {
 	case utf8.Valid(body):
 		return strings.TrimPrefix(string(body), "\ufeff"), nil
 	case charset == "utf-8" || charset == "utf8":
-		return string(body), nil // somewhere wrong, or cut; that is mended later
+		return string(body), nil // it is invalid in places, or cut; clean repairs that later
 	case !slices.Contains([]string{"", "us-ascii", "iso-8859-1", "latin1", "windows-1252", "cp1252"}, charset):
 		return "", fmt.Errorf("its character set, %s, is not supported", cut(clean(charset), 50, false))
 	}

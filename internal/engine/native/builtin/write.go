@@ -35,13 +35,13 @@ var (
 	errChanged  = errors.New("it has just been changed by another process; read it again")
 )
 
-// replace puts data in the place of the file that was there, nil if there was none: all of it or nothing, also after a power
-// cut. Permissions stay.
+// replace writes data as the whole content of a file: all of it or nothing, even in a power failure. It keeps the permissions. was is nil
+// for a new file.
 func (s spot) replace(ctx context.Context, data []byte, was fs.FileInfo) error {
-	mode := fs.FileMode(0) // as it is made
+	mode := fs.FileMode(0) // 0 leaves a new file the mode that it is made with
 	if was != nil {
 		if mode = was.Mode().Perm(); mode&0o200 == 0 {
-			return errReadOnly // a rename would not mind
+			return errReadOnly // a rename would replace it all the same
 		}
 	}
 	temp, err := s.draft(data, mode)
@@ -61,11 +61,11 @@ func (s spot) replace(ctx context.Context, data []byte, was fs.FileInfo) error {
 	return s.sync()
 }
 
-// draft writes data to a new file beside it, under a name that store.IsDraft knows.
+// draft writes data to a new file in the same directory, under a name that store.IsDraft recognizes.
 func (s spot) draft(data []byte, mode fs.FileMode) (string, error) {
 	const (
-		most    = 10000 // drafts that a writer has left when it was killed, or that are being written
-		longest = 200   // bytes of a name, so that what is added has room
+		most    = 10000 // most drafts in a directory, of killed and of present writers
+		longest = 200   // longest part of the name, in bytes, so that the addition fits
 	)
 	perm := s.fresh
 	if mode != 0 {
@@ -96,7 +96,7 @@ func (s spot) draft(data []byte, mode fs.FileMode) (string, error) {
 	return "", fmt.Errorf("too many unfinished files .%s.tmp-* beside it", s.name)
 }
 
-// same checks that the file is still what it was.
+// same returns an error if the file is not the one that was found before.
 func (s spot) same(was fs.FileInfo) error {
 	now, err := look(s.g, s.dir, s.name, s.place.Real)
 	switch {
@@ -112,7 +112,7 @@ func (s spot) same(was fs.FileInfo) error {
 	return nil
 }
 
-// sync makes the name durable. A file system that cannot sync a directory (EINVAL) is no failure: the change is made.
+// sync makes the new name durable. A file system that cannot sync a directory (EINVAL) is not an error, because the change is made.
 func (s spot) sync() error {
 	dir, err := s.dir.Open(".")
 	if err != nil {
