@@ -25,8 +25,9 @@ func (m Minute) questions(ctx context.Context) error {
 
 func (m Minute) question(ctx context.Context, q question.Question) error {
 	r, err := m.Runner.Runs.Load(q.Run)
+	damaged := (*runlog.Damaged)(nil)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.As(err, &damaged): // a power failure took the record: the run cannot go on
 		return m.Runner.Questions.Drop(ctx, q.Run)
 	case err != nil:
 		return err

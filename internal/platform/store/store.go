@@ -43,12 +43,27 @@ func Cause(err error) string {
 	return err.Error()
 }
 
-// MkdirAll creates a directory and its parents with mode 0700.
+// MkdirAll creates a directory and its parents with mode 0700. The names of new ones survive a power cut, or what is synced in them would not.
 func MkdirAll(path string) error {
-	if err := os.MkdirAll(path, dirMode); err != nil {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	if parent := filepath.Dir(path); parent != path {
+		if err := MkdirAll(parent); err != nil {
+			return err
+		}
+	}
+	err := os.Mkdir(path, dirMode)
+	if errors.Is(err, fs.ErrExist) {
+		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+			return nil // another process was first
+		}
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
 		return &NotWritten{path, err}
 	}
-	return nil
+	return SyncDir(path)
 }
 
 // Replace writes data to path atomically: readers see either the old bytes or the new ones, also after a crash or a power cut. A
@@ -161,7 +176,7 @@ func resolve(path string) (target string, mode fs.FileMode, err error) {
 func inDir(path string, open func() (*os.File, error)) (*os.File, error) {
 	f, err := open()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), dirMode); err == nil {
+		if err = MkdirAll(filepath.Dir(path)); err == nil {
 			f, err = open()
 		}
 	}

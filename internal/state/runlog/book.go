@@ -79,11 +79,21 @@ func (b Book) Load(id string) (Record, error) {
 	}
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return Record{}, fmt.Errorf("%s: %w", b.Home.Run(id, "run.json"), err)
+		return Record{}, &Damaged{b.Home.Run(id, "run.json"), err}
 	}
 	r.ID = id // the directory may be a copy of another run's; its name is the id
 	return r, nil
 }
+
+// Damaged is the error of a record that cannot be parsed, as a power failure may leave one.
+type Damaged struct {
+	Path string
+	Err  error
+}
+
+func (e *Damaged) Error() string { return e.Path + ": " + e.Err.Error() }
+
+func (e *Damaged) Unwrap() error { return e.Err }
 
 // List yields every record, newest first. An unreadable record is yielded with its error and only the id. If the
 // directory cannot be read, its error is yielded alone and ends the sequence.

@@ -151,7 +151,11 @@ func (r *Run) Standing() (Standing, error) { return r.book.Standing(r.ID) }
 // Update changes the record of a run in progress.
 func (r *Run) Update(change func(*Record)) error {
 	change(&r.Record)
-	return r.save(store.Buffered)
+	d := store.Buffered
+	if r.Scheduled != nil || r.Continued > 0 { // the file is on the disk: it may not be replaced by one that is not
+		d = store.Synced
+	}
+	return r.save(d)
 }
 
 // Finish writes the end of the record. It is the last write of a run.

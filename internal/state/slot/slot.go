@@ -109,10 +109,10 @@ func jot(path string, data []byte) error {
 }
 
 // Rewrite changes a claim that is taken over by another run or has ended. The caller is the run that has it, or holds
-// the job's lock.
+// the job's lock. After a power cut the file has the old content or the new one: without either the slot would run again.
 func (b Book) Rewrite(c Claim) error {
 	c.Slot = c.Slot.In(b.Zone)
-	return b.change(c.Slot, func(bool) error { return store.WriteJSON(b.path(c.Job, c.Slot), c, store.Buffered) })
+	return b.change(c.Slot, func(bool) error { return store.WriteJSON(b.path(c.Job, c.Slot), c, store.Synced) })
 }
 
 // Release voids a run's claim and records the reason. A claim that now belongs to another run stays as it is.
