@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -136,11 +138,15 @@ func plantDeadRun(w *world) {
 	w.write(runFile(id, "run.json"), `{"id":"`+id+`","kind":"routine","job":"daily","name":"daily","started":"`+at.Format("2006-01-02T15:04:05Z07:00")+`","pid":0}`)
 }
 
-// plantKilledRun is the record of a sealed run whose process was killed a while ago. It returns the run's id.
+// plantKilledRun is the record of a sealed run whose process was killed a while ago. It returns the run's id, which no other test uses: the
+// processes of a run are found by it in the whole machine.
 func plantKilledRun(w *world) string {
 	w.t.Helper()
 	at, p := w.clock().Add(-time.Hour).UTC().Truncate(time.Second), process.Self()
-	id := at.Format("20060102T150405.000Z") + "-abcdef"
+	id, err := runlog.NewID(at, rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	record, err := json.Marshal(map[string]any{
 		"id": id, "kind": "routine", "job": "daily", "name": "daily", "started": at, "finished": at.Add(time.Hour), "outcome": "interrupted",
 		"sealed": map[string]any{"abi": 7}, "pid": p.PID, "pid_start": p.Start, "boot_id": p.Boot, "pid_namespace": p.Namespace,

@@ -200,8 +200,8 @@ func TestMemoryOfBodies(t *testing.T) {
 	if held := w.s.connections.held(); held > limit {
 		t.Errorf("%d bytes of bodies are held", held)
 	}
-	if after := heap(); after > before+8*limit {
-		t.Errorf("the heap grew from %d to %d bytes", before, after)
+	for heap() > before+4*limit { // the handlers of the connections that were closed end on their own
+		time.Sleep(time.Millisecond)
 	}
 }
 
