@@ -78,7 +78,7 @@ func (d *deps) beside(ctx context.Context, input string, form layout, args []str
 
 func (d *deps) dispatch(ctx context.Context, args []string, out io.Writer) (*cobra.Command, error) {
 	root := newRoot(d, args...)
-	root.SetArgs(spreadTools(asAsk(root, args)))
+	root.SetArgs(append([]string{}, spreadTools(asAsk(root, args))...)) // instead of nil cobra takes the arguments of the process
 	root.SetIn(d.In)
 	root.SetOut(out)
 	root.SetErr(d.Stderr)
