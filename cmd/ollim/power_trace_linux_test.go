@@ -77,8 +77,8 @@ func parseTrace(trace string) (calls []call, err error) {
 			delete(open, c[1])
 		} else if c = whole.FindStringSubmatch(line); c != nil {
 			args = c[3]
-		} else if strings.HasSuffix(line, "= ?") {
-			continue // the process ended in the call
+		} else if strings.HasSuffix(line, "= ?") || strings.HasSuffix(line, " ???( <detached ...>") {
+			continue // the process ended in the call, or before it made one
 		} else {
 			return nil, fmt.Errorf("not understood: %.200s", line)
 		}
