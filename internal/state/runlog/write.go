@@ -156,9 +156,14 @@ func (r *Run) Standing() (Standing, error) {
 // Update changes the record of a run in progress.
 func (r *Run) Update(change func(*Record)) error {
 	change(&r.Record)
+	return r.Save()
+}
+
+// Save writes the record of a run in progress.
+func (r *Run) Save() error {
 	d := store.Buffered
 	if r.Scheduled != nil || r.Continued > 0 { // the file is on the disk: it may not be replaced by one that is not
-		d = store.Synced
+		d = store.Whole
 	}
 	return r.save(d)
 }
