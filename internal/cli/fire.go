@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,7 +125,7 @@ func (o *fireOptions) resolve(d *deps) (fire.Options, error) {
 		Trigger: fire.Trigger{Scheduled: o.scheduled, Slot: late},
 	}
 	if !out.Owner && !out.Scheduled {
-		out.Cron = process.UnderCron
+		out.Cron = sync.OnceValue(process.UnderCron) // a fire asks three times, and the answer cannot change
 	}
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {

@@ -96,6 +96,7 @@ const (
 	ReadsOnly               // it changes nothing, so a crash may lose the use
 	Deletes                 // it deletes or ends something that cannot be restored
 	Sends                   // it acts on the world outside the data directory
+	Starts                  // it starts programs, which may do all of this
 	Compacts                // it requests that the session be compacted by its property "instructions"; an engine may do that at once
 )
 

@@ -108,17 +108,19 @@ func (t *Turn) moved(ctx context.Context, e runlog.Event) error {
 	if e.Session == "" || again && (t.current.noted || !t.conv.Traits().Persistent) {
 		return nil
 	}
-	event := session.Event{SessionID: e.Session, Event: kind}
+	event, log := session.Event{SessionID: e.Session, Event: kind}, t.book.Sessions.Log
 	switch {
 	case e.Type == runlog.Compacted:
 		event.Event, event.ParentSessionID = session.Compacted, t.current.session
 	case !again:
 		event.ParentSessionID = cmp.Or(t.current.parent, t.current.former)
+	default:
+		log = t.book.Sessions.Used
 	}
 	t.current.session, t.current.noted = e.Session, true
 	steps := []func() error{
 		func() error { return t.conv.Save(ctx, e.Session) },
-		func() error { return t.book.Sessions.Log(context.WithoutCancel(ctx), event) },
+		func() error { return log(context.WithoutCancel(ctx), event) },
 	}
 	if e.Type == runlog.Compacted || t.history.From != "" { // a kill in between leaves the old session, or a new one with its parent
 		slices.Reverse(steps)

@@ -93,11 +93,14 @@ func (t *Turn) enter(ctx context.Context) error {
 	if key == "" {
 		return nil
 	}
-	path := t.book.Home.ConversationLock(key)
-	if left := t.book.Runs.Leftover(path); left != nil {
-		return left
+	path, locks := t.book.Home.ConversationLock(key), t.book.Sessions.Disk.Locks
+	guard, err := locks.TryGuard(path)
+	if errors.Is(err, lock.ErrBusy) {
+		if left := t.book.Runs.Leftover(path); left != nil {
+			return left
+		}
+		guard, err = locks.WaitGuard(ctx, path)
 	}
-	guard, err := t.book.Sessions.Disk.Locks.WaitGuard(ctx, path)
 	if err != nil {
 		return err
 	}

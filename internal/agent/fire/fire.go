@@ -137,8 +137,7 @@ func (b Firer) find(ctx context.Context, name string, o Options) (*fire, error) 
 	j, err := files.Open(name, o.Scheduled) // a timer fires the job of that id, even if a file has that name
 	var own yamldoc.Faults
 	errors.As(err, &own)
-	b.r.Warn(Reports{b.r}.badFiles(ctx, files.Faults, own))
-	b.r.Warn(Reports{b.r}.policy(ctx))
+	Reports{b.r}.beforeFire(ctx, files.Faults, own)
 	if err != nil {
 		return nil, err
 	}

@@ -100,16 +100,19 @@ func (f *fire) conversation() conversation.Conversation {
 	case job.Foreground:
 		return &conversation.Main{Sessions: f.r.Sessions}
 	case job.Persistent:
-		return conversation.Routine{Sessions: f.r.Sessions, ID: f.job.ID, Shown: f.previous.ShownUntil(), Own: ownRun(f.r.Runs, f.job.ID)}
+		return conversation.Routine{Sessions: f.r.Sessions, ID: f.job.ID, Shown: f.previous.ShownUntil(), Own: ownRun(f.r.Runs, f.job.ID, f.previous)}
 	case job.Isolated:
 		return conversation.Isolated{}
 	}
 	return conversation.Branch{Sessions: f.r.Sessions, Busy: f.r.Busy}
 }
 
-// ownRun returns the function that reports whether a run is one of a job.
-func ownRun(runs runlog.Book, job string) func(run string) bool {
+// ownRun returns the function that reports whether a run is one of a job. The record of its previous run need not be read again.
+func ownRun(runs runlog.Book, job string, previous runlog.Record) func(run string) bool {
 	return func(run string) bool {
+		if run != "" && run == previous.ID {
+			return true
+		}
 		r, err := runs.Load(run)
 		return err == nil && r.Job == job
 	}

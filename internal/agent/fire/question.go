@@ -303,7 +303,7 @@ func (c *continuation) left(limit float64) float64 {
 func (c *continuation) conversation() conversation.Conversation {
 	b := c.before
 	if b.Persistent {
-		return conversation.Routine{Sessions: c.f.r.Sessions, ID: b.Job, Shown: c.f.previous.ShownUntil(), Own: ownRun(c.f.r.Runs, c.f.job.ID)}
+		return conversation.Routine{Sessions: c.f.r.Sessions, ID: b.Job, Shown: c.f.previous.ShownUntil(), Own: ownRun(c.f.r.Runs, c.f.job.ID, c.f.previous)}
 	}
 	own := conversation.Conversation(conversation.Isolated{})
 	if b.Shared {

@@ -24,15 +24,14 @@ type Reports struct{ r *run.Runner }
 
 // BadFiles reports each job file that cannot be used, and each that can be used again.
 func (t Reports) BadFiles(ctx context.Context, faults yamldoc.Faults) {
-	t.r.Warn(t.badFiles(ctx, faults, nil))
+	if len(faults) > 0 || !t.r.Notices.Empty() {
+		t.r.Warn(t.badFiles(ctx, faults, nil))
+	}
 }
 
 // badFiles is BadFiles. It warns on standard error only when it also notifies the owner, because cron would mail a warning at
 // every fire. own are the faults of the job itself, which are returned as an error anyway.
 func (t Reports) badFiles(ctx context.Context, faults, own yamldoc.Faults) error {
-	if len(faults) == 0 && t.r.Notices.Empty() {
-		return nil
-	}
 	book := t.r.Notify()
 	var err error
 	present := map[string]bool{}
@@ -73,8 +72,19 @@ func (t Reports) MissedByFile(ctx context.Context, fault *yamldoc.Fault, job str
 	return err
 }
 
-// policy reports that tool-policy.yaml waits for approval. It does not report errors of the file or the approvals: every run does.
-func (t Reports) policy(ctx context.Context) error {
+// beforeFire reports what is wrong with files, and what no longer is, before a job is fired. own are the faults of the job itself. It reads
+// once whether there is any cause that may be over.
+func (t Reports) beforeFire(ctx context.Context, faults, own yamldoc.Faults) {
+	none := t.r.Notices.Empty()
+	if len(faults) > 0 || !none {
+		t.r.Warn(t.badFiles(ctx, faults, own))
+	}
+	t.r.Warn(t.policy(ctx, none))
+}
+
+// policy reports that tool-policy.yaml waits for approval; none says that no cause is open. It does not report errors of the file or the
+// approvals: every run does.
+func (t Reports) policy(ctx context.Context, none bool) error {
 	extra, err := t.r.Approvals.Policy()
 	if err != nil {
 		return nil //nolint:nilerr // permit returns the error
@@ -83,6 +93,9 @@ func (t Reports) policy(ctx context.Context) error {
 		Kind: notify.Approval, Subject: approval.PolicyName, Name: approval.PolicyName,
 		Text:   approval.PolicyName + " differs from what you approved, so it gives no tools",
 		Remedy: "to see the changes and approve them: `ollim approve " + approval.PolicyName + "`",
+	}
+	if !extra.Waits && none {
+		return nil
 	}
 	if !extra.Waits {
 		return t.r.Notify().Close(ctx, c.Key(), "gives its tools again")

@@ -278,7 +278,8 @@ func (c *claim) settle(outcome runlog.Outcome) {
 		return
 	}
 	if outcome == "" {
-		outcome = runlog.Failed
+		c.r.Warn(c.r.Slots.Fail(c.job.ID, c.at, c.run, string(runlog.Failed)))
+		return
 	}
 	c.r.Warn(c.r.Slots.Settle(c.job.ID, c.at, c.run, string(outcome)))
 }

@@ -61,14 +61,17 @@ func (w *work) deliver(ctx context.Context) {
 
 // report tells the owner about faults that the run has found, and about faults that are over.
 func (w *work) report(ctx context.Context, cause error) {
-	w.reportServers(ctx)
-	w.recovered(ctx)
+	none := w.r.Notices.Empty() // a cause that the run itself opens is not over
+	w.reportServers(ctx, none)
+	if !none {
+		w.recovered(ctx)
+	}
 	w.spec.Origin.Report(ctx, w.run, cause)
 }
 
 // reportServers reports the MCP servers that the run could not use: on standard error if the owner waits for the answer, else by a
-// notification. The cause of a server that the run has used is closed.
-func (w *work) reportServers(ctx context.Context) {
+// notification. The cause of a server that the run has used is closed; none says that there was no cause.
+func (w *work) reportServers(ctx context.Context, none bool) {
 	failed, err := w.run.FailedServers()
 	w.r.Warn(err)
 	bad := map[string]bool{}
@@ -86,7 +89,7 @@ func (w *work) reportServers(ctx context.Context) {
 		})
 		w.r.Warn(err)
 	}
-	if w.r.Notices.Empty() {
+	if none {
 		return
 	}
 	answered, err := w.run.Answered() // a server that the run did not use may not have been started
@@ -101,7 +104,7 @@ func (w *work) reportServers(ctx context.Context) {
 // recovered closes the causes that are over according to a run which ended ok, unreported or waiting. If the engine, its service or a
 // limit caused a failure after the run began, that cause stays open, because the next run may be refused too.
 func (w *work) recovered(ctx context.Context) {
-	if w.r.Notices.Empty() || w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
+	if w.run.Outcome != runlog.OK && w.run.Outcome != runlog.Unreported && w.run.Outcome != runlog.Waiting {
 		return
 	}
 	book := w.r.Notify()

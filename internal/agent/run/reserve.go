@@ -41,7 +41,7 @@ type account struct {
 	warn  func(error)
 }
 
-// reserve reserves the likely cost of the run. It returns the most that the run may cost, in USD; 0 is no limit. At a limit the run is
+// reserve reserves the likely cost of the run, and notes it in the record, which the caller saves. It returns the most that the run may cost, in USD; 0 is no limit. At a limit the run is
 // refused.
 func (a *account) reserve(ctx context.Context) (float64, error) {
 	limits := a.spec.Limits
@@ -60,10 +60,8 @@ func (a *account) reserve(ctx context.Context) (float64, error) {
 	if limits.Typed && limits.Cost > 0 {
 		grant.Most = limits.Cost
 	}
-	err = a.run.Update(func(record *runlog.Record) {
-		record.Accounted, record.Owner, record.Reserved = true, claim.Force, finite(grant.Reserved)
-	})
-	return finite(grant.Most), err
+	a.run.Accounted, a.run.Owner, a.run.Reserved = true, claim.Force, finite(grant.Reserved)
+	return finite(grant.Most), nil
 }
 
 // finite returns an amount as engines expect it: 0 instead of infinity for no limit.

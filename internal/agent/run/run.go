@@ -75,6 +75,9 @@ func (w *work) carryOut(ctx context.Context) error {
 		return err
 	}
 	granted, err := w.money.reserve(ctx)
+	if err == nil {
+		err = w.run.Save() // with the seal and the reservation, before the first program or request
+	}
 	if err != nil {
 		return err
 	}

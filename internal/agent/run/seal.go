@@ -56,15 +56,15 @@ func (b *sandbox) confine() (*runlog.Sealed, error) {
 	return record, nil
 }
 
-// enter seals what the run's agent starts, and records the seal. The returned context ends when that fails, or when the seal proves
+// enter seals what the run's agent starts, and notes the seal in the record, which the caller saves. The returned context ends when that fails, or when the seal proves
 // ineffective. stop ends every program that is left.
 func (b *sandbox) enter(ctx context.Context) (_ context.Context, stop func(), err error) {
 	record, err := b.confine()
-	if err == nil {
-		err = b.run.Update(func(r *runlog.Record) { r.Sealed = record })
-	}
-	if err != nil || b.list == nil {
+	if err != nil {
 		return ctx, func() {}, err
+	}
+	if b.run.Sealed = record; b.list == nil {
+		return ctx, func() {}, nil
 	}
 	run := ctx
 	ctx, end := context.WithCancelCause(ctx)

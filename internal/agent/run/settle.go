@@ -115,7 +115,7 @@ func (a *account) settle(ctx context.Context) {
 	if !a.run.Accounted {
 		return
 	}
-	bill, err := a.runs.Bill(a.run.Record)
+	bill, err := a.run.Bill()
 	switch {
 	case err != nil:
 		a.warn(fmt.Errorf("run %s: what it cost is not known: %w", a.run.ID, err))
@@ -138,7 +138,7 @@ func (w *work) unspent(cause error) (later, sorted error) {
 	if !errors.As(cause, &limit) {
 		return nil, cause
 	}
-	if bill, err := w.r.Runs.Bill(w.run.Record); err != nil || bill.Cost > w.run.Settled {
+	if bill, err := w.run.Bill(); err != nil || bill.Cost > w.run.Settled {
 		return nil, cause
 	}
 	if w.spec.Identity.Again {

@@ -119,6 +119,7 @@ func TestEffects(t *testing.T) {
 	want := map[string]engine.Effect{
 		"ping_user": engine.Sends, "discord_embed": engine.Sends, "send_file": engine.Sends, "ask_owner": engine.Sends,
 		"list_reminders": engine.ReadsOnly, "search_docs": engine.ReadsOnly, "compact_session": engine.Compacts,
+		"skill": engine.Starts,
 	}
 	got := map[string]engine.Effect{}
 	for _, tool := range newDesk(t, inMain()).List() {

@@ -68,8 +68,14 @@ var errNothingDue = errors.New("nothing is due")
 // Nudge returns the reminder of a report that the run owes, and records it; "" if it owes none or was reminded often enough. The
 // engine's hook and the run itself both call it, so that together they remind no more than twice.
 func (b *Set) Nudge(ctx context.Context) (text string, err error) {
+	due := func(s runlog.Standing) bool { // of a run that waits the report is due at its end
+		return b.Run.Owes(s) && s.Nudges < mostNudges && !s.Asking()
+	}
+	if standing, err := b.Run.Standing(); err != nil || !due(standing) { // nothing is to be written, and no lock is needed
+		return "", err
+	}
 	err = b.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
-		if !b.Run.Owes(s) || s.Nudges >= mostNudges || s.Asking() { // of a run that waits the report is due at its end
+		if !due(s) {
 			return runlog.Event{}, errNothingDue
 		}
 		text = prompt.Nudge(job.UpdateMode(b.Run.Record.Update))

@@ -104,7 +104,7 @@ func tools() []tool {
 		{"cancel_reminder", engine.Changes, listed("cancel_reminder"), takes(callCancelReminder), schema(1, "id", text)},
 		{"update_names", engine.Changes, only(func(r *runlog.Run) bool { return r.Foreground }, "update_names is for the main conversation only."), takes(callNames), schema(0, "user_name", text, "bot_name", text)},
 		{"compact_session", engine.Compacts, only(func(r *runlog.Run) bool { return r.Persistent }, "compact_session is for persistent routine sessions only."), takes(callCompact), schema(1, "instructions", text)},
-		{"skill", engine.Changes, usesSkills, takes(callSkill), schema(1, "name", text, "arguments", `{"type":"string"}`)},
+		{"skill", engine.Starts, usesSkills, takes(callSkill), schema(1, "name", text, "arguments", `{"type":"string"}`)},
 		{"search_docs", engine.ReadsOnly, listed("search_docs"), takes(callSearchDocs), schema(1, "query", text)},
 		{runlog.EnterFork, engine.Changes, only(func(r *runlog.Run) bool { return r.Key == session.MainKey }, "enter_fork is for the main conversation only."), takes(callEnterFork), schema(0, "topic", `{"type":"string"}`)},
 		{runlog.ExitFork, engine.Changes, only(inFork, "exit_fork is for an interactive fork only."), takes(callExitFork), schema(0)},

@@ -88,7 +88,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	}
 	defer t.tools.servers.Close()
 	if slices.Contains(r.Scope.BuiltIns, "Bash") {
-		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // kill processes that its commands left behind, in any process group
+		defer t.watchPrograms()()
 	}
 	before := 0
 	if len(t.talk.entries) > 0 {
@@ -106,6 +106,21 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		return result, errors.Join(err, t.talk.noteFull(), t.bill.close())
 	}
 	return result, sink(runlog.Event{Type: runlog.Result, Text: t.final})
+}
+
+// watchPrograms watches the turn's tool uses, those of subagents too. The returned function kills what the programs that were started left
+// behind, in any process group. It reads the environment of every process of the machine, so it does that only if one was started.
+func (t *turn) watchPrograms() (killLeft func()) {
+	started, sink := len(t.request.Scope.Servers) > 0, t.sink
+	t.sink = func(e runlog.Event) error {
+		started = started || e.Type == runlog.ToolUse && t.tools.effect(e.Tool) == engine.Starts
+		return sink(e)
+	}
+	return func() {
+		if started {
+			process.KillAll("OLLIM_RUN=" + t.request.Run.ID)
+		}
+	}
 }
 
 // Compact begins a session that holds a summary of the request's session and its last messages.

@@ -3,6 +3,7 @@ package lock
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"syscall"
 )
@@ -60,7 +61,7 @@ func (g *Guard) Note(text string) error {
 }
 
 // LastNote returns the note of the previous holder, or "".
-func (g *Guard) LastNote() string { return ReadNote(g.file.Name()) }
+func (g *Guard) LastNote() string { return content(io.NewSectionReader(g.file, 0, math.MaxInt64)) }
 
 // ReadNote returns the note of the latest holder of the guard at path, or "". It needs no lock.
 func ReadNote(path string) string {
@@ -72,7 +73,11 @@ func ReadNote(path string) string {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a pipe would block
 		return ""
 	}
-	note, err := io.ReadAll(f)
+	return content(f)
+}
+
+func content(r io.Reader) string {
+	note, err := io.ReadAll(r)
 	if err != nil {
 		return ""
 	}

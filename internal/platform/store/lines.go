@@ -12,14 +12,16 @@ import (
 	"os"
 )
 
-// Durability reports whether an append waits for the disk.
-type Durability bool
+// Durability says what of a change survives a power cut.
+type Durability int
 
 const (
-	// Synced survives a power cut.
-	Synced Durability = true
 	// Buffered survives the death of the process, not of the machine; it takes a fiftieth of the time.
-	Buffered Durability = false
+	Buffered Durability = iota
+	// Whole is for a file that is replaced: after a power cut it has its old content or the new one.
+	Whole
+	// Synced survives a power cut.
+	Synced
 )
 
 // AppendJSON appends each value as one line of JSON to the file at path, all in one write. The caller holds the lock of that

@@ -85,7 +85,7 @@ func replace(path string, data []byte, mode fs.FileMode, d Durability) error {
 		_ = os.Remove(temp)
 		return &NotWritten{path, err}
 	}
-	if d == Buffered {
+	if d != Synced {
 		return nil
 	}
 	return SyncDir(path)
@@ -193,7 +193,7 @@ func writeTemp(path string, data []byte, mode fs.FileMode, d Durability) (temp s
 	}
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Chmod(mode))
-	if err == nil && d == Synced {
+	if err == nil && d != Buffered {
 		err = f.Sync()
 	}
 	if closeErr := f.Close(); err == nil {

@@ -116,7 +116,10 @@ func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) er
 	}
 	written := err == nil && (len(tx.facts) > imported || imported > 1)
 	if written {
-		err = l.append(tx, d || store.Durability(imported > 1))
+		if imported > 1 {
+			d = store.Synced
+		}
+		err = l.append(tx, d)
 	}
 	for _, do := range tx.after {
 		do(err)

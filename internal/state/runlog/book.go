@@ -46,7 +46,7 @@ func (b Book) Open(r Record) (*Run, error) {
 	if err := store.MkdirOwn(b.Home.Run(r.ID)); err != nil {
 		return nil, err
 	}
-	opened := &Run{Record: r, book: b}
+	opened := b.run(r)
 	if r.Scheduled != nil { // without the record after a power failure, the slot would run a second time
 		return opened, opened.save(store.Synced)
 	}
@@ -59,8 +59,11 @@ func (b Book) At(id string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Record: r, book: b}, nil
+	return b.run(r), nil
 }
+
+// run returns a run with its record, and nothing known of its events.
+func (b Book) run(r Record) *Run { return &Run{Record: r, book: b, known: &known{}} }
 
 // Load reads one record. The error is fs.ErrNotExist if there is none with that id.
 func (b Book) Load(id string) (Record, error) {
@@ -205,15 +208,10 @@ func (r Record) is(name string) bool {
 
 // Events reads the events of a run, oldest first. A torn line is skipped and counted in *bad.
 func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
-	return b.events(id, bad, func(e Event) (Event, error) { return b.unfold(id, e) })
-}
-
-// events reads the events of a run and passes each through read.
-func (b Book) events(id string, bad *int, read func(Event) (Event, error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), bad) {
 			if err == nil {
-				e, err = read(e)
+				e, err = b.unfold(id, e)
 			}
 			if !yield(e, err) {
 				return
@@ -239,32 +237,8 @@ func (b Book) unfold(id string, e Event) (Event, error) {
 	return e, nil
 }
 
-// outline reads the events that totals are made from. Large events stay in their files, except those whose text counts. An event whose
-// file is missing counts without its text, so that the run can still end.
-func (b Book) outline(id string) iter.Seq2[Event, error] {
-	return b.events(id, nil, func(e Event) (Event, error) {
-		if e.Type != CompactWish && e.Type != Result {
-			return e, nil
-		}
-		e, err := b.unfold(id, e)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return e, err
-	})
-}
-
 // Standing returns the current state of a run.
-func (b Book) Standing(id string) (Standing, error) {
-	var s Standing
-	for e, err := range b.outline(id) {
-		if err != nil {
-			return s, err
-		}
-		s.stand(e)
-	}
-	return s, nil
-}
+func (b Book) Standing(id string) (Standing, error) { return b.run(Record{ID: id}).Standing() }
 
 // cutOff returns the outcome and the reason of a run whose process died. A run with an open question becomes waiting, unless a stop was
 // requested.
@@ -298,7 +272,7 @@ func (b Book) close(id string, still func(Record) bool) (changed bool, err error
 		}
 		killEngine(id)
 		at := r.Started // the time of the last known activity is closer to the end of the run than now is
-		_ = b.each(id, func(e Event) { at = e.At })
+		_ = r.each(func(e Event) { at = e.At })
 		outcome, reason := b.cutOff(r.Record)
 		err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
 		changed = err == nil

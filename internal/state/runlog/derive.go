@@ -4,25 +4,12 @@ import (
 	"iter"
 	"slices"
 	"time"
-
-	"github.com/ollim/ollim/internal/platform/store"
 )
-
-// each calls see with every event of a run, oldest first. It does not read texts that were moved to files.
-func (b Book) each(id string, see func(Event)) error {
-	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
-		if err != nil {
-			return err
-		}
-		see(e)
-	}
-	return nil
-}
 
 // Judged returns the ids of the tool uses that have a verdict.
 func (r *Run) Judged() (map[string]bool, error) {
 	judged := map[string]bool{}
-	err := r.book.each(r.ID, func(e Event) {
+	err := r.each(func(e Event) {
 		if e.Type == Verdict {
 			judged[e.ToolID] = true
 		}
@@ -32,13 +19,13 @@ func (r *Run) Judged() (map[string]bool, error) {
 
 // Allowed reports whether a use of the tool was allowed in the run.
 func (r *Run) Allowed(tool string) (allowed bool, err error) {
-	err = r.book.each(r.ID, func(e Event) { allowed = allowed || e.Type == Verdict && e.Tool == tool && !e.IsError })
+	err = r.each(func(e Event) { allowed = allowed || e.Type == Verdict && e.Tool == tool && !e.IsError })
 	return allowed, err
 }
 
 // FailedServers returns the latest failure of each MCP server, ordered by the first failure of each.
 func (r *Run) FailedServers() (failed []Event, err error) {
-	err = r.book.each(r.ID, func(e Event) {
+	err = r.each(func(e Event) {
 		i := slices.IndexFunc(failed, func(f Event) bool { return f.Tool == e.Tool })
 		switch {
 		case e.Type != ServerFailed:
@@ -53,7 +40,7 @@ func (r *Run) FailedServers() (failed []Event, err error) {
 
 // Answered returns the names of the tools that succeeded, one name for each use.
 func (r *Run) Answered() (tools []string, err error) {
-	err = r.book.each(r.ID, func(e Event) {
+	err = r.each(func(e Event) {
 		if e.Type == ToolResult && !e.IsError {
 			tools = append(tools, e.Tool)
 		}
@@ -63,7 +50,7 @@ func (r *Run) Answered() (tools []string, err error) {
 
 // Refusals returns how many attempts in a row the service has refused up to now, and the reason of the last refusal.
 func (r *Run) Refusals() (n int, why string, err error) {
-	err = r.book.each(r.ID, func(e Event) {
+	err = r.each(func(e Event) {
 		switch e.Type {
 		case Retry:
 			n, why = n+1, e.Text
@@ -76,7 +63,7 @@ func (r *Run) Refusals() (n int, why string, err error) {
 
 // Answer returns the owner's answer about the use of a tool; answered is false until there is one.
 func (r *Run) Answer(toolID string) (allowed, answered bool, err error) {
-	err = r.book.each(r.ID, func(e Event) {
+	err = r.each(func(e Event) {
 		if !answered && e.Type == Permitted && e.ToolID == toolID {
 			allowed, answered = !e.IsError, true
 		}
@@ -86,7 +73,7 @@ func (r *Run) Answer(toolID string) (allowed, answered bool, err error) {
 
 // Unanswered returns the uses of tools that the owner was asked about and has not answered yet.
 func (r *Run) Unanswered() (asked []Event, err error) {
-	err = r.book.each(r.ID, func(e Event) {
+	err = r.each(func(e Event) {
 		switch e.Type {
 		case Asked:
 			asked = append(asked, e)
@@ -110,8 +97,11 @@ type bill struct {
 }
 
 // Bill adds up a run's cost so far. An engine that was started and has reported nothing counts as the whole reservation.
-func (b Book) Bill(r Record) (bill bill, err error) {
-	if err = b.each(r.ID, func(e Event) { bill.add(e, r) }); err == nil {
+func (b Book) Bill(r Record) (bill, error) { return b.run(r).Bill() }
+
+// Bill is Book.Bill for the run.
+func (r *Run) Bill() (bill bill, err error) {
+	if err = r.each(func(e Event) { bill.add(e, r.Record) }); err == nil {
 		bill.close()
 	}
 	return bill, err
@@ -157,7 +147,7 @@ func (b Book) CutOff(r Record) Record {
 	if now, err := b.Load(r.ID); err == nil && (now.Done() || now.Process.ID != r.Process.ID) {
 		return now
 	}
-	dead := Run{Record: r, book: b}
+	dead := b.run(r)
 	_ = dead.Conclude(b.cutOff(r)) // an error leaves the totals of the events that could be read
 	return dead.Record
 }

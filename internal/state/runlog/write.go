@@ -21,7 +21,8 @@ const large = 64 << 10
 // Run is an open run record.
 type Run struct {
 	Record
-	book Book
+	book  Book
+	known *known
 }
 
 // Limits in bytes of the texts in run.json, which every list reads. The events have the full texts.
@@ -146,14 +147,23 @@ func (r *Run) free(stem string) string {
 }
 
 // Standing returns the current state of the run.
-func (r *Run) Standing() (Standing, error) { return r.book.Standing(r.ID) }
+func (r *Run) Standing() (Standing, error) {
+	var s Standing
+	err := r.eachText(s.stand)
+	return s, err
+}
 
 // Update changes the record of a run in progress.
 func (r *Run) Update(change func(*Record)) error {
 	change(&r.Record)
+	return r.Save()
+}
+
+// Save writes the record of a run in progress.
+func (r *Run) Save() error {
 	d := store.Buffered
 	if r.Scheduled != nil || r.Continued > 0 { // the file is on the disk: it may not be replaced by one that is not
-		d = store.Synced
+		d = store.Whole
 	}
 	return r.save(d)
 }
@@ -178,13 +188,13 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 	var s Standing
 	var bill bill
 	denied := map[string]bool{} // ids of denied uses of tools
-	for e, err := range r.book.outline(r.ID) {
-		if err != nil {
-			return err
-		}
+	err := r.eachText(func(e Event) {
 		s.stand(e)
 		r.sum(e, denied)
 		bill.add(e, r.Record)
+	})
+	if err != nil {
+		return err
 	}
 	bill.close()
 	r.Cost, r.Assumed, r.ByTable = millionths(bill.Cost), millionths(bill.Assumed), 0

@@ -154,7 +154,7 @@ func (b Book) SaveFork(ctx context.Context, f Fork) error {
 
 // finishSave logs that the fork became the main session, unless that is in the history, and closes it.
 func (b Book) finishSave(ctx context.Context, f Fork) error {
-	if err := b.log(ctx, Event{SessionID: f.Session, Event: Swapped, ParentSessionID: f.Parent}, true); err != nil {
+	if err := b.log(ctx, Event{SessionID: f.Session, Event: Swapped, ParentSessionID: f.Parent}, store.Synced, true); err != nil {
 		return err
 	}
 	return b.CloseFork(ctx, f.ID)

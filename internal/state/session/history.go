@@ -71,10 +71,14 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 
 // Log appends an event to the history and waits for the disk; a zero Timestamp becomes now. The error is a *lock.Failed
 // or *store.NotWritten, or wraps lock.ErrBusy if the lock was not free before ctx ended or within ten seconds.
-func (b Book) Log(ctx context.Context, e Event) error { return b.log(ctx, e, false) }
+func (b Book) Log(ctx context.Context, e Event) error { return b.log(ctx, e, store.Synced, false) }
+
+// Used is Log for a session that the history has with an event of that kind. It does not wait for the disk: the record of the run also says
+// when the session was used.
+func (b Book) Used(ctx context.Context, e Event) error { return b.log(ctx, e, store.Buffered, false) }
 
 // log appends an event. If once is set, it does nothing if the session has an event of that kind.
-func (b Book) log(ctx context.Context, e Event, once bool) error {
+func (b Book) log(ctx context.Context, e Event, d store.Durability, once bool) error {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = b.Disk.Now().In(b.Zone)
 	}
@@ -86,7 +90,7 @@ func (b Book) log(ctx context.Context, e Event, once bool) error {
 				}
 			}
 		}
-		return store.AppendJSON(b.Home.SessionHistory(), store.Synced, e)
+		return store.AppendJSON(b.Home.SessionHistory(), d, e)
 	})
 }
 

@@ -66,11 +66,11 @@ func (b Book) Claim(c Claim) error {
 	if err != nil {
 		return err
 	}
+	path := b.path(c.Job, c.Slot)
 	create := store.Create
 	if c.Run == "" {
 		create = jot
 	}
-	path := b.path(c.Job, c.Slot)
 	err = b.change(c.Slot, func(old bool) error {
 		if old {
 			switch _, err := b.Load(c.Job, c.Slot); {
@@ -79,6 +79,9 @@ func (b Book) Claim(c Claim) error {
 			case !errors.Is(err, fs.ErrNotExist):
 				return err
 			}
+		}
+		if _, err := os.Lstat(path); err == nil { // else a file would be written to the disk that cannot get its name
+			return ErrClaimed
 		}
 		return create(path, append(data, '\n'))
 	})
@@ -110,9 +113,11 @@ func jot(path string, data []byte) error {
 
 // Rewrite changes a claim that is taken over by another run or has ended. The caller is the run that has it, or holds
 // the job's lock. After a power cut the file has the old content or the new one: without either the slot would run again.
-func (b Book) Rewrite(c Claim) error {
+func (b Book) Rewrite(c Claim) error { return b.rewrite(c, store.Synced) }
+
+func (b Book) rewrite(c Claim, d store.Durability) error {
 	c.Slot = c.Slot.In(b.Zone)
-	return b.change(c.Slot, func(bool) error { return store.WriteJSON(b.path(c.Job, c.Slot), c, store.Synced) })
+	return b.change(c.Slot, func(bool) error { return store.WriteJSON(b.path(c.Job, c.Slot), c, d) })
 }
 
 // Release voids a run's claim and records the reason. A claim that now belongs to another run stays as it is.
@@ -124,14 +129,24 @@ func (b Book) Release(job string, at time.Time, run, why string) error {
 	return b.Rewrite(Claim{Job: job, Slot: at, Claimed: c.Claimed, Held: why})
 }
 
-// Settle records the outcome of the run that has a claim. A claim that now belongs to another run stays as it is.
+// Settle records the outcome of the run that has a claim. A claim that now belongs to another run stays as it is. After a power cut the claim
+// may be without the outcome: it is that of the run's record.
 func (b Book) Settle(job string, at time.Time, run, outcome string) error {
+	return b.settle(job, at, run, outcome, store.Whole)
+}
+
+// Fail is Settle for a run that has no record: only the outcome says that the slot is not free.
+func (b Book) Fail(job string, at time.Time, run, outcome string) error {
+	return b.settle(job, at, run, outcome, store.Synced)
+}
+
+func (b Book) settle(job string, at time.Time, run, outcome string, d store.Durability) error {
 	c, err := b.Load(job, at)
 	if err != nil || c.Run != run {
 		return err
 	}
 	c.Outcome = outcome
-	return b.Rewrite(c)
+	return b.rewrite(c, d)
 }
 
 // Load reads one claim; the error is fs.ErrNotExist if the instant is unclaimed. A file that cannot be parsed counts as

@@ -77,7 +77,7 @@ func tools() []tool {
 		{"Grep", engine.ReadsOnly, says(callGrep), schema(1, "pattern", name, "path", name, "glob", name, "type", text, "output_mode", mode,
 			"-A", number, "-B", number, "-C", number, "context", number, "-n", flag, "-i", flag, "-o", flag,
 			"head_limit", number, "offset", number, "multiline", flag)},
-		{"Bash", engine.Changes, takes(callBash), schema(1, "command", name, "timeout", timeout, "description", text)},
+		{"Bash", engine.Starts, takes(callBash), schema(1, "command", name, "timeout", timeout, "description", text)},
 		{"WebFetch", engine.ReadsOnly, takes(callWebFetch), schema(1, "url", name, "prompt", text)},
 	}
 }

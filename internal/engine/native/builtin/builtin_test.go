@@ -30,8 +30,11 @@ func TestList(t *testing.T) {
 	}
 	for _, tool := range b.List(names) {
 		want := engine.ReadsOnly
-		if slices.Contains([]string{"Write", "Edit", "Bash"}, tool.Name) {
+		switch tool.Name {
+		case "Write", "Edit":
 			want = engine.Changes
+		case "Bash":
+			want = engine.Starts
 		}
 		if tool.Effect != want {
 			t.Errorf("%s: effect %d, want %d", tool.Name, tool.Effect, want)
