@@ -327,3 +327,39 @@ func TestTidyRemovesTheSums(t *testing.T) {
 		}
 	}
 }
+
+// TestWritten: only records of runs that began late enough, and that were written late enough, are read.
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	d := newDesk(t)
+	written := map[string]time.Time{}
+	for range 60 {
+		d.ids++
+		began := d.now.Add(-time.Duration(r.IntN(7200)) * time.Second).Truncate(time.Millisecond)
+		one := some(r, newID(t, began, d.ids), began)
+		d.put(one)
+		written[one.ID] = began.Add(time.Duration(r.IntN(3600)) * time.Second)
+		if err := os.Chtimes(d.Home.Run(one.ID, "run.json"), written[one.ID], written[one.ID]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		from, since := d.now.Add(-time.Duration(r.IntN(7200))*time.Second), d.now.Add(-time.Duration(r.IntN(7200))*time.Second)
+		var got, want []string
+		for one, err := range d.Written(from, since) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, one.ID)
+		}
+		for _, id := range slices.Backward(slices.Sorted(maps.Keys(written))) {
+			if !Began(id).Before(from) && !written[id].Before(since) {
+				want = append(want, id)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
