@@ -22,7 +22,7 @@ func totals(all []*Tally) string {
 	for _, t := range all {
 		s := sums[t.key()]
 		if s == nil {
-			s = &Tally{First: t.First, Outcomes: map[Outcome]int{}, Models: map[string]Use{}, Writes: map[string]time.Time{}}
+			s = &Tally{First: t.First, Outcomes: map[Outcome]int{}, Models: map[string]Use{}, Writes: map[string]time.Time{}, Times: map[int64]int{}}
 			sums[t.key()] = s
 		}
 		s.Runs, s.Owner, s.Accounts, s.Cost = s.Runs+t.Runs, s.Owner+t.Owner, s.Accounts+t.Accounts, s.Cost+t.Cost
@@ -30,6 +30,9 @@ func totals(all []*Tally) string {
 		s.Interrupted, s.Faulted = append(s.Interrupted, t.Interrupted...), append(s.Faulted, t.Faulted...)
 		for outcome, n := range t.Outcomes {
 			s.Outcomes[outcome] += n
+		}
+		for took, n := range t.Times {
+			s.Times[took] += n
 		}
 		for model, use := range t.Models {
 			s.Models[model] = s.Models[model].Add(use)
@@ -60,7 +63,7 @@ func totals(all []*Tally) string {
 			problem = s.Problem.ID
 		}
 		lines = append(lines, fmt.Sprint(key, s.Runs, s.Owner, s.Accounts, s.Outcomes, s.Refused.Count, s.Failed.Count, problem, newest, s.Interrupted,
-			slices.Compact(s.Faulted), s.Cost, s.Models, s.Context, s.Window, len(s.Writes)))
+			slices.Compact(s.Faulted), s.Times, s.Cost, s.Models, s.Context, s.Window, len(s.Writes)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -360,6 +363,22 @@ func TestWritten(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestTimes: a tally keeps two digits of how long a run took, rounded down, for the runs that ended by themselves.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]int64{
+		0: 0, 999 * time.Microsecond: 0, 99 * time.Millisecond: 99, 109 * time.Millisecond: 100, time.Minute: 60000, 3599999 * time.Millisecond: 3500000,
+	} {
+		for outcome, counts := range map[Outcome]bool{OK: true, Timeout: true, Gated: false, Interrupted: false, "": false} {
+			end := start.Add(took)
+			got := Sum([]Record{{Started: start, Finished: &end, Outcome: outcome}}, time.UTC)[0].Times
+			if counts && (len(got) != 1 || got[want] != 1) || !counts && len(got) != 0 {
+				t.Errorf("%s, %q: %v", took, outcome, got)
+			}
 		}
 	}
 }
