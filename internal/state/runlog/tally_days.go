@@ -37,21 +37,24 @@ func (b Book) Tally(from time.Time) (Tallied, error) {
 	if from.Equal(midnight) || b.Disk.Now().Sub(from) > exactly {
 		w.Tallies, err = b.tallyDays(midnight, see)
 	} else {
-		err = b.tallyRecords(from, see)
+		w.Tallies, err = b.tallyExactly(from, see)
 	}
 	w.Tallies = newestFirst(append(w.Tallies, Sum(seen, b.Zone)...))
 	return w, err
 }
 
-func (b Book) tallyRecords(from time.Time, see func(Record)) error {
-	b.Only = nil
-	for r, err := range b.Since(from) {
-		if err != nil {
-			return err
+// tallyExactly is tallyDays for any instant. It calls see with every record of the day of UTC in which the instant lies, from the instant
+// on, because the cache of that day cannot be divided.
+func (b Book) tallyExactly(from time.Time, see func(Record)) (list []*Tally, err error) {
+	next := from.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+	list, err = b.tallyDays(next, see)
+	ids, idsErr := b.Between(from, next)
+	for _, id := range slices.Backward(ids) {
+		if r, err := b.Load(id); err == nil && !r.Started.Before(from) {
+			see(r)
 		}
-		see(r)
 	}
-	return nil
+	return list, errors.Join(err, idsErr)
 }
 
 // exactly is the longest window that is not extended to the beginning of its first day.

@@ -109,6 +109,9 @@ func TestTallyOfAnyHistory(t *testing.T) {
 				d.Zone = zones[r.IntN(len(zones))]
 			}
 			from := d.midnight(d.now.AddDate(0, 0, -r.IntN(6)))
+			if r.IntN(3) == 0 {
+				from = d.now.Add(-time.Duration(r.IntN(int(exactly/time.Second))) * time.Second)
+			}
 			got, err := d.Tally(from)
 			if err != nil {
 				t.Fatal(err)
