@@ -356,7 +356,7 @@ func TestKilledBeforeTheRun(t *testing.T) {
 			run := h.accept("ci")
 			left(h, runlog.Record{ID: run, Subject: runlog.Subject{Kind: "webhook", Job: "ci", Name: "ci"}, Started: h.now, Process: runlog.Process{ID: process.ID{PID: 1 << 30}}})
 			must(t, os.WriteFile(h.Home.JobLock("ci"), []byte(run+"\n"), 0o600))
-			Slots{h.Runner}.EndOrphans(t.Context(), time.Time{})
+			Slots{h.Runner}.EndOrphans(t.Context(), time.Time{}, time.Time{})
 			h.answers(run, runlog.OK, 1)
 			if totals, err := h.Spend.Totals(); err != nil || totals.Runs != 1 {
 				t.Errorf("%+v, %v", totals, err)
@@ -378,7 +378,7 @@ func TestKilledInTheRun(t *testing.T) {
 		must(t, h.Inbox.Claim(e))
 		must(t, os.WriteFile(h.Home.JobLock("ci"), []byte(dead+"\n"), 0o600))
 		if byTick {
-			Slots{h.Runner}.EndOrphans(t.Context(), time.Time{})
+			Slots{h.Runner}.EndOrphans(t.Context(), time.Time{}, time.Time{})
 		}
 		h.starts(next)
 		h.answers(next, runlog.OK, 2)

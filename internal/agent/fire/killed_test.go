@@ -28,7 +28,7 @@ func TestKilledBeforeTheSlotIsSettled(t *testing.T) {
 		if err := d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: owner, PID: 1 << 30}); err != nil {
 			t.Fatal(err)
 		}
-		Slots{d.Runner}.EndOrphans(t.Context(), time.Time{})
+		Slots{d.Runner}.EndOrphans(t.Context(), time.Time{}, time.Time{})
 		d.claimed(owner, map[bool]string{true: "ok"}[owner == r.ID])
 	}
 }
@@ -96,7 +96,7 @@ func TestKilledAfterPutAway(t *testing.T) {
 		if err := os.Remove(j.Path); err != nil {
 			t.Fatal(err)
 		}
-		Slots{f}.EndOrphans(t.Context(), time.Time{})
+		Slots{f}.EndOrphans(t.Context(), time.Time{}, time.Time{})
 		if r, err := f.Runs.Load(id); err != nil || r.Outcome != outcome || !r.Done() {
 			t.Errorf("%q, %v; want %q", r.Outcome, err, outcome)
 		}

@@ -109,9 +109,10 @@ func (s Slots) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.T
 // settleAge is how long after the beginning of a run EndOrphans checks that its slot has the outcome.
 const settleAge = time.Hour
 
-// settleLately calls settleKilled for the runs of the last hour. A later look at the slot of a longer run finds the outcome in its record.
-func (s Slots) settleLately(ctx context.Context) {
-	for r, err := range s.r.Runs.Since(s.r.Disk.Now().Add(-settleAge)) {
+// settleLately calls settleKilled for the runs of the last hour whose records were written since an instant. A later look at the slot of a
+// longer run finds the outcome in its record.
+func (s Slots) settleLately(ctx context.Context, written time.Time) {
+	for r, err := range s.r.Runs.Written(s.r.Disk.Now().Add(-settleAge), written) {
 		if s.r.Warn(err); err != nil || ctx.Err() != nil {
 			return
 		}
@@ -122,9 +123,10 @@ func (s Slots) settleLately(ctx context.Context) {
 }
 
 // EndOrphans ends the records of runs that began since an instant and whose process died. An engine that outlived the process is
-// ended at the run's time limit. The failure is reported as the next fire would. When ctx ends, the rest is left to the next call.
-func (s Slots) EndOrphans(ctx context.Context, since time.Time) {
-	s.settleLately(ctx)
+// ended at the run's time limit. The failure is reported as the next fire would. When ctx ends, the rest is left to the next call. An
+// earlier call has seen the records that were written before the instant seen; the zero time means that there was none.
+func (s Slots) EndOrphans(ctx context.Context, since, seen time.Time) {
+	s.settleLately(ctx, seen)
 	open, err := s.r.Runs.Unfinished(since)
 	s.r.Warn(err)
 	for _, r := range open {

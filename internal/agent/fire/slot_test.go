@@ -475,7 +475,7 @@ func TestLostClaim(t *testing.T) {
 func TestKilledAfterTheRecord(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(*desk){
-		"tick": func(d *desk) { Slots{d.Runner}.EndOrphans(d.t.Context(), time.Time{}) },
+		"tick": func(d *desk) { Slots{d.Runner}.EndOrphans(d.t.Context(), time.Time{}, time.Time{}) },
 		"fire": func(d *desk) { d.fires(Options{}, runlog.OK, false) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	if err != nil || p.Tidied == today {
 		return err
 	}
-	fire.New(f).Slots.EndOrphans(sending, time.Time{})
+	fire.New(f).Slots.EndOrphans(sending, time.Time{}, m.now())
 	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
 	removing, cancel := limited(ctx, removeLimit)

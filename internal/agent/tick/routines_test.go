@@ -729,3 +729,40 @@ func TestTypedTickIsNotSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordsAreLookedAtOnce: the first tick after the end of a run sees that its slot has no outcome, however long no tick came. Later
+// ticks do not read the record again.
+func TestRecordsAreLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		off     time.Duration // from the last tick before the end of the run to the next
+		written time.Duration // before that next tick
+		outcome string
+	}{
+		"the next tick":  {time.Minute, 30 * time.Second, "ok"},
+		"after a gap":    {40 * time.Minute, 39 * time.Minute, "ok"},
+		"seen before":    {time.Minute, 10 * time.Minute, ""},
+		"clock set back": {-time.Minute, 10 * time.Minute, "ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock(t)
+			c.routine("r", "0 9 * * *", "")
+			c.tick()
+			r := c.answer("r", time.Time{})
+			lost := c.claimed("r")[0]
+			lost.Outcome = ""
+			c.wait(time.Minute)
+			c.tick()
+			if err := c.minute.Runner.Slots.Rewrite(lost); err != nil {
+				t.Fatal(err)
+			}
+			c.wait(tc.off)
+			at := c.now.Add(-tc.written)
+			if err := os.Chtimes(c.home.Run(r.ID, "run.json"), at, at); err != nil {
+				t.Fatal(err)
+			}
+			c.tick()
+			c.slots("r", strings.TrimSpace("09:00 "+tc.outcome))
+		})
+	}
+}

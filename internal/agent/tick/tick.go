@@ -130,9 +130,9 @@ func (m Minute) action(do string, j job.Job, at time.Time) Action {
 
 // Pass does the minute's work. An error in one part does not stop the others.
 func (m Minute) Pass(ctx context.Context) error {
+	before, _ := Seen(m.Runner.Home) // a fault of the page is reported when the page is read
 	seen := m.now()
 	if m.Typed {
-		before, _ := Seen(m.Runner.Home) // a fault of the page is reported when the page is read
 		if seen = before; seen.Before(never()) {
 			seen = never()
 		}
@@ -159,7 +159,7 @@ func (m Minute) Pass(ctx context.Context) error {
 	err = errors.Join(err, entriesErr)
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
-	m.firer().Slots.EndOrphans(sending, m.now().Add(-orphanAge))
+	m.firer().Slots.EndOrphans(sending, m.now().Add(-orphanAge), m.lookedAt(before))
 	err = errors.Join(err, m.questions(sending))
 	err = errors.Join(err, m.notices(sending, files))
 	err = errors.Join(err, weekly{m}.summary(ctx))
@@ -167,6 +167,16 @@ func (m Minute) Pass(ctx context.Context) error {
 		err = errors.Join(err, sendErr)
 	}
 	return m.heartbeats(ctx, errors.Join(err, m.daily(ctx, sending)))
+}
+
+// lookedAt returns an instant before which every record was written that earlier ticks have seen, the latest of which was at before. It is
+// zero if there was no tick, or the clock was set back since.
+func (m Minute) lookedAt(before time.Time) time.Time {
+	const margin = 2 * time.Minute // for a tick that was killed
+	if before.IsZero() || before.After(m.now()) {
+		return time.Time{}
+	}
+	return before.Add(-margin)
 }
 
 // notices notifies the owner of what is due: what has ended, what is full or broken, reminders, and what quiet hours held.

@@ -81,8 +81,13 @@ func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
 // malformed are skipped and counted in *bad, which may be nil. A missing file has no lines. Reading stops at the first
 // I/O error, which is yielded with the zero T.
 func Lines[T any](path string, bad *int) iter.Seq2[T, error] {
+	return Selected[T](path, bad, func([]byte) bool { return true })
+}
+
+// Selected is Lines with only the lines whose text fits selects; the others are not parsed.
+func Selected[T any](path string, bad *int, fits func(line []byte) bool) iter.Seq2[T, error] {
 	return opened(path, func(f *os.File, size int64, yield func(T, error) bool) {
-		scanJSON(bufio.NewReaderSize(f, int(min(size+1, 64<<10))), bad, yield)
+		scanJSON(bufio.NewReaderSize(f, int(min(size+1, 64<<10))), bad, fits, yield)
 	})
 }
 
@@ -140,12 +145,12 @@ func ReadLine(r *bufio.Reader, line []byte) ([]byte, error) {
 	}
 }
 
-func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
+func scanJSON[T any](r *bufio.Reader, bad *int, fits func(line []byte) bool, yield func(T, error) bool) {
 	var line []byte
 	for {
 		var err error
 		line, err = ReadLine(r, line[:0])
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && fits(trimmed) {
 			var v T
 			if json.Unmarshal(trimmed, &v) == nil {
 				if !yield(v, nil) {

@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"iter"
+	"os"
 	"slices"
 	"time"
 )
@@ -161,6 +162,29 @@ func (b Book) Since(at time.Time) iter.Seq2[Record, error] {
 				continue
 			}
 			if err == nil && r.Started.Before(at) || !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Written yields the records of runs that began at or after an instant and whose record was written at or after another, newest first. It
+// reads no other records. An error of the directory is yielded last.
+func (b Book) Written(from, since time.Time) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		first := from.UTC().Format(idTime)
+		for id, err := range b.newest() {
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			if id < first {
+				return
+			}
+			if info, err := os.Stat(b.Home.Run(id, "run.json")); err != nil || info.ModTime().Before(since) {
+				continue
+			}
+			if r, err := b.Load(id); err == nil && !yield(r, nil) {
 				return
 			}
 		}

@@ -129,16 +129,40 @@ func (s *stream) list() error {
 		if err != nil {
 			return err
 		}
+		ids = slices.DeleteFunc(ids, func(name string) bool { return !isID(name) })
+		still := s.still(path, ids)
 		for _, id := range ids {
-			if _, known := s.trails[id]; known || !isID(id) {
+			if _, known := s.trails[id]; known {
 				continue
 			}
-			if s.trails[id] = nil; !s.past(id) {
+			if s.trails[id] = nil; !still(id) && !s.past(id) {
 				s.trails[id] = &trail{id: id}
 			}
 		}
 	}
 	return nil
+}
+
+// still returns a function that reports whether nothing can have happened in a run of a day since the stream's instant, by what is kept of
+// that day: the run had ended and its files had been written before. Only if an event was added since to any run that had ended, the
+// function looks at the events of the run.
+func (s *stream) still(path string, ids []string) func(id string) bool {
+	d := s.book.cached(s.book.dayOf(path))
+	known := d.known(ids)
+	if s.since.IsZero() || known == 0 {
+		return func(string) bool { return false }
+	}
+	last, late := ids[known-1], s.wrote(s.book.Home.Runs())
+	return func(id string) bool {
+		_, open := slices.BinarySearch(d.Open, id)
+		return id <= last && !open && *d.hour(id) <= s.since.Unix() && !(late && s.wrote(s.book.Home.Run(id, "events.jsonl")))
+	}
+}
+
+// wrote reports whether a file exists and was written at or after the stream's instant.
+func (s *stream) wrote(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.ModTime().Before(s.since)
 }
 
 // quiet reports whether nothing can have happened, since the stream's instant, in the runs of one day: all of them had ended and the
@@ -181,7 +205,7 @@ func (s *stream) past(id string) bool {
 		return false
 	}
 	for _, file := range []string{"run.json", "events.jsonl"} {
-		if info, err := os.Stat(s.book.Home.Run(id, file)); err == nil && !info.ModTime().Before(s.since) {
+		if s.wrote(s.book.Home.Run(id, file)) {
 			return false
 		}
 	}

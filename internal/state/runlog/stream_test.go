@@ -2,7 +2,9 @@ package runlog
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -294,5 +296,101 @@ func TestStreamOfLateEvents(t *testing.T) {
 	}
 	if got := d.next(d.Stream(since)); !strings.Contains(got, "delivered") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestStreamOfAnyHistory: whatever happens, a stream that uses what is kept of the days is that of all runs.
+func TestStreamOfAnyHistory(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for seed := range uint64(2) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		d := newDesk(t)
+		var open, ended, waiting []*Run
+		take := func(from *[]*Run) *Run {
+			i := r.IntN(len(*from))
+			one := (*from)[i]
+			*from = slices.Delete(*from, i, i+1)
+			return one
+		}
+		late := start // when an event was added to a run that had ended
+		for step := range 250 {
+			d.later(time.Duration(r.IntN(900)) * time.Second)
+			switch n := r.IntN(14); {
+			case n < 5 || len(open) == 0:
+				open = append(open, d.open(Record{}))
+				d.text(open[len(open)-1], "begins")
+			case n < 8:
+				one := take(&open)
+				d.finish(one, OK)
+				ended = append(ended, one)
+			case n < 9:
+				one := take(&open)
+				d.finish(one, Waiting)
+				waiting = append(waiting, one)
+			case n < 10 && len(waiting) > 0:
+				again, err := d.Reopen(t.Context(), take(&waiting).ID, func(*Record) {})
+				if err != nil {
+					t.Fatal(err)
+				}
+				open = append(open, again)
+			case n < 11 && len(ended) > 0:
+				d.text(ended[r.IntN(len(ended))], "late")
+				info, err := os.Stat(d.Home.Runs())
+				if err != nil {
+					t.Fatal(err)
+				}
+				late = info.ModTime()
+			case n < 12 && len(ended) > 0:
+				if err := take(&ended).Remove(); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				d.text(open[r.IntN(len(open))], "goes on")
+			}
+			d.dated(step, late)
+			if r.IntN(10) == 0 {
+				if _, err := d.Tally(d.midnight(start)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			since := d.now.Add(-time.Duration(r.IntN(4*3600)) * time.Second)
+			got := d.next(d.Stream(since))
+			cache, aside := d.Home.State("cache"), d.Home.State("aside")
+			_ = os.Rename(cache, aside)
+			want := d.next(d.Stream(since))
+			_ = os.Rename(aside, cache)
+			if got != want {
+				t.Fatalf("seed %d, step %d:\n%s\nwant\n%s", seed, step, got, want)
+			}
+			if strings.Contains(want, "late") {
+				found++
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no late event")
+	}
+}
+
+// dated gives the files that were written since the last call the time of the desk, and the directory of all runs the time late.
+func (d *desk) dated(step int, late time.Time) {
+	d.t.Helper()
+	err := os.Chtimes(d.Home.Runs(), late, late)
+	for path, dayErr := range d.days() {
+		at := time.Now().Add(time.Duration(step-3600) * time.Second) // older than the cache, and another one at each step
+		err = errors.Join(err, dayErr, os.Chtimes(path, at, at))
+	}
+	ids, listErr := d.After(time.Time{})
+	err = errors.Join(err, listErr)
+	for _, id := range ids {
+		for _, file := range []string{"run.json", "events.jsonl", "lock"} {
+			if info, statErr := os.Stat(d.Home.Run(id, file)); statErr == nil && info.ModTime().After(d.now) {
+				err = errors.Join(err, os.Chtimes(d.Home.Run(id, file), d.now, d.now))
+			}
+		}
+	}
+	if err != nil {
+		d.t.Fatal(err)
 	}
 }

@@ -30,6 +30,9 @@ type Tally struct {
 	Interrupted []string `json:"interrupted,omitempty"` // ids of the interrupted runs
 	Faulted     []string `json:"faulted,omitempty"`     // engines of the runs with a Fault
 
+	// the runs that reached an end of their own, by how long they took: in ms, of which only the first two digits are kept
+	Times map[int64]int `json:"times,omitempty"`
+
 	Cost   float64        `json:"cost,omitempty"` // USD
 	Models map[string]Use `json:"models,omitempty"`
 
@@ -134,8 +137,8 @@ func (t *Tally) add(r Record) {
 	if r.Started.Before(t.First) {
 		t.First = r.Started
 	}
-	took := t.Runs > 0
-	if r.TookPlace() == took && !r.Started.Before(t.Newest.Started) || r.TookPlace() && !took {
+	ran := t.Runs > 0
+	if r.TookPlace() == ran && !r.Started.Before(t.Newest.Started) || r.TookPlace() && !ran {
 		t.Newest = r.brief()
 	}
 	if t.Outcomes == nil {
@@ -156,6 +159,9 @@ func (t *Tally) add(r Record) {
 		if r.Owner {
 			t.Owner++
 		}
+	}
+	if r.Done() && slices.Contains([]Outcome{OK, Unreported, Failed, Timeout}, r.Outcome) {
+		t.took(r.Finished.Sub(r.Started))
 	}
 	if r.Problem() {
 		t.problem(r)
@@ -187,6 +193,18 @@ func (t *Tally) problem(r Record) {
 		brief := r.brief()
 		t.Problem = &brief
 	}
+}
+
+// took counts a run in Times.
+func (t *Tally) took(time time.Duration) {
+	if t.Times == nil {
+		t.Times = map[int64]int{}
+	}
+	digits := int64(1)
+	for ms := time.Milliseconds(); ms/digits >= 100; {
+		digits *= 10
+	}
+	t.Times[time.Milliseconds()/digits*digits]++
 }
 
 // size records how long the conversation was.

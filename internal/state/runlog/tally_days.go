@@ -37,21 +37,24 @@ func (b Book) Tally(from time.Time) (Tallied, error) {
 	if from.Equal(midnight) || b.Disk.Now().Sub(from) > exactly {
 		w.Tallies, err = b.tallyDays(midnight, see)
 	} else {
-		err = b.tallyRecords(from, see)
+		w.Tallies, err = b.tallyExactly(from, see)
 	}
 	w.Tallies = newestFirst(append(w.Tallies, Sum(seen, b.Zone)...))
 	return w, err
 }
 
-func (b Book) tallyRecords(from time.Time, see func(Record)) error {
-	b.Only = nil
-	for r, err := range b.Since(from) {
-		if err != nil {
-			return err
+// tallyExactly is tallyDays for any instant. It calls see with every record of the day of UTC in which the instant lies, from the instant
+// on, because the cache of that day cannot be divided.
+func (b Book) tallyExactly(from time.Time, see func(Record)) (list []*Tally, err error) {
+	next := from.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+	list, err = b.tallyDays(next, see)
+	ids, idsErr := b.Between(from, next)
+	for _, id := range slices.Backward(ids) {
+		if r, err := b.Load(id); err == nil && !r.Started.Before(from) {
+			see(r)
 		}
-		see(r)
 	}
-	return nil
+	return list, errors.Join(err, idsErr)
 }
 
 // exactly is the longest window that is not extended to the beginning of its first day.
@@ -117,14 +120,18 @@ type Size struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// add adds the files of a directory.
-func (s *Size) add(dir string) {
+// add adds the files of a directory. It returns when the last of them was written.
+func (s *Size) add(dir string) (last time.Time) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
 			s.Files, s.Bytes = s.Files+1, s.Bytes+info.Size()
+			if info.ModTime().After(last) {
+				last = info.ModTime()
+			}
 		}
 	}
+	return last
 }
 
 // Sizes returns the disk space of the records of all runs, and of those that began on the UTC day of an instant or later.
@@ -159,10 +166,13 @@ type day struct {
 	Open    []string  `json:"open,omitempty"` // runs that had not ended or were waiting for an answer, which are not in Tallies
 	Tallies []*Tally  `json:"tallies"`
 	Size    Size      `json:"size"` // disk space of the runs in Tallies
+
+	// by the hour in which the runs in Tallies began, the first second that is later than all that was written of them
+	Still [24]int64 `json:"still"`
 }
 
 // dayForm is the format of day. It changes whenever a field of day or Tally changes, or its meaning does.
-const dayForm = "1"
+const dayForm = "2"
 
 func (b Book) dayPath(date string) string { return b.Home.State("cache", "runs", date+".json") }
 
@@ -223,9 +233,9 @@ func (d *day) list(path string) (pending []string, err error) {
 		return nil, err
 	}
 	ids = slices.DeleteFunc(ids, func(name string) bool { return !isID(name) })
-	known, _ := slices.BinarySearch(ids, d.Until+"\x00")
-	if sumOf(ids[:known]) != d.Sum {
-		known, d.Open, d.Tallies, d.Size = 0, nil, nil, Size{}
+	known := d.known(ids)
+	if known == 0 {
+		*d = day{Form: d.Form, Zone: d.Zone}
 	}
 	pending = slices.Concat(d.Open, ids[known:])
 	if d.Sum = sumOf(ids); len(ids) > 0 {
@@ -233,6 +243,19 @@ func (d *day) list(path string) (pending []string, err error) {
 	}
 	return pending, nil
 }
+
+// known returns how many of the runs of the directory, from the oldest on, the cache was made from; 0 if others than newer ones were added
+// or removed since.
+func (d *day) known(ids []string) int {
+	known, _ := slices.BinarySearch(ids, d.Until+"\x00")
+	if sumOf(ids[:known]) != d.Sum {
+		return 0
+	}
+	return known
+}
+
+// hour returns the entry of Still for a run.
+func (d *day) hour(id string) *int64 { return &d.Still[Began(id).Hour()] }
 
 func sumOf(ids []string) uint64 {
 	h := fnv.New64a()
@@ -261,7 +284,8 @@ func (b Book) read(d *day, pending []string) (open []Record, ended int) {
 			left, open = append(left, id), append(open, r)
 		default:
 			all.add(r, b.Zone)
-			d.Size.add(b.Home.Run(id))
+			still := d.hour(id)
+			*still = max(*still, d.Size.add(b.Home.Run(id)).Unix()+1)
 			ended++
 		}
 	}

@@ -22,7 +22,7 @@ func totals(all []*Tally) string {
 	for _, t := range all {
 		s := sums[t.key()]
 		if s == nil {
-			s = &Tally{First: t.First, Outcomes: map[Outcome]int{}, Models: map[string]Use{}, Writes: map[string]time.Time{}}
+			s = &Tally{First: t.First, Outcomes: map[Outcome]int{}, Models: map[string]Use{}, Writes: map[string]time.Time{}, Times: map[int64]int{}}
 			sums[t.key()] = s
 		}
 		s.Runs, s.Owner, s.Accounts, s.Cost = s.Runs+t.Runs, s.Owner+t.Owner, s.Accounts+t.Accounts, s.Cost+t.Cost
@@ -30,6 +30,9 @@ func totals(all []*Tally) string {
 		s.Interrupted, s.Faulted = append(s.Interrupted, t.Interrupted...), append(s.Faulted, t.Faulted...)
 		for outcome, n := range t.Outcomes {
 			s.Outcomes[outcome] += n
+		}
+		for took, n := range t.Times {
+			s.Times[took] += n
 		}
 		for model, use := range t.Models {
 			s.Models[model] = s.Models[model].Add(use)
@@ -60,7 +63,7 @@ func totals(all []*Tally) string {
 			problem = s.Problem.ID
 		}
 		lines = append(lines, fmt.Sprint(key, s.Runs, s.Owner, s.Accounts, s.Outcomes, s.Refused.Count, s.Failed.Count, problem, newest, s.Interrupted,
-			slices.Compact(s.Faulted), s.Cost, s.Models, s.Context, s.Window, len(s.Writes)))
+			slices.Compact(s.Faulted), s.Times, s.Cost, s.Models, s.Context, s.Window, len(s.Writes)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -106,6 +109,9 @@ func TestTallyOfAnyHistory(t *testing.T) {
 				d.Zone = zones[r.IntN(len(zones))]
 			}
 			from := d.midnight(d.now.AddDate(0, 0, -r.IntN(6)))
+			if r.IntN(3) == 0 {
+				from = d.now.Add(-time.Duration(r.IntN(int(exactly/time.Second))) * time.Second)
+			}
 			got, err := d.Tally(from)
 			if err != nil {
 				t.Fatal(err)
@@ -324,6 +330,58 @@ func TestTidyRemovesTheSums(t *testing.T) {
 		d.Tidy(id)
 		if files, _ := filepath.Glob(d.dayPath("*")); len(files) != 1-left {
 			t.Errorf("%d runs are left: %q", 1-left, files)
+		}
+	}
+}
+
+// TestWritten: only records of runs that began late enough, and that were written late enough, are read.
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	d := newDesk(t)
+	written := map[string]time.Time{}
+	for range 60 {
+		d.ids++
+		began := d.now.Add(-time.Duration(r.IntN(7200)) * time.Second).Truncate(time.Millisecond)
+		one := some(r, newID(t, began, d.ids), began)
+		d.put(one)
+		written[one.ID] = began.Add(time.Duration(r.IntN(3600)) * time.Second)
+		if err := os.Chtimes(d.Home.Run(one.ID, "run.json"), written[one.ID], written[one.ID]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		from, since := d.now.Add(-time.Duration(r.IntN(7200))*time.Second), d.now.Add(-time.Duration(r.IntN(7200))*time.Second)
+		var got, want []string
+		for one, err := range d.Written(from, since) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, one.ID)
+		}
+		for _, id := range slices.Backward(slices.Sorted(maps.Keys(written))) {
+			if !Began(id).Before(from) && !written[id].Before(since) {
+				want = append(want, id)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestTimes: a tally keeps two digits of how long a run took, rounded down, for the runs that ended by themselves.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]int64{
+		0: 0, 999 * time.Microsecond: 0, 99 * time.Millisecond: 99, 109 * time.Millisecond: 100, time.Minute: 60000, 3599999 * time.Millisecond: 3500000,
+	} {
+		for outcome, counts := range map[Outcome]bool{OK: true, Timeout: true, Gated: false, Interrupted: false, "": false} {
+			end := start.Add(took)
+			got := Sum([]Record{{Started: start, Finished: &end, Outcome: outcome}}, time.UTC)[0].Times
+			if counts && (len(got) != 1 || got[want] != 1) || !counts && len(got) != 0 {
+				t.Errorf("%s, %q: %v", took, outcome, got)
+			}
 		}
 	}
 }

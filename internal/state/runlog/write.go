@@ -106,9 +106,10 @@ func (r *Run) append(e Event) error {
 		durability = store.Synced
 	}
 	err := store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), durability, e)
-	if err == nil && r.Done() { // the change of the directory makes streams look at the runs of that day again
+	if err == nil && r.Done() { // the change of the directories makes streams look at the runs of that day again
 		now := r.book.Disk.Now()
 		_ = os.Chtimes(filepath.Dir(r.book.Home.Run(r.ID)), now, now)
+		_ = os.Chtimes(r.book.Home.Runs(), now, now)
 	}
 	return err
 }

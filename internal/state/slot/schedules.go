@@ -1,6 +1,7 @@
 package slot
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -48,16 +49,25 @@ func Extend(history []Schedule, now Schedule, at time.Time) []Schedule {
 }
 
 // History returns every noted schedule, by job, oldest first.
-func (b Book) History() (map[string][]Schedule, error) {
+func (b Book) History() (map[string][]Schedule, error) { return b.history(nil) }
+
+// history is History. If only is not nil, it returns the schedules of these jobs and those that tooEarly needs.
+func (b Book) history(only []Schedule) (map[string][]Schedule, error) {
 	history := map[string][]Schedule{}
 	zones := map[string]*time.Location{b.Zone.String(): b.Zone} // loading one reads a file
-	for s, err := range store.Lines[Schedule](b.Home.Schedules(), nil) {
+	early := true                                               // all schedules so far were noted in the future
+	fits := func(line []byte) bool {                            // a backslash may be part of another way to write a character of an id
+		return only == nil || early || bytes.IndexByte(line, '\\') >= 0 ||
+			slices.ContainsFunc(only, func(s Schedule) bool { return bytes.Contains(line, []byte(s.Job)) })
+	}
+	for s, err := range store.Selected[Schedule](b.Home.Schedules(), nil, fits) {
 		if err != nil {
 			return history, err
 		}
 		if s.Job == "" || s.Job[0] == '.' || strings.Contains(s.Job, "/") {
 			continue // an id is also a file name
 		}
+		early = early && b.Disk.Now().Before(s.At)
 		if _, known := zones[s.Zone]; !known && s.Zone != "" {
 			zones[s.Zone], _ = time.LoadLocation(s.Zone) // nil if this machine does not know the zone
 		}
@@ -77,10 +87,14 @@ func before(history []Schedule, at time.Time) []Schedule {
 }
 
 // Note records schedules that differ from the last noted ones, and returns the history with them. If gone is not nil, now lists all
-// routines, and gone reports whether a routine that it lacks, given by its last file name, was removed. If the clock is earlier than the
-// latest note, it is not set yet, and nothing is noted.
+// routines, and gone reports whether a routine that it lacks, given by its last file name, was removed; else the history of other routines
+// is not complete. If the clock is earlier than the latest note, it is not set yet, and nothing is noted.
 func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) bool) (map[string][]Schedule, error) {
-	history, err := b.History()
+	only := now
+	if gone != nil {
+		only = nil
+	}
+	history, err := b.history(only)
 	if err != nil || b.tooEarly(history) || len(b.differing(history, now, gone)) == 0 {
 		return history, err
 	}
@@ -89,7 +103,7 @@ func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) b
 		return history, err
 	}
 	defer held.Release()
-	if history, err = b.History(); err != nil { // another process may have noted it first
+	if history, err = b.history(only); err != nil { // another process may have noted it first
 		return history, err
 	}
 	for _, s := range b.differing(history, now, gone) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -288,8 +289,12 @@ func note(t *testing.T, b Book, all bool, now ...Schedule) (lines []string) {
 		t.Fatal(err)
 	}
 	for id, list := range kept {
+		asked := all || slices.ContainsFunc(now, func(s Schedule) bool { return s.Job == id })
 		for i, s := range list {
 			lines = append(lines, strings.TrimSpace(s.Name+": "+s.Cron+" "+s.Zone))
+			if !asked {
+				continue
+			}
 			if r := returned[id][i]; r.Cron != s.Cron || !r.At.Equal(s.At) {
 				t.Errorf("returned %+v, kept %+v", r, s)
 			}
@@ -431,5 +436,36 @@ func TestClockNotSet(t *testing.T) {
 	history, err := unset.History()
 	if err != nil || len(history["a"]) != 1 || !history["a"][0].At.Equal(noon) {
 		t.Errorf("%+v, %v", history, err)
+	}
+}
+
+// TestHistoryOfSome: the schedules of some jobs are the same, and the clock is judged the same, as with those of all jobs, also after the
+// clock was set, and with ids that contain one another or are written with escapes.
+func TestHistoryOfSome(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	ids := []string{"a", "ab", "b", "c<", "\u00e4", `d\"`}
+	for range 200 {
+		b := newBook(paths.Dir(t.TempDir()), noon)
+		var text []byte
+		for range r.IntN(12) {
+			s := routine(ids[r.IntN(len(ids))], []string{"@daily", "@hourly", ""}[r.IntN(3)])
+			s.At = noon.Add(time.Duration(r.IntN(7)-2) * time.Hour)
+			line, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, line...)
+			text = append(text, "\n"...)
+		}
+		if err := store.Replace(b.Home.Schedules(), text); err != nil {
+			t.Fatal(err)
+		}
+		all, err := b.History()
+		only := []Schedule{routine(ids[r.IntN(len(ids))], "@daily")}
+		some, someErr := b.history(only)
+		if id := only[0].Job; err != nil || someErr != nil || !slices.Equal(some[id], all[id]) || b.tooEarly(some) != b.tooEarly(all) {
+			t.Fatalf("%v, %v: %q: %v\nof\n%s", err, someErr, id, some, text)
+		}
 	}
 }
