@@ -57,7 +57,7 @@ func TestChatsAreAnsweredInOrder(t *testing.T) {
 			t.Run(fmt.Sprintf("%s kills=%v", name, kills), func(t *testing.T) {
 				t.Parallel()
 				for range rounds(t, 1) {
-					manyChats(t, with(t), testkit.Full(50, 24), kills, name == "native")
+					manyChats(t, with(t), testkit.Full(50, 12), kills, name == "native")
 				}
 			})
 		}

@@ -17,7 +17,7 @@ import (
 // the signal.
 func TestSignalWhileWaiting(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		lock string // "": the command waits for crontab
 		args []string
 		said string
@@ -32,7 +32,9 @@ func TestSignalWhileWaiting(t *testing.T) {
 		{"crontab", []string{"schedule", "remove", "crontab"}, "ollim: schedule remove: "},
 		{"", []string{"schedule", "remove", "crontab"}, "ollim: schedule remove: the crontab may have been written: "},
 	} {
-		for _, by := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
+		signals := []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT}
+		for n := range testkit.Full(len(signals), 1) {
+			by := signals[(i+n)%len(signals)]
 			t.Run(tc.lock+" "+strings.Join(tc.args, " ")+" "+by.String(), func(t *testing.T) {
 				t.Parallel()
 				c := newCommand(t)

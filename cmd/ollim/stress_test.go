@@ -108,7 +108,7 @@ func omitted(message string) (n int) {
 // random moments. What was delivered, what remains and what the sentinels count must be exactly what was added.
 func TestNoUpdateIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
-	writers, each := 16, rounds(t, 20)
+	writers, each := testkit.Full(16, 8), rounds(t, 20)
 	c := newCommand(t)
 	stop := make(chan struct{})
 	popped, killed := c.popUntil(stop)

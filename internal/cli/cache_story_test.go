@@ -76,7 +76,7 @@ func TestCacheOfTheFirstTurn(t *testing.T) {
 // not count. What that costs is compared with what the next slot, or five minutes for chat, cost before.
 func TestCacheFollowsTheGaps(t *testing.T) {
 	t.Parallel()
-	turns := testkit.Full(16, 8)
+	turns := testkit.Full(16, 5)
 	for name, c := range map[string]struct {
 		cron  string // "": turns of chat
 		gap   time.Duration

@@ -268,7 +268,7 @@ func TestForwardedFileSwapped(t *testing.T) {
 			}
 		}
 	}()
-	for range testkit.Full(200, 60) {
+	for range testkit.Full(200, 20) {
 		if r := w.forwarded(at, "", "check", filepath.Join(dir, "stolen.yaml")); strings.Contains(r.out, "hunter2") {
 			t.Fatalf("%+v", r)
 		}

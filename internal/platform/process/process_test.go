@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func sleeper(t *testing.T, env ...string) *exec.Cmd {
@@ -79,7 +81,7 @@ func TestCarryingDuringExec(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for i := range 500 {
+	for i := range testkit.Full(500, 150) {
 		if found := Carrying(entry); len(found) != 1 {
 			t.Fatalf("at look %d: %v", i, found)
 		}

@@ -200,7 +200,7 @@ func TestDescendantsOfLowNumbers(t *testing.T) {
 last=$(($(cat /proc/sys/kernel/pid_max) - 11))
 while :; do echo $last >/proc/sys/kernel/ns_last_pid; sleep 0.01; done &
 "$0" -test.run='^TestDescendants$' -test.count="$1"`
-	rounds := strconv.Itoa(testkit.Full(60, 10))
+	rounds := strconv.Itoa(testkit.Full(60, 4))
 	out, err := exec.CommandContext(t.Context(), unshare, "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", again, self, rounds).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // many is a data directory with more files than are read each time. Some are invalid, some share an id.
@@ -110,7 +111,7 @@ func (m *many) same(when string) {
 // TestOutlineIsThatOfTheFiles changes files at random, also while several processes take an outline.
 func TestOutlineIsThatOfTheFiles(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(2) {
+	for seed := range uint64(testkit.Full(2, 1)) {
 		m := newMany(t, seed)
 		m.same("nothing is known")
 		m.same("everything is known")

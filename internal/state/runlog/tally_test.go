@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // totals are tallies as text, a line for each day, kind and job.
@@ -102,7 +103,7 @@ func TestTallyOfAnyHistory(t *testing.T) {
 		d.now = start.Add(9 * time.Hour)
 		zones := []*time.Location{d.Zone, time.UTC, time.FixedZone("IST", 19800)}
 		records := map[string]Record{}
-		for step := range 120 {
+		for step := range testkit.Full(120, 50) {
 			d.change(r, records)
 			d.age(step)
 			if r.IntN(20) == 0 {
