@@ -41,8 +41,8 @@ type account struct {
 	warn  func(error)
 }
 
-// reserve reserves the likely cost of the run, and notes it in the record, which the caller saves. It returns the most that the run may cost, in USD; 0 is no limit. At a limit the run is
-// refused.
+// reserve reserves the likely cost of the run, and notes it in the record, which the caller saves. It returns the most that the run may
+// cost, in USD; 0 is no limit. At a limit the run is refused.
 func (a *account) reserve(ctx context.Context) (float64, error) {
 	limits := a.spec.Limits
 	if IsScript(a.run.Engine) {

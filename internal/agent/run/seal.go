@@ -56,8 +56,8 @@ func (b *sandbox) confine() (*runlog.Sealed, error) {
 	return record, nil
 }
 
-// enter seals what the run's agent starts, and notes the seal in the record, which the caller saves. The returned context ends when that fails, or when the seal proves
-// ineffective. stop ends every program that is left.
+// enter seals what the run's agent starts, and notes the seal in the record, which the caller saves. The returned context ends when that
+// fails, or when the seal proves ineffective. stop ends every program that is left.
 func (b *sandbox) enter(ctx context.Context) (_ context.Context, stop func(), err error) {
 	record, err := b.confine()
 	if err != nil {

@@ -30,7 +30,7 @@ func Pasts(h app.Home, now time.Time, jobs []job.Job) map[string]forecast.Past {
 	week := now.In(h.Config.Zone).AddDate(0, 0, -pastDays).Format(time.DateOnly)
 	all, _ := h.Runs.Tally(now.AddDate(0, 0, -pastLimit)) // without the days that cannot be read
 	for _, t := range all.Tallies {                       // newest first
-		if !t.OfJob() || t.Date < week && !(enabled[t.Job] && fires[t.Job] < fewFires) {
+		if !t.OfJob() || t.Date < week && (!enabled[t.Job] || fires[t.Job] >= fewFires) {
 			continue
 		}
 		n := 0

@@ -155,7 +155,8 @@ func (s *stream) still(path string, ids []string) func(id string) bool {
 	last, late := ids[known-1], s.wrote(s.book.Home.Runs())
 	return func(id string) bool {
 		_, open := slices.BinarySearch(d.Open, id)
-		return id <= last && !open && *d.hour(id) <= s.since.Unix() && !(late && s.wrote(s.book.Home.Run(id, "events.jsonl")))
+		ended := id <= last && !open && *d.hour(id) <= s.since.Unix()
+		return ended && (!late || !s.wrote(s.book.Home.Run(id, "events.jsonl")))
 	}
 }
 
