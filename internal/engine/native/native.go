@@ -109,9 +109,11 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 }
 
 // watchPrograms watches the turn's tool uses, those of subagents too. The returned function kills what the programs that were started left
-// behind, in any process group. It reads the environment of every process of the machine, so it does that only if one was started.
+// behind, in any process group. It reads the environment of every process of the machine, so in a sealed run it does that only if one was
+// started. In another run a gate or a skill may have left some too.
 func (t *turn) watchPrograms() (killLeft func()) {
-	started, sink := len(t.request.Scope.Servers) > 0, t.sink
+	unsealed := t.request.Scope.Seal == nil // the end of a seal kills every program of the run
+	started, sink := unsealed || len(t.request.Scope.Servers) > 0, t.sink
 	t.sink = func(e runlog.Event) error {
 		started = started || e.Type == runlog.ToolUse && t.tools.effect(e.Tool) == engine.Starts
 		return sink(e)
