@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,7 +51,6 @@ func TestEndOfContext(t *testing.T) {
 		"never reads":    {"exec 3<&0", time.Hour, 0, "", "signal: terminated"},
 		"a deaf child":   {child(`trap "" TERM`), 200 * time.Millisecond, 0, "", "signal: terminated"},
 		"a silent child": {child(`trap "" TERM; exec > /dev/null 2>&1`), time.Hour, 0, "", "signal: terminated"},
-		"a good child":   {child(`trap "echo bye >&2; exit" TERM`) + "; trap '' TERM", 2 * time.Second, 0, "bye\n", "signal: killed"},
 		"an escaped one": {"setsid sleep 100000 & echo $! > escaped", 0, 0, "", "signal: killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +72,26 @@ func TestEndOfContext(t *testing.T) {
 				_ = syscall.Kill(pid(t, c, "escaped"), syscall.SIGKILL)
 			}
 		})
+	}
+}
+
+// A child of a deaf program gets SIGTERM too. The grace is doubled until the child has said its last words before it passes.
+func TestEndOfAGoodChild(t *testing.T) {
+	t.Parallel()
+	for grace := 100 * time.Millisecond; ; grace *= 2 {
+		c := sh(t, child(`trap "echo bye >&2; echo > said; exit" TERM`)+"; trap '' TERM; echo $$ > ready\nwhile :; do sleep 0.01; done")
+		c.Grace = grace
+		r, took := ended(t, c)
+		for _, name := range []string{"ready", "child"} {
+			dead(t, pid(t, c, name))
+		}
+		if _, err := os.Stat(filepath.Join(c.Dir, "said")); err != nil && grace < time.Minute {
+			continue
+		}
+		if took < grace || !strings.HasSuffix(r.Stderr, "bye\n") || r.End != "signal: killed" {
+			t.Errorf("after %s, said %.80q, %s", took, r.Stderr, r.End)
+		}
+		return
 	}
 }
 

@@ -153,22 +153,42 @@ func TestRenderPrograms(t *testing.T) {
 	}
 }
 
+// unhurried runs programs; one whose words contain word has no time limit.
+func unhurried(word string) func(context.Context, process.Call) (process.Result, error) {
+	return func(ctx context.Context, c process.Call) (process.Result, error) {
+		if slices.Contains(c.Argv, word) {
+			ctx = context.WithoutCancel(ctx)
+		}
+		return process.Run(ctx, c)
+	}
+}
+
+// The limit is doubled until the flood is over before it passes.
 func TestRenderHangingAndFlooding(t *testing.T) {
 	t.Parallel()
-	r := machine(t, 2*time.Second, 30*time.Second)
-	got := r.Render(context.Background(), skillFile{Body: "!`sleep 100000`\n!`sh -c 'yes | head -n 100000; exec sleep 100000'`\n!`echo on`"})
-	flood := strings.TrimRight(strings.Repeat("y\n", 1000), "\n")
-	want := "[command timed out after 2s]\n" + flood + "\n[output cut at 2,000 characters]\n[command timed out after 2s]\non"
-	if got != want {
-		t.Errorf("\n got %q\nwant %q", got, want)
+	for limit := 100 * time.Millisecond; ; limit *= 2 {
+		r := machine(t, limit, time.Hour)
+		r.Run = unhurried("on")
+		const flooding = "yes | head -n 100000; echo > flooded; exec sleep 100000"
+		got := r.Render(context.Background(), skillFile{Body: "!`sleep 100000`\n!`sh -c '" + flooding + "'`\n!`echo on`"})
+		if _, err := os.Stat(filepath.Join(r.Dir, "flooded")); err != nil && limit < time.Minute {
+			continue
+		}
+		flood := strings.TrimRight(strings.Repeat("y\n", 1000), "\n")
+		late := "[command timed out after " + limit.String() + "]"
+		if want := late + "\n" + flood + "\n[output cut at 2,000 characters]\n" + late + "\non"; got != want {
+			t.Errorf("\n got %q\nwant %q", got, want)
+		}
+		return
 	}
 }
 
 func TestRenderTogether(t *testing.T) {
 	t.Parallel()
-	r := machine(t, 30*time.Second, 2*time.Second)
+	r := machine(t, time.Hour, 200*time.Millisecond)
+	r.Run = unhurried("first")
 	got := r.Render(context.Background(), skillFile{Body: "!`echo first` !`sleep 100000` !`echo last`"})
-	const late = "[command not finished: the commands of a skill have 2s together]"
+	const late = "[command not finished: the commands of a skill have 200ms together]"
 	if want := "first " + late + " " + late; got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)
 	}
