@@ -45,7 +45,7 @@ type bot struct {
 	instant time.Time // the clock, that sleep moves
 }
 
-// newBot returns a bot that is not running. Its sleeps take a thousandth of their time.
+// newBot returns a bot that is not running. Its sleeps take a thousandth of their time, at most 10 ms.
 func newBot(t testing.TB, s *discordapi.Server) *bot {
 	b := &bot{t: t, s: s, seen: map[string]bool{}, instant: time.Now()}
 	b.Options = gateway.Options{
@@ -90,7 +90,7 @@ func (b *bot) sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(min(d/1000, 50*time.Millisecond)):
+	case <-time.After(min(d/1000, 10*time.Millisecond)):
 		return nil
 	}
 }
