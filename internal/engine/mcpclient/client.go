@@ -52,6 +52,8 @@ type Client struct {
 	Version  string // of this program
 	Run      string // id of the run, for which a server that did not start is not tried again
 
+	grace time.Duration // of each step of the end of the server's process; 0 is a second
+
 	mu       sync.Mutex
 	live     *conn // nil: not started, or ended
 	starts   int

@@ -198,6 +198,7 @@ func TestCutStderr(t *testing.T) {
 }
 
 func TestStoppedStart(t *testing.T) {
+	t.Parallel()
 	c := newClient(t, "mute", "mcp__peer__*")
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -226,6 +227,7 @@ func TestCache(t *testing.T) {
 }
 
 func TestServersThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	for role, want := range map[string]string{
 		"dead": "exit status 3: cannot start: the token [secret] is wrong", "mute": "did not start within 300ms", "garbage": "did not start within 300ms",
 		"deaf": "did not start within 300ms", "endless": "a message of more than",
@@ -236,6 +238,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 			if c.Server.Timeout = 300 * time.Millisecond; role == "dead" || role == "endless" {
 				c.Server.Timeout = time.Minute
 			}
+			c.grace = 100 * time.Millisecond
 			list := c.List(t.Context())
 			if got := names(list); !slices.Equal(got, []string{"echo"}) || !strings.Contains(list[0].Description, want) {
 				t.Errorf("got %+v", list)
@@ -288,6 +291,7 @@ func TestServerThatEnds(t *testing.T) {
 
 // TestSlowCall: it fails, and the server is told; the next call works.
 func TestSlowCall(t *testing.T) {
+	t.Parallel()
 	c := newClient(t, "peer", "mcp__peer__*")
 	c.List(t.Context())
 	c.Server.Timeout = 200 * time.Millisecond
@@ -320,6 +324,7 @@ func TestCloseEndsTheServer(t *testing.T) {
 }
 
 func TestHTTP(t *testing.T) {
+	t.Parallel()
 	var refused atomic.Int32
 	inner := server.NewStreamableHTTPServer(peer())
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,7 @@ type conn struct {
 	peer      *process.Peer // nil for a server with an address
 	in        *lines        // of peer
 	secrets   plaintext.Secrets
+	grace     time.Duration
 }
 
 // dial starts the server, or reaches it, and exchanges the first messages with it.
@@ -73,7 +75,7 @@ func (c *Client) open() (*conn, error) {
 	s := c.Server
 	if s.URL != "" {
 		t, err := transport.NewStreamableHTTP(s.URL, transport.WithHTTPBasicClient(web(s.Headers)), transport.WithHTTPLogger(silent{}))
-		return &conn{transport: streamable{t}}, err
+		return &conn{transport: streamable{t}, grace: cmp.Or(c.grace, grace)}, err
 	}
 	peer, err := process.Open(process.Call{Argv: s.Command, Env: s.Env, Dir: s.Dir, Tied: true, Seal: s.Seal})
 	if err != nil {
@@ -82,7 +84,7 @@ func (c *Client) open() (*conn, error) {
 	in := &lines{Reader: peer.Out, most: maxMessage}
 	t := transport.NewIO(in, peer.In, nil)
 	transport.WithCommandLogger(silent{})(t)
-	return &conn{transport: stdio{t}, peer: peer, in: in, secrets: c.Secrets}, nil
+	return &conn{transport: stdio{t}, peer: peer, in: in, secrets: c.Secrets, grace: cmp.Or(c.grace, grace)}, nil
 }
 
 // web returns an HTTP client that adds headers to its requests. It follows no redirect, which would carry them to another host.
@@ -285,10 +287,10 @@ func (l *conn) close() {
 		}()
 		select {
 		case <-ended:
-		case <-time.After(grace):
+		case <-time.After(l.grace):
 		}
 	}
 	if l.peer != nil {
-		l.peer.Close(grace)
+		l.peer.Close(l.grace)
 	}
 }
