@@ -33,6 +33,7 @@ func TestARealClientOverStdio(t *testing.T) {
 }
 
 func TestSignalsAndEndOfInputInMidCall(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		end  func(*exec.Cmd, io.Closer) error
 		says string
@@ -42,6 +43,7 @@ func TestSignalsAndEndOfInputInMidCall(t *testing.T) {
 		"end of input": {func(_ *exec.Cmd, in io.Closer) error { return in.Close() }, "END of input", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0])

@@ -18,6 +18,7 @@ import (
 
 // TestHostileBodies: whatever is in a signed body, the answer says what is wrong, and where.
 func TestHostileBodies(t *testing.T) {
+	t.Parallel()
 	w := serve(t)
 	for what, c := range map[string]struct{ body, want string }{
 		"not UTF-8":            {"{\"title\":\"a\xffb\"}", "UTF-8"},
@@ -66,6 +67,7 @@ func (w *site) clear() error {
 
 // TestHostileRequests: what is no HTTP, or tries to be read in two ways, is refused before it reaches a webhook.
 func TestHostileRequests(t *testing.T) {
+	t.Parallel()
 	w := serve(t)
 	signed := w.wire("standard", "a", "{}")
 	head, _, _ := strings.Cut(signed, "\r\n\r\n")
@@ -123,6 +125,7 @@ func TestChunked(t *testing.T) {
 // TestSlowSenders: a hundred connections that send nothing, half a header, or all but the end of a body hold up nobody: at the limit
 // the one that has waited longest is closed.
 func TestSlowSenders(t *testing.T) {
+	t.Parallel()
 	w := serve(t, func(s *server, _ *http.Server) { s.connections.most = 20 })
 	signed := w.wire("standard", "slow", "{}")
 	var slow []net.Conn

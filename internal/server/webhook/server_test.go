@@ -222,6 +222,7 @@ func TestAccepted(t *testing.T) {
 
 // TestAnswers: every answer that does not depend on the state of the server.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	w := serve(t)
 	set := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
