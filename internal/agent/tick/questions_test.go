@@ -9,6 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // asks begins a run of a job that asks the owner and is killed before its question was sent.
@@ -101,8 +102,9 @@ func TestWaitingIsNotPruned(t *testing.T) {
 	if _, err := fire.New(c.minute.Runner).Answers.Give(t.Context(), r.ID, "red"); err != nil {
 		t.Fatal(err)
 	}
-	for range 300 { // a paused machine
-		c.wait(24 * time.Hour)
+	ticks := testkit.Full(300, 60)
+	for range ticks { // a paused machine
+		c.wait(300 * 24 * time.Hour / time.Duration(ticks))
 		c.tick()
 	}
 	if got, err := c.minute.Runner.Runs.Load(r.ID); got.Outcome != runlog.Waiting || err != nil {

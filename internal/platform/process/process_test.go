@@ -81,7 +81,7 @@ func TestCarryingDuringExec(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for i := range testkit.Full(500, 150) {
+	for i := range testkit.Full(500, 75) {
 		if found := Carrying(entry); len(found) != 1 {
 			t.Fatalf("at look %d: %v", i, found)
 		}

@@ -208,7 +208,7 @@ func TestTornAtEachByte(t *testing.T) {
 // TestHistories compares a ledger with a map over random histories: changes by several processes, days that pass, clocks that are set back,
 // checkpoints that are deleted, damaged or of another history, days that are trimmed and books that are new.
 func TestHistories(t *testing.T) {
-	for seed := range uint64(testkit.Full(40, 8)) {
+	for seed := range uint64(testkit.Full(40, 5)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			h := history{T: t, r: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), clock: newClock(), want: map[string]int{}}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // next is what a stream yields now: the job's name and the type of each line, with a text.
@@ -303,7 +305,7 @@ func TestStreamOfLateEvents(t *testing.T) {
 func TestStreamOfAnyHistory(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for seed := range uint64(2) {
+	for seed := range uint64(testkit.Full(2, 1)) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		d := newDesk(t)
 		var open, ended, waiting []*Run
@@ -314,7 +316,7 @@ func TestStreamOfAnyHistory(t *testing.T) {
 			return one
 		}
 		late := start // when an event was added to a run that had ended
-		for step := range 250 {
+		for step := range testkit.Full(250, 150) {
 			d.later(time.Duration(r.IntN(900)) * time.Second)
 			switch n := r.IntN(14); {
 			case n < 5 || len(open) == 0:

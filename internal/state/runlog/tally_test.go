@@ -97,7 +97,7 @@ func (d *desk) put(r Record) {
 // TestTallyOfAnyHistory: whatever happens to the records, a tally that uses the cache is that of all records read anew.
 func TestTallyOfAnyHistory(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(2) {
+	for seed := range uint64(testkit.Full(2, 1)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		d := newDesk(t)
 		d.now = start.Add(9 * time.Hour)
