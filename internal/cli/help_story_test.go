@@ -86,6 +86,32 @@ func TestHelpInsideRun(t *testing.T) {
 	}
 }
 
+// TestHelpOfEachCommand: every command that `ollim help all` lists has a page of its own, with its flags, also while the settings cannot
+// be read.
+func TestHelpOfEachCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.replace("config.yaml", "timezone: [\n")
+	listed := 0
+	for line := range strings.Lines(w.must("help", "all")) {
+		usage, isCommand := strings.CutPrefix(line, "ollim ")
+		if !isCommand {
+			continue
+		}
+		listed++
+		usage, _, _ = strings.Cut(strings.TrimSpace(usage), "  ")
+		words := strings.Fields(regexp.MustCompile(` [A-Z[(].*| [a-z]*\|.*`).ReplaceAllString(usage, ""))
+		for _, args := range [][]string{append([]string{"help"}, words...), append(words, "--help")} {
+			if r := w.run(args...); r.status != 0 || r.errOut != "" || !strings.Contains("\n"+r.out, "\nUsage:") {
+				t.Errorf("ollim %s: %+v", strings.Join(args, " "), r)
+			}
+		}
+	}
+	if listed < 50 {
+		t.Errorf("%d commands are listed", listed)
+	}
+}
+
 // The description of a command is broken into lines, and the examples in cobra's texts stay as they are.
 func TestHelpIsBrokenIntoLines(t *testing.T) {
 	t.Parallel()
