@@ -1,7 +1,13 @@
-package setup
+package cli
 
-import "testing"
+import (
+	"testing"
 
+	"github.com/ollim/ollim/internal/app/setup"
+)
+
+// TestZoneOf: the name of a city stands for its zone. The test is here because a test program of the package setup alone takes longer to
+// link than all tests of a small package.
 func TestZoneOf(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
@@ -10,7 +16,7 @@ func TestZoneOf(t *testing.T) {
 		"Istanbul":  "Istanbul",  // of Asia and Europe
 		"Argentina": "Argentina", // a directory
 	} {
-		if got := ZoneOf(answer); got != want {
+		if got := setup.ZoneOf(answer); got != want {
 			t.Errorf("%q: %q, want %q", answer, got, want)
 		}
 	}
