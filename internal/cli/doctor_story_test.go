@@ -3,10 +3,10 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app/doctor"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // fakeCrontab keeps the table of a user in a file beside it, as crontab(1) does in its spool.
@@ -54,15 +55,13 @@ func sound(t *testing.T) *world {
 	return w
 }
 
-// program writes an executable in the owner's home. Another process writes it: if this one did, a program that another test starts
-// meanwhile would have it open for writing, and it could not be run.
+// program writes an executable in the owner's home.
 func (w *world) program(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.home, name)
-	cmd := exec.Command("install", "-D", "-m", "700", "/dev/stdin", path)
-	cmd.Stdin = strings.NewReader(text)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		w.t.Fatalf("%v: %s", err, out)
+	_ = os.Remove(path) // it may be running
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), testkit.WriteFile(path, []byte(text), 0o700)); err != nil {
+		w.t.Fatal(err)
 	}
 	return path
 }
