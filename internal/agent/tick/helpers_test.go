@@ -26,6 +26,7 @@ import (
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/spend"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // fake is an engine that answers, or fails.
@@ -69,7 +70,7 @@ func (c *clock) look() time.Time {
 
 func newClock(t *testing.T) *clock {
 	t.Helper()
-	c := &clock{t: t, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), home: paths.Dir(t.TempDir()), engine: &fake{}}
+	c := &clock{t: t, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), home: paths.Dir(testkit.MemoryDir(t)), engine: &fake{}}
 	disk := store.Disk{Now: c.look, Warn: func(message string) { t.Log(message) }}
 	stores := state.Of(c.home, disk, time.UTC)
 	stores.Spend.Limits = spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 500}

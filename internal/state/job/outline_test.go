@@ -26,7 +26,7 @@ type many struct {
 
 func newMany(t *testing.T, seed uint64) *many {
 	t.Helper()
-	m := &many{t, rand.New(rand.NewPCG(seed, 1)), Library{Home: paths.Dir(t.TempDir()), Zone: time.UTC}}
+	m := &many{t, rand.New(rand.NewPCG(seed, 1)), Library{Home: paths.Dir(testkit.MemoryDir(t)), Zone: time.UTC}}
 	for _, dir := range []string{m.Home.Routines(), m.Home.Reminders()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -115,7 +115,7 @@ func TestConformance(t *testing.T) {
 
 // A fact is a line that a person can search, and a change shows what it added.
 func TestLines(t *testing.T) {
-	dir, c := t.TempDir(), newClock()
+	dir, c := testkit.MemoryDir(t), newClock()
 	l := open(dir, c.Now)
 	err := l.Change(t.Context(), store.Synced, func(tx *Tx) error {
 		if err := tx.Add(put{"a<b", 1}, gone{}); err != nil {
@@ -144,7 +144,7 @@ func TestLines(t *testing.T) {
 
 // A change that fails, and one that adds nothing, change nothing.
 func TestChangeThatFails(t *testing.T) {
-	l := open(t.TempDir(), newClock().Now)
+	l := open(testkit.MemoryDir(t), newClock().Now)
 	add(t, l, put{"a", 1})
 	err := l.Change(t.Context(), store.Buffered, func(tx *Tx) error {
 		if err := tx.Add(put{"a", 2}); err != nil {
@@ -163,7 +163,7 @@ func TestChangeThatFails(t *testing.T) {
 
 // Wherever the file ends, the last change is there as a whole or not at all, and the next writer goes on behind what is whole.
 func TestTornAtEachByte(t *testing.T) {
-	dir, c := t.TempDir(), newClock()
+	dir, c := testkit.MemoryDir(t), newClock()
 	l := open(dir, c.Now)
 	path := l.path("2026-11-23")
 	add(t, l, put{"a", 1})
@@ -211,7 +211,7 @@ func TestHistories(t *testing.T) {
 	for seed := range uint64(testkit.Full(40, 5)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			h := history{T: t, r: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), clock: newClock(), want: map[string]int{}}
+			h := history{T: t, r: rand.New(rand.NewPCG(seed, 1)), dir: testkit.MemoryDir(t), clock: newClock(), want: map[string]int{}}
 			h.all = []*Ledger{open(h.dir, h.clock.Now), open(h.dir, h.clock.Now)}
 			for range 150 {
 				h.step()
@@ -305,7 +305,7 @@ func (h *history) step() {
 
 // A bit that is flipped anywhere, and each line that is removed, added twice or swapped, is found.
 func TestVerify(t *testing.T) {
-	dir, c := t.TempDir(), newClock()
+	dir, c := testkit.MemoryDir(t), newClock()
 	l := open(dir, c.Now)
 	for i := range 6 {
 		c.now = c.now.Add(9 * time.Hour)
@@ -358,7 +358,7 @@ func TestVerify(t *testing.T) {
 // The files of a store are imported once, those of one that joins later as well, also where only reading is possible. A crash before the
 // files were put away costs nothing.
 func TestImport(t *testing.T) {
-	dir, c := t.TempDir(), newClock()
+	dir, c := testkit.MemoryDir(t), newClock()
 	queue, lockFile := filepath.Join(dir, "state/queue"), paths.Dir(dir).Lock("ledger")
 	err := errors.Join(os.MkdirAll(queue, 0o700), os.WriteFile(filepath.Join(queue, "1.json"), nil, 0o600), os.WriteFile(filepath.Join(queue, "1.lock"), nil, 0o600),
 		os.MkdirAll(lockFile, 0o700)) // so that nothing can be written
@@ -417,7 +417,7 @@ func TestImport(t *testing.T) {
 
 // Where there is nothing to import and nothing is changed, nothing is written.
 func TestImportOfNothing(t *testing.T) {
-	dir := t.TempDir()
+	dir := testkit.MemoryDir(t)
 	l := open(dir, newClock().Now)
 	l.Imports = []Import{{Store: "none", Add: func(*Tx) error { return nil }}}
 	add(t, l)
@@ -435,7 +435,7 @@ func TestImportOfNothing(t *testing.T) {
 
 // What is to be done after a change is done under its lock, and learns whether the facts were written.
 func TestAfter(t *testing.T) {
-	dir, c := t.TempDir(), newClock()
+	dir, c := testkit.MemoryDir(t), newClock()
 	l := open(dir, c.Now)
 	ended := errors.New("ended")
 	for _, want := range []error{nil, ended} {
@@ -462,7 +462,7 @@ func TestAfter(t *testing.T) {
 
 // Lines and Newest read the facts of a time, whole changes only.
 func TestWindow(t *testing.T) {
-	dir, c := t.TempDir(), newClock()
+	dir, c := testkit.MemoryDir(t), newClock()
 	l := open(dir, c.Now)
 	for i := range 10 {
 		c.now = c.now.Add(7 * time.Hour)
@@ -498,7 +498,7 @@ func TestWindow(t *testing.T) {
 
 // A checkpoint of a large state is written again after as many bytes of facts as it has.
 func TestLargeState(t *testing.T) {
-	l := open(t.TempDir(), newClock().Now)
+	l := open(testkit.MemoryDir(t), newClock().Now)
 	var facts []Fact
 	for i := range 8 {
 		facts = append(facts, put{strings.Repeat(fmt.Sprint(i), 60<<10), i})
@@ -542,7 +542,7 @@ func FuzzFile(f *testing.F) {
 	f.Add(text[:len(text)-40])
 	f.Add([]byte("{}\n\n\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		dir := t.TempDir()
+		dir := testkit.MemoryDir(t)
 		l := open(dir, newClock().Now)
 		if err := store.MkdirOwn(l.folder()); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func at(dir string, warn func(string)) Book {
 }
 
 func newBook(t testing.TB) Book {
-	return at(t.TempDir(), func(text string) { t.Error(text) })
+	return at(testkit.MemoryDir(t), func(text string) { t.Error(text) })
 }
 
 // Writers that are killed leave no line that cannot be rebuilt.

@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // start is when the clock of a desk begins; it stands still until it is moved.
@@ -37,7 +38,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, now: start}
 	d.Book = Book{
-		Home: paths.Dir(t.TempDir()), Zone: time.FixedZone("CET", 3600),
+		Home: paths.Dir(testkit.MemoryDir(t)), Zone: time.FixedZone("CET", 3600),
 		Disk: store.Disk{Now: func() time.Time { return d.now }, Warn: func(m string) { t.Error("warning:", m) }},
 	}
 	return d
