@@ -267,8 +267,7 @@ func clock(t time.Time) string { return t.Format("Mon 2006-01-02 15:04 MST") }
 func (c *checker) servers(h app.Home, jobs []job.Job) {
 	for _, s := range h.Config.Servers {
 		if err := h.ServerFault(s.Name); err != nil {
-			c.bad = true
-			c.say(finding{What: "error", Text: "mcp-servers." + s.Name + ": " + err.Error()})
+			c.fault(errors.New("mcp-servers." + s.Name + ": " + err.Error()))
 		}
 	}
 	for _, j := range jobs {

@@ -115,7 +115,7 @@ func (d *deps) noteStalled(ctx context.Context, h app.Home) {
 	if d.quiet || !isTerminal(d.Stderr) {
 		return
 	}
-	if seen, _ := tick.Seen(h.Dir); d.Now().Sub(seen) <= tick.Quiet {
+	if _, coming, _ := tick.Coming(h.Dir, d.Now()); coming {
 		return
 	}
 	if why, remedy := d.doctor().Stalled(ctx); why != "" {

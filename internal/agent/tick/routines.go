@@ -249,6 +249,12 @@ func Seen(home paths.Dir) (time.Time, error) {
 	return info.ModTime(), err
 }
 
+// Coming is Seen, and reports whether ticks come each minute.
+func Coming(home paths.Dir, now time.Time) (seen time.Time, coming bool, err error) {
+	seen, err = Seen(home)
+	return seen, now.Sub(seen) <= Quiet, err
+}
+
 // lockPath returns the lock file of ticks. Nothing else writes it or sets its time.
 func lockPath(home paths.Dir) string { return home.Lock("tick") }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord/api"
-	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -74,31 +73,26 @@ func (e *examination) outbox(context.Context) string {
 		e.fault(err, "")
 		return ""
 	}
-	stuck, now := 0, e.App.Now()
-	late := waiting[:0]
+	late, stuck, now := waiting[:0], 0, e.App.Now()
 	for _, m := range waiting {
 		if m.NotBefore.After(now) || m.Attempts == 0 && now.Sub(m.Created) < soonSent {
 			continue // quiet hours hold it, or the next tick sends it
 		}
-		late = append(late, m)
-	}
-	waiting = late
-	for _, m := range waiting {
-		if m.Stuck {
+		if late = append(late, m); m.Stuck {
 			stuck++
 		}
 	}
-	if len(waiting) == 0 {
+	if len(late) == 0 {
 		if held, err := e.home.Held(); err == nil && held.Count > 0 {
 			return held.String()
 		}
 		return "empty"
 	}
-	text := fmt.Sprintf("%d waiting", len(waiting))
+	text := fmt.Sprintf("%d waiting", len(late))
 	if stuck > 0 {
 		text += fmt.Sprintf(", %d of them given up after a week: delete them from state/outbox", stuck)
 	}
-	if last := strings.TrimSpace(waiting[0].LastError); last != "" {
+	if last := strings.TrimSpace(late[0].LastError); last != "" {
 		text += ": " + last
 	}
 	e.warn("ollim tick tries again; ollim doctor --send shows why it fails", "%s", text)
@@ -135,11 +129,9 @@ const (
 
 // webhooks looks at the secrets of webhooks, at their server, and at events that wait.
 func (e *examination) webhooks(ctx context.Context) string {
-	set, _ := e.home.Jobs.Load()
-	hooks := set.Only(job.Webhook).Jobs
 	called := 0
-	for _, j := range hooks {
-		if !j.Enabled {
+	for _, j := range e.enabled() {
+		if j.Kind != job.Webhook {
 			continue
 		}
 		called++
@@ -150,7 +142,7 @@ func (e *examination) webhooks(ctx context.Context) string {
 	if called > 0 && !e.served(ctx) {
 		e.warn(e.start("webhook serve", "ollim-webhook", ".socket", ".service"), "no server accepts calls at %s", e.home.Config.Webhook.Listen)
 	}
-	e.waiting(set)
+	e.waiting()
 	if called == 0 {
 		return ""
 	}
@@ -171,21 +163,16 @@ func (e *examination) served(ctx context.Context) bool {
 }
 
 // waiting looks at the events that wait for their runs.
-func (e *examination) waiting(set job.Set) {
-	ids, err := e.home.Inbox.Hooks()
+func (e *examination) waiting() {
+	list, err := e.home.Events()
 	e.fault(err, "")
-	for _, id := range ids {
-		first, n, err := e.home.Inbox.First(id)
-		if errors.Is(err, inbox.ErrGone) {
-			continue
-		}
-		_, known := set.ByID(id)
-		switch e.fault(err, ""); {
-		case err != nil:
-		case !known:
-			e.warn("restore or correct its file; else they are removed after keep.runs", "%s wait for the webhook %s, which does not exist", plaintext.Count(n, "event"), id)
-		case e.App.Now().Sub(first.Arrived) > longWait:
-			e.warn("ollim tick; see rate-limit of the webhook, webhook.jobs and the spending limits", "%s of the webhook %s wait since %s", plaintext.Count(n, "event"), id, e.clockText(first.Arrived))
+	for _, w := range list {
+		events := plaintext.Count(w.Count, "event")
+		switch {
+		case w.Gone:
+			e.warn("restore or correct its file; else they are removed after keep.runs", "%s wait for the webhook %s, which does not exist", events, w.Hook)
+		case e.App.Now().Sub(w.Since) > longWait:
+			e.warn("ollim tick; see rate-limit of the webhook, webhook.jobs and the spending limits", "%s of the webhook %s wait since %s", events, w.Hook, e.clockText(w.Since))
 		}
 	}
 }

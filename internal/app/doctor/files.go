@@ -180,7 +180,7 @@ func (e *examination) jobs(context.Context) string {
 		if !j.Enabled {
 			continue
 		}
-		if _, fires := j.Schedule.Next(e.App.Now(), j.Zone(e.home.Config.Zone)); j.Kind == job.Routine && !fires {
+		if j.Kind == job.Routine && j.Schedule.Never() {
 			e.warn("ollim routine edit "+j.Name(), "%s never fires: cron %q", j.Name(), j.Cron)
 		}
 		for _, program := range j.Unstartable(e.home.Dir) {

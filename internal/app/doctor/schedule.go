@@ -255,8 +255,7 @@ func (e *examination) tick(ctx context.Context) string {
 		}
 		e.warn("ollim resume", "automatic runs are paused%s", ending)
 	}
-	seen, err := tick.Seen(e.home.Dir)
-	ago := e.App.Now().Sub(seen)
+	seen, coming, err := tick.Coming(e.home.Dir, e.App.Now())
 	report := e.fail
 	if len(e.enabled()) == 0 {
 		report = e.warn // there is nothing to fire
@@ -266,10 +265,10 @@ func (e *examination) tick(ctx context.Context) string {
 	case err != nil:
 		e.fault(err, "remove it")
 		return ""
-	case !seen.IsZero() && ago <= tick.Quiet:
+	case coming:
 		return "seen in the last minutes"
 	case !seen.IsZero():
-		text = fmt.Sprintf("ollim tick was last seen %s ago, at %s", ago.Round(time.Minute), e.clockText(seen))
+		text = fmt.Sprintf("ollim tick was last seen %s ago, at %s", e.App.Now().Sub(seen).Round(time.Minute), e.clockText(seen))
 	}
 	why, remedy := e.Stalled(ctx)
 	if why != "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/session"
@@ -35,6 +36,11 @@ func (f Finding) String() string { return f.Text + ": " + f.Remedy() }
 type Month struct {
 	Spent float64 // USD
 	Limit float64 // USD; +Inf: none
+}
+
+func monthOf(h app.Home) (Month, error) {
+	totals, err := h.Spend.Totals()
+	return Month{totals.Month.Spent, h.Spend.Limits.PerMonth}, err
 }
 
 // A job that costs twice as much is no news if a day of it costs less than minor, in USD, or it has less than minorShare of the bill.

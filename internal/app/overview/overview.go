@@ -15,7 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/forecast"
-	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -33,13 +32,13 @@ type Status struct {
 		Why string `json:"why,omitempty"` // why they are not, or that no agent runs
 	} `json:"seal"`
 
-	Running   []run      `json:"running"`   // newest last
-	Failed    []run      `json:"failed"`    // newest first, one for each job
-	Missed    []tally    `json:"missed"`    // slots at which nothing ran, by job
-	Waiting   []question `json:"waiting"`   // for an answer
-	Approvals []string   `json:"approvals"` // names that ollim approve takes
-	Queued    []message  `json:"queued"`    // to the main conversation
-	Inbox     []events   `json:"inbox"`
+	Running   []run        `json:"running"`   // newest last
+	Failed    []run        `json:"failed"`    // newest first, one for each job
+	Missed    []tally      `json:"missed"`    // slots at which nothing ran, by job
+	Waiting   []question   `json:"waiting"`   // for an answer
+	Approvals []string     `json:"approvals"` // names that ollim approve takes
+	Queued    []message    `json:"queued"`    // to the main conversation
+	Inbox     []app.Events `json:"inbox"`
 
 	Updates     int      `json:"updates"`
 	Undelivered int      `json:"undelivered"` // without those that are held
@@ -91,15 +90,6 @@ type message struct {
 	CutOff  bool      `json:"cut_off,omitempty"` // its turn was cut off
 }
 
-// events is the events of one webhook that wait for their runs.
-type events struct {
-	Hook  string    `json:"hook"`           // its id
-	Name  string    `json:"name"`           // of its file; the id if Gone
-	Gone  bool      `json:"gone,omitempty"` // no valid file has the id
-	Since time.Time `json:"since"`
-	Count int       `json:"count"`
-}
-
 // fire is a fire to come. During a pause that has an end At is not before that end.
 type fire struct {
 	At    time.Time `json:"at"`
@@ -113,7 +103,7 @@ const fires = 3
 // Collect reads the status. A brief one has the runs of the last day only, and no trends. The error is of the parts that could not be read.
 func Collect(ctx context.Context, h app.Home, brief bool) (Status, error) {
 	s := Status{
-		Running: []run{}, Failed: []run{}, Missed: []tally{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{}, Inbox: []events{},
+		Running: []run{}, Failed: []run{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{},
 		Overdue: []fire{}, Next: []fire{}, Week: []week{}, Findings: []Finding{},
 	}
 	var errs []error
@@ -132,10 +122,8 @@ func (s *Status) tick(_ context.Context, h app.Home) error {
 			s.Paused.Reason = err.Error()
 		}
 	}
-	seen, err := tick.Seen(h.Dir)
-	if !seen.IsZero() {
-		s.Tick.Alive, s.Tick.Seen = h.Disk.Now().Sub(seen) <= tick.Quiet, seen.In(h.Config.Zone)
-	}
+	seen, coming, err := tick.Coming(h.Dir, h.Disk.Now())
+	s.Tick.Alive, s.Tick.Seen = coming, seen.In(h.Config.Zone)
 	return err
 }
 
@@ -169,48 +157,22 @@ func (s *Status) queue(_ context.Context, h app.Home) error {
 	return err
 }
 
-func (s *Status) inbox(_ context.Context, h app.Home) error {
-	hooks, err := h.Inbox.Hooks()
-	if len(hooks) == 0 || err != nil {
-		return err
-	}
-	files, err := h.Jobs.Load()
-	for _, hook := range hooks {
-		first, n, firstErr := h.Inbox.First(hook)
-		if firstErr == nil {
-			waiting := events{Hook: hook, Name: hook, Gone: true, Since: first.Arrived.In(h.Config.Zone), Count: n}
-			if j, known := files.Only(job.Webhook).ByID(hook); known {
-				waiting.Name, waiting.Gone = j.Name(), false
-			}
-			s.Inbox = append(s.Inbox, waiting)
-		} else if !errors.Is(firstErr, inbox.ErrGone) {
-			err = errors.Join(err, firstErr)
-		}
-	}
+func (s *Status) inbox(_ context.Context, h app.Home) (err error) {
+	s.Inbox, err = h.Events()
 	return err
 }
 
 func (s *Status) messages(ctx context.Context, h app.Home) error {
 	updates, err := h.Updates.Peek(ctx)
-	pending, pendingErr := h.Post().Pending()
 	held, heldErr := h.Held()
-	s.Updates, s.Held = len(updates), held
-	for _, m := range pending {
-		if !m.NotBefore.After(h.Disk.Now()) {
-			s.Undelivered++
-		}
-	}
-	return errors.Join(err, pendingErr, heldErr)
+	s.Updates, s.Held, s.Undelivered = len(updates), held, held.Others
+	return errors.Join(err, heldErr)
 }
 
 // jobs finds what is to fire next, what waits for an approval, and files that cannot be read.
 func (s *Status) jobs(ctx context.Context, h app.Home) error {
 	set, err := h.Jobs.Load()
-	invalid := map[string]bool{}
-	for _, f := range set.Faults {
-		invalid[f.File] = true
-	}
-	s.Invalid = len(invalid)
+	s.Invalid = set.BadFiles()
 	s.due(h, set.Jobs)
 	s.next(ctx, h, set.Jobs)
 	return errors.Join(err, s.approvals(h, set.Jobs))

@@ -74,8 +74,8 @@ func (s *Status) runs(h app.Home, brief bool) error {
 	for i := range s.Week {
 		s.Week[i].Trend = bill.Trend(s.Week[i].Job, from)
 	}
-	totals, err := h.Spend.Totals()
-	s.Findings = append(s.Findings, bill.Findings(Month{totals.Month.Spent, h.Spend.Limits.PerMonth})...)
+	month, err := monthOf(h)
+	s.Findings = append(s.Findings, bill.Findings(month)...)
 	return err
 }
 
@@ -122,7 +122,7 @@ func weeks(all []*runlog.Tally, from string) (list []week) {
 }
 
 // missed finds the slots that were missed since the owner looked last, and in the last day.
-func (s *Status) missed(h app.Home, brief bool) error {
+func (s *Status) missed(h app.Home, brief bool) (err error) {
 	now := h.Disk.Now()
 	from, oldest := now.Add(-recent), now.AddDate(0, 0, -weekDays)
 	if at := looked(h); !at.IsZero() && at.Before(from) && !brief {
@@ -131,18 +131,21 @@ func (s *Status) missed(h app.Home, brief bool) error {
 	if from.Before(oldest) {
 		from = oldest
 	}
-	answers, err := h.Audit(from)
-	for _, a := range answers {
-		if isMissed(a) {
-			s.Missed = count(s.Missed, a.Job, a.Name, runlog.Span{Count: 1, First: a.Slot, Last: a.Slot})
-		}
-	}
+	s.Missed, err = missed(h, from, now)
 	return err
 }
 
-// isMissed reports whether nothing ran at a slot, because the machine or the scheduler was off, or limits held it.
-func isMissed(a forecast.Answer) bool {
-	return a.Outcome == slot.Missed || a.Outcome == forecast.Unaccounted
+// missed returns the slots in [from, to) at which nothing ran, because the machine or the scheduler was off, or limits held them. The list
+// is not nil.
+func missed(h app.Home, from, to time.Time) ([]tally, error) {
+	list := []tally{}
+	answers, err := h.Audit(from)
+	for _, a := range answers {
+		if (a.Outcome == slot.Missed || a.Outcome == forecast.Unaccounted) && a.Slot.Before(to) {
+			list = count(list, a.Job, a.Name, runlog.Span{Count: 1, First: a.Slot, Last: a.Slot})
+		}
+	}
+	return list, err
 }
 
 // page is state/status.json. Two processes that write it at once do no harm: one of their times stays.

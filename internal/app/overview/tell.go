@@ -15,16 +15,16 @@ func TellBill(ctx context.Context, h app.Home) error {
 	if _, err := bill.Read(h.Runs); err != nil {
 		return err
 	}
-	totals, err := h.Spend.Totals()
+	month, err := monthOf(h)
 	if err != nil {
 		return err
 	}
 	book := h.Runner(false).Notify()
-	if totals.Month.Spent >= h.Spend.Limits.PerMonth { // the limit itself is a cause now
+	if month.Spent >= month.Limit { // the limit itself is a cause now
 		err = book.Drop(ctx, Finding{Subject: MonthSubject}.cause().Key())
 	}
 	var causes []notify.Cause
-	for _, f := range bill.Findings(Month{totals.Month.Spent, h.Spend.Limits.PerMonth}) {
+	for _, f := range bill.Findings(month) {
 		causes = append(causes, f.cause())
 	}
 	return errors.Join(err, book.Keep(ctx, notify.Bill, causes, "is within bounds again"))

@@ -68,20 +68,16 @@ func LastWeek(h app.Home) (Week, error) {
 	bill := NewBill(h.Disk.Now(), h.Config.Zone)
 	w := Week{
 		From: bill.midnight(-weekDays), To: bill.midnight(0), Outcomes: map[runlog.Outcome]int{},
-		Failed: []tally{}, Refused: []tally{}, Missed: []tally{}, Jobs: []share{}, Grew: []growing{}, Findings: []Finding{},
+		Failed: []tally{}, Refused: []tally{}, Jobs: []share{}, Grew: []growing{}, Findings: []Finding{},
 	}
 	all, err := bill.Read(h.Runs)
 	w.runs(bill, all.Tallies)
-	answers, auditErr := h.Audit(w.From)
-	for _, a := range answers {
-		if isMissed(a) && a.Slot.Before(w.To) {
-			w.Missed = count(w.Missed, a.Job, a.Name, runlog.Span{Count: 1, First: a.Slot, Last: a.Slot})
-		}
-	}
-	totals, totalsErr := h.Spend.Totals()
-	w.Month, w.PerMonth = totals.Month.Spent, finite(h.Spend.Limits.PerMonth)
-	w.Findings = append(w.Findings, bill.Findings(Month{totals.Month.Spent, h.Spend.Limits.PerMonth})...)
-	return w, errors.Join(err, auditErr, totalsErr)
+	var auditErr error
+	w.Missed, auditErr = missed(h, w.From, w.To)
+	month, monthErr := monthOf(h)
+	w.Month, w.PerMonth = month.Spent, finite(month.Limit)
+	w.Findings = append(w.Findings, bill.Findings(month)...)
+	return w, errors.Join(err, auditErr, monthErr)
 }
 
 // runs adds what ran.

@@ -86,8 +86,8 @@ func (s *Setup) RoutineMissing(context.Context) (bool, error) {
 
 // ScheduleMissing reports whether no scheduler has the present entries and nothing else runs ollim tick.
 func (s *Setup) ScheduleMissing(ctx context.Context) (bool, error) {
-	seen, _ := tick.Seen(s.Dir)
-	return s.Doctor.Scheduler(ctx, true) == "" && s.App.Now().Sub(seen) > tick.Quiet, ctx.Err()
+	_, coming, _ := tick.Coming(s.Dir, s.App.Now())
+	return s.Doctor.Scheduler(ctx, true) == "" && !coming, ctx.Err()
 }
 
 // Scheduler returns the scheduler that this machine has: crontab, systemd or None.

@@ -203,7 +203,7 @@ func (s Set) Find(name string) (Job, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return Job{}, &plaintext.Unknown{What: "job", Name: name, Near: plaintext.Similar(name, s.names()), Bad: s.badFiles()}
+		return Job{}, &plaintext.Unknown{What: "job", Name: name, Near: plaintext.Similar(name, s.names()), Bad: s.BadFiles()}
 	}
 	var paths []string
 	for _, j := range found {
@@ -273,7 +273,8 @@ func (s Set) names() (names []string) {
 	return names
 }
 
-func (s Set) badFiles() int {
+// BadFiles counts the files that cannot be read.
+func (s Set) BadFiles() int {
 	files := map[string]bool{}
 	for _, f := range s.Faults {
 		files[f.File] = true
