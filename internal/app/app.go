@@ -245,11 +245,6 @@ func (a *App) warn(message string) {
 	}
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // SetNames stores names in config.yaml; "" leaves a name unchanged.
 func (h Home) SetNames(user, bot string) error {
 	for _, name := range []string{user, bot} { // both are valid, or neither is stored

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
@@ -104,7 +105,7 @@ const credential = "ollim-secrets"
 // SecretsFile returns where secrets are kept: a systemd credential, else a file among the owner's own settings; "" when no home
 // is known.
 func (a *App) SecretsFile() string {
-	if dir, ok := a.Lookup("CREDENTIALS_DIRECTORY"); ok && exists(filepath.Join(dir, credential)) {
+	if dir, ok := a.Lookup("CREDENTIALS_DIRECTORY"); ok && store.Exists(filepath.Join(dir, credential)) {
 		return filepath.Join(dir, credential)
 	}
 	if dir, ok := a.Lookup("XDG_CONFIG_HOME"); ok && filepath.IsAbs(dir) {
@@ -229,7 +230,7 @@ func bare(token string) string { return strings.TrimPrefix(strings.TrimSpace(tok
 // discordCredential returns the file that a service manager has put the token into, "" if there is none.
 func (a *App) discordCredential() string {
 	dir, ok := a.Lookup("CREDENTIALS_DIRECTORY")
-	if path := filepath.Join(dir, discordCredential); ok && exists(path) {
+	if path := filepath.Join(dir, discordCredential); ok && store.Exists(path) {
 		return path
 	}
 	return ""
@@ -237,27 +238,26 @@ func (a *App) discordCredential() string {
 
 // Discord returns the client of Discord's API. The error is a *ConfigFault, also if there is no token.
 func (h Home) Discord() (*api.Client, error) {
-	secrets, err := h.app.loadSecrets()
-	if err != nil {
-		return nil, &ConfigFault{err}
-	}
-	token, err := h.app.discordToken(secrets)
+	token, err := h.DiscordToken()
 	switch {
 	case err != nil:
-		return nil, &ConfigFault{err}
+		return nil, err
 	case token == "":
 		return nil, Hint(&ConfigFault{errNoToken}, "ollim secret set discord.TOKEN")
 	}
 	return h.discord(token), nil
 }
 
-// DiscordToken returns the bot's token, for the gateway; "" if there is none.
-func (h Home) DiscordToken() (string, error) {
+// DiscordToken returns the bot's token, for the gateway; "" if there is none. The error is a *ConfigFault.
+func (h Home) DiscordToken() (token string, err error) {
 	secrets, err := h.app.loadSecrets()
+	if err == nil {
+		token, err = h.app.discordToken(secrets)
+	}
 	if err != nil {
 		return "", &ConfigFault{err}
 	}
-	return h.app.discordToken(secrets)
+	return token, nil
 }
 
 // discord returns the client for a token, the same one as long as the address is the same.

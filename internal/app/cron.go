@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // CronStopped returns how to start the cron daemon; "" if one runs, or that is not known. It is what fires the entries of a crontab.
@@ -16,7 +17,7 @@ func (a *App) CronStopped() (remedy string) {
 	if running, known := runs(); running || !known {
 		return ""
 	}
-	return startCron(exists, os.Geteuid() == 0)
+	return startCron(store.Exists, os.Geteuid() == 0)
 }
 
 // startCron returns the command that starts the cron daemon that is installed on this machine, for a user who is root or not.

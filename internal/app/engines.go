@@ -48,7 +48,7 @@ func (h Home) engines(atShell bool) func(string) (engine.Engine, error) {
 
 // script returns the engine that plays a file, which is looked for in the data directory, then in the working directory.
 func (h Home) script(path string) (engine.Engine, error) {
-	if inside := h.Dir.Path(path); !filepath.IsAbs(path) && exists(inside) {
+	if inside := h.Dir.Path(path); !filepath.IsAbs(path) && store.Exists(inside) {
 		path = inside
 	}
 	s, err := script.Load(path)

@@ -51,18 +51,14 @@ type Home struct {
 // Home returns the data directory with the settings as they are now. It must have been made by init; else the error is an
 // ErrNoConfig.
 func (a *App) Home() (Home, error) {
-	dir, err := a.Dir()
+	h, err := a.NewHome()
+	if err == nil && !h.Config.Exists {
+		err = Hint(fmt.Errorf("%s: %w", a.ConfigFile(h.Dir), ErrNoConfig), "ollim init")
+	}
 	if err != nil {
 		return Home{}, err
 	}
-	s, err := a.settings()
-	if err != nil {
-		return Home{}, err
-	}
-	if !s.config.Exists {
-		return Home{}, Hint(fmt.Errorf("%s: %w", a.ConfigFile(dir), ErrNoConfig), "ollim init")
-	}
-	return a.with(dir, s), nil
+	return h, nil
 }
 
 // AnyHome is Home for commands that must work although the settings cannot be used (pause, stop, history): it warns, and takes the

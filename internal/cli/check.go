@@ -47,25 +47,22 @@ func runCheck(ctx context.Context, d *deps, files []string) error {
 	if err != nil && !as[*app.ConfigFault](err) { // which is reported already
 		return err
 	}
-	library := h.Jobs
-	library.Zone = c.zone
-	jobs, err := library.Load()
+	h.Jobs.Zone, h.Approvals.Zone = c.zone, c.zone
+	jobs, err := h.Jobs.Load()
 	if err != nil {
 		return err
 	}
 	c.fault(jobs.Faults)
-	approvals := h.Approvals
-	approvals.Zone = c.zone
-	c.approvals, c.keys, c.rules = &approvals, h.HookKeys, h.Firer().Rules
+	c.home, c.rules = &h, h.Firer().Rules
 	c.seal(job.New(job.Routine), filepath.Base(d.ConfigFile(h.Dir)))
 	if untested := h.UntestedClaude(ctx); untested != "" {
 		c.say(finding{File: filepath.Base(d.ConfigFile(h.Dir)), Key: "claude-code.command", What: "note", Text: untested})
 	}
 	for _, j := range jobs.Jobs {
-		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
+		c.good(h.Dir.Relative(j.Path), j)
 	}
 	c.servers(h, jobs.Jobs)
-	policy, err := c.approvals.Policy()
+	policy, err := h.Approvals.Policy()
 	c.fault(err)
 	if policy.Waits {
 		c.say(finding{File: approval.PolicyName, What: "note", Text: "gives no tools until you approve it: ollim approve " + approval.PolicyName})
@@ -83,9 +80,8 @@ type checker struct {
 	bad  bool
 	ids  map[string]string // maps the ids of the given files to their paths
 
-	approvals *approval.Book                   // of the data directory; nil for files that need not lie in one
-	keys      func(job.Hook) ([][]byte, error) // of webhooks; nil as approvals
-	rules     fire.Rules                       // set if approvals is
+	home  *app.Home  // nil for files that need not lie in a data directory
+	rules fire.Rules // set if home is
 }
 
 // maxChecked is the largest job file or skill that is read, in bytes, as where they lie in a data directory.
@@ -104,15 +100,14 @@ func (c *checker) file(ctx context.Context, path string) error {
 		return wrong(path, "", strings.TrimPrefix(store.Cause(err), full+": "))
 	}
 	switch base := filepath.Base(path); {
-	case base == "tool-policy.yaml":
+	case base == approval.PolicyName:
 		_, err := config.ParseTools(path, data)
 		return err
 	case filepath.Ext(path) == ".yaml":
 		none := func(string) (string, bool) { return "", false }
 		_, err := config.Load(config.Source{Path: path, Text: data, Lookup: none, Zone: func() string { return "UTC" }})
 		return err
-	}
-	if filepath.Base(path) == "SKILL.md" {
+	case base == "SKILL.md":
 		_, err := skill.Parse(filepath.Base(filepath.Dir(full)), path, data)
 		return err
 	}
@@ -184,11 +179,6 @@ func (c *checker) good(path string, j job.Job) {
 	switch next = next.In(c.zone); {
 	case j.Kind == job.Webhook:
 		ok(nil, "%s, at most %s: %s", j.Hook.Signature, j.Hook.RateLimit, strings.Join(j.Hook.Fields.Names(), ", "))
-		if c.keys != nil {
-			if _, err := c.keys(*j.Hook); err != nil { // then no call of the hook is accepted
-				c.say(finding{File: path, Key: "secret", What: "note", Text: "no call is accepted: " + err.Error()})
-			}
-		}
 	case !j.Enabled:
 		ok(nil, "off")
 	case !fires:
@@ -209,8 +199,17 @@ func (c *checker) good(path string, j job.Job) {
 			c.say(finding{File: path, Key: "cron", What: "note", Text: surprise})
 		}
 	}
-	if c.approvals == nil {
-		return
+	if c.home != nil {
+		c.inHome(path, j)
+	}
+}
+
+// inHome reports what keeps a job of the data directory from doing what its file says.
+func (c *checker) inHome(path string, j job.Job) {
+	if j.Kind == job.Webhook {
+		if _, err := c.home.HookKeys(*j.Hook); err != nil {
+			c.say(finding{File: path, Key: "secret", What: "note", Text: "no call is accepted: " + err.Error()})
+		}
 	}
 	for _, check := range []func(job.Job) error{c.rules.CheckDirs, c.rules.CheckTools, c.rules.CheckPrograms} {
 		if err := check(j); err != nil {
@@ -226,10 +225,10 @@ func (c *checker) good(path string, j job.Job) {
 	for _, dir := range c.rules.OnPath(j) {
 		c.say(finding{File: path, Key: "dirs", What: "note", Text: "the agent may write in " + dir + ", which is on PATH: programs that it puts there run as yours, not sealed"})
 	}
-	for _, e := range j.Unstartable(c.approvals.Home) {
+	for _, e := range j.Unstartable(c.home.Dir) {
 		c.say(finding{File: path, Key: e.Key, What: "note", Text: e.Reason})
 	}
-	if waiting, _ := c.approvals.Waits(j); waiting {
+	if waiting, _ := c.home.Approvals.Waits(j); waiting {
 		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})
 	}
 }
@@ -272,8 +271,7 @@ func (c *checker) servers(h app.Home, jobs []job.Job) {
 	}
 	for _, j := range jobs {
 		for _, name := range h.UnknownServers(j) {
-			c.fault(wrong(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), "allowed-tools",
-				fmt.Sprintf("the MCP server %s is not in mcp-servers of config.yaml", name)))
+			c.fault(wrong(h.Dir.Relative(j.Path), "allowed-tools", "the MCP server "+name+" is not in mcp-servers of config.yaml"))
 		}
 	}
 }

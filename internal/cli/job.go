@@ -315,13 +315,18 @@ func removeJob(ctx context.Context, d *deps, h app.Home, s job.Set, kind job.Kin
 	j, findErr := s.Only(kind).Find(name)
 	if findErr == nil {
 		guard, err := lock.TryGuard(h.Dir.JobLock(j.ID))
-		if errors.Is(err, lock.ErrBusy) {
+		switch {
+		case errors.Is(err, lock.ErrBusy) && kind == job.Reminder:
+			return hint(&withStatus{errors.New("is running"), statusTempFail}, "ollim stop %s", j.ID)
+		case errors.Is(err, lock.ErrBusy):
 			return hint(errors.Join(errors.New("is running"), err), "try again when its run has ended: ollim run list")
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		defer guard.Release()
+		if !exists(path) {
+			return &plaintext.Unknown{What: "job", Name: name} // the run of a reminder has just ended
+		}
 	}
 	if err := store.Remove(path); err != nil || findErr != nil {
 		return err

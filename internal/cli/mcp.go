@@ -24,7 +24,7 @@ func newMCP(d *deps) *cobra.Command {
 				return err
 			}
 			defer tools.Close()
-			return serveTools(cmd.Context(), d, mcp.Server{Tools: tools})
+			return serveTools(cmd.Context(), d, tools)
 		}))
 	connect.Args = cobra.MinimumNArgs(1)
 	return group("mcp", "Serve tools over the Model Context Protocol",
@@ -45,7 +45,7 @@ func runMCPServe(ctx context.Context, d *deps) error {
 	if err != nil {
 		return err
 	}
-	return serveTools(ctx, d, mcp.Server{Tools: tools})
+	return serveTools(ctx, d, tools)
 }
 
 // servedTools returns the tools of the run that OLLIM_RUN names, and those of the owner outside every run.
@@ -59,9 +59,8 @@ func (d *deps) servedTools() (mcp.Tools, error) {
 	return newOwnerTools(d), nil
 }
 
-func serveTools(ctx context.Context, d *deps, s mcp.Server) error {
-	s.Version, s.Warn = app.Version(), d.warn
-	return s.Serve(ctx, d.In, d.Stdout)
+func serveTools(ctx context.Context, d *deps, tools mcp.Tools) error {
+	return mcp.Server{Tools: tools, Version: app.Version(), Warn: d.warn}.Serve(ctx, d.In, d.Stdout)
 }
 
 func (d *deps) insideTools() (*tools.Set, error) {

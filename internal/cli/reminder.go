@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/plaintext"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
@@ -30,12 +27,16 @@ func newReminder(d *deps) *cobra.Command {
 		newJobShow(d, job.Reminder), newReminderAdd(d),
 		command(agentOwn("cancel_reminder"), "cancel REMINDER...", "Delete pending reminders",
 			inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+				s, err := h.Jobs.Load() // no warnings, as for rm
+				if err != nil {
+					return err
+				}
 				return d.each("reminder cancel", args, func(name string) error {
 					if d.inside() {
 						_, err := d.useTool(ctx, h, "cancel_reminder", map[string]any{"id": name})
 						return err
 					}
-					return cancelReminder(h, name)
+					return removeJob(ctx, d, h, s, job.Reminder, name)
 				})
 			})),
 		command(agentOwn("follow_up_chain"), "follow-up DELAY", "Run a chained reminder again after DELAY, such as 30m; only inside its run",
@@ -138,35 +139,6 @@ func reminderState(h app.Home, j job.Job) (string, error) {
 		return "plain", nil
 	}
 	return "set", nil
-}
-
-// cancelReminder deletes a reminder's file, even if it cannot be read or was tried before.
-func cancelReminder(h app.Home, name string) error {
-	s, err := h.Jobs.Load()
-	if err != nil {
-		return err
-	}
-	s = s.Only(job.Reminder)
-	path, err := jobPath(s, h, job.Reminder, name)
-	if err != nil {
-		return err
-	}
-	j, err := s.Find(name)
-	if err != nil {
-		return store.Remove(path)
-	}
-	guard, err := lock.TryGuard(h.Dir.JobLock(j.ID))
-	if errors.Is(err, lock.ErrBusy) {
-		return hint(&withStatus{errors.New("is running"), statusTempFail}, "ollim stop %s", j.ID)
-	}
-	if err != nil {
-		return err
-	}
-	defer guard.Release()
-	if !exists(path) {
-		return &plaintext.Unknown{What: "job", Name: name} // its run has just ended
-	}
-	return store.Remove(path)
 }
 
 type reminderAddOptions struct {

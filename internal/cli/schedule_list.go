@@ -136,7 +136,7 @@ func runScheduleList(ctx context.Context, d *deps, o scheduleListOptions) error 
 func (d *deps) tellSilent(h app.Home, jobs []job.Job) {
 	for _, j := range jobs {
 		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
-			d.warn(strings.TrimPrefix(j.Path, string(h.Dir)+"/") + ": cron: " + j.Cron + " never fires")
+			d.warn(h.Dir.Relative(j.Path) + ": cron: " + j.Cron + " never fires")
 		}
 	}
 	switch paused, until, _ := h.Spend.Paused(); {

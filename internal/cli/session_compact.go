@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -120,12 +119,6 @@ func (d *deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, ins
 	if n.Routine != box.Run.Job {
 		return foreignSession()
 	}
-	input, err := json.Marshal(map[string]string{"instructions": instructions})
-	if err != nil {
-		return err
-	}
-	if answer := box.Call(ctx, "compact_session", input); answer.IsError {
-		return fmt.Errorf("%w: %s", app.ErrNotAllowed, answer.Text)
-	}
-	return nil
+	_, err = d.useTool(ctx, h, "compact_session", map[string]string{"instructions": instructions})
+	return err
 }

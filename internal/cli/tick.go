@@ -41,9 +41,9 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 	if err != nil {
 		return err
 	}
-	s := starter{d: d, home: h, wait: wait}
+	s, keep := starter{d: d, home: h, wait: wait}, h.Config.Keep
 	m := tick.Minute{
-		Runner: h.Runner(false), Keep: h.Config.Keep.Runs, Retain: retain(h), Heartbeat: h.Config.Heartbeat, Space: doctor.Space,
+		Runner: h.Runner(false), Keep: keep.Runs, Retain: tick.Retain{Idle: keep.Idle, Transcripts: keep.Transcripts, History: keep.History}, Heartbeat: h.Config.Heartbeat, Space: doctor.Space,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Entry:     s.entry,
@@ -68,12 +68,6 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 		return err
 	}
 	return records(d, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), brief(a.Name)} })
-}
-
-// retain returns how long tick keeps what is not a run's record.
-func retain(h app.Home) tick.Retain {
-	k := h.Config.Keep
-	return tick.Retain{Idle: k.Idle, Transcripts: k.Transcripts, History: k.History}
 }
 
 // starter starts commands that continue after this process and its terminal session have ended.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/shell"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/server/webhook"
 	"github.com/ollim/ollim/internal/state/config"
@@ -155,5 +156,5 @@ func shellWord(s string) string {
 	if s != "" && plaintext.IsWord(s, "@%+=:,./_-") {
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return shell.Quote(s)
 }

@@ -52,11 +52,8 @@ type search struct {
 	before line
 }
 
-// NewEditor returns an editor without a text. A nil history remembers nothing.
+// NewEditor returns an editor without a text.
 func NewEditor(history *History) *Editor {
-	if history == nil {
-		history = &History{hides: func(string) bool { return true }}
-	}
 	e := &Editor{history: history, Complete: func(string, int) (string, int, bool) { return "", 0, false }}
 	e.clear()
 	return e
@@ -81,16 +78,6 @@ func (e *Editor) SetText(text string) {
 
 func (e *Editor) clear() {
 	e.line, e.draft, e.recall, e.search, e.prefix, e.over = line{}, "", 0, nil, false, false
-}
-
-// Type edits the text as the keys say, and returns what its program has to do, in the order of the keys.
-func (e *Editor) Type(p []byte) (events []Event) {
-	for _, t := range e.decoder.decode(p) {
-		if kind, text, ok := e.press(t); ok {
-			events = append(events, Event{kind, text})
-		}
-	}
-	return events
 }
 
 // press does what one key says. It reports whether the program has something to do.

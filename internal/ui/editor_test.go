@@ -13,6 +13,19 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
+// newEditor returns an editor that remembers nothing.
+func newEditor() *Editor { return NewEditor(&History{hides: func(string) bool { return true }}) }
+
+// Type edits the text as the keys say, and returns what a program has to do, in the order of the keys.
+func (e *Editor) Type(p []byte) (events []Event) {
+	for _, t := range e.decoder.decode(p) {
+		if kind, text, ok := e.press(t); ok {
+			events = append(events, Event{kind, text})
+		}
+	}
+	return events
+}
+
 // TestKeysArriveInPieces: a key or a character that arrives byte by byte is the same key; a pasted text is never an answer by itself.
 func TestKeysArriveInPieces(t *testing.T) {
 	t.Parallel()
@@ -31,7 +44,7 @@ func TestKeysArriveInPieces(t *testing.T) {
 		"abc\x02\x02\x04\x06d\x01\x06\x0b\x15\x19q": "aq",
 	} {
 		for _, size := range []int{1, 2, 1000} {
-			e := NewEditor(nil)
+			e := newEditor()
 			for piece := range slices.Chunk([]byte(keys), size) {
 				e.Type(piece)
 			}
@@ -45,7 +58,7 @@ func TestKeysArriveInPieces(t *testing.T) {
 // TestDiscard: what was typed before a question is gone, and a paste that goes on is no answer.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
-	e := NewEditor(nil)
+	e := newEditor()
 	e.Type([]byte("y"))
 	e.Discard()
 	if events := e.Type([]byte("\r")); len(events) != 1 || events[0].Text != "" {

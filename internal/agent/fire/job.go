@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/conversation"
@@ -219,12 +218,7 @@ func (f *fire) verify(ctx context.Context, set *tools.Set, t *conversation.Turn)
 // foresee adds the upcoming fires of other jobs to the input, if the agent may ping.
 func (f *fire) foresee(in prompt.Input) prompt.Input {
 	if in.Task.Background && in.Task.AllowPing {
-		in.Forward = forecast.Around(f.all, f.r.Zone, in.Now, f.job.ID, func(path string) string {
-			if rel, err := filepath.Rel(string(f.r.Home), path); err == nil && filepath.IsLocal(rel) {
-				return rel
-			}
-			return path
-		})
+		in.Forward = forecast.Around(f.all, f.r.Zone, in.Now, f.job.ID, f.r.Home.Relative)
 		in.Forward.Refills = in.Budget.Refills(in.Forward.Last.Sub(in.Now))
 	}
 	return in

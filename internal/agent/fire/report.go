@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -57,11 +56,7 @@ func (t Reports) badFiles(ctx context.Context, faults, own yamldoc.Faults) error
 
 // causeOf returns the cause of an invalid job file.
 func (t Reports) causeOf(fault *yamldoc.Fault) notify.Cause {
-	name := fault.File
-	if rel, err := filepath.Rel(string(t.r.Home), fault.File); err == nil && filepath.IsLocal(rel) {
-		name = rel
-	}
-	return notify.BadFile(name, fault.Error())
+	return notify.BadFile(t.r.Home.Relative(fault.File), fault.Error())
 }
 
 // MissedByFile adds the slots that were missed while a job's file was invalid to the cause of that file.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/doctor"
+	"github.com/ollim/ollim/internal/platform/shell"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
@@ -29,11 +30,11 @@ func Delivery(answer string) (command string, err error) {
 	case "notify": // cron gives no address of the session bus
 		return `DBUS_SESSION_BUS_ADDRESS="${DBUS_SESSION_BUS_ADDRESS:-unix:path=/run/user/$(id -u)/bus}" notify-send "$OLLIM_LABEL" "$(cat)"`, nil
 	case "mail":
-		command = `mail -s "$OLLIM_LABEL" ` + quoted(rest)
+		command = `mail -s "$OLLIM_LABEL" ` + shell.Quote(rest)
 	case "ntfy":
-		command = `curl -fsS -o /dev/null -H "Title: $OLLIM_LABEL" --data-binary @- ` + quoted("https://ntfy.sh/"+rest)
+		command = `curl -fsS -o /dev/null -H "Title: $OLLIM_LABEL" --data-binary @- ` + shell.Quote("https://ntfy.sh/"+rest)
 	case "file":
-		command = `umask 077; { echo "$OLLIM_LABEL, $(date):"; cat; echo; } >>` + quoted(rest)
+		command = `umask 077; { echo "$OLLIM_LABEL, $(date):"; cat; echo; } >>` + shell.Quote(rest)
 	default:
 		return answer, nil
 	}
@@ -47,9 +48,6 @@ func Delivery(answer string) (command string, err error) {
 	}
 	return command, nil
 }
-
-// quoted returns a word of a shell command.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 const deliveryCommand = "delivery.command"
 

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"os"
 
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -67,7 +66,7 @@ func (s *Setup) QuestionMissing(ctx context.Context) (bool, error) {
 
 // FireMissing reports whether the first routine was made and not fired, and the engine does not wait for a test.
 func (s *Setup) FireMissing(ctx context.Context) (bool, error) {
-	if o := s.Open(); o.Fire == "" || o.Question || !exists(s.routinePath(o.Fire)) {
+	if o := s.Open(); o.Fire == "" || o.Question || !store.Exists(s.routinePath(o.Fire)) {
 		return false, nil
 	}
 	return s.answers(ctx)
@@ -95,13 +94,8 @@ func (s *Setup) Scheduler() string {
 	path, _ := s.App.Lookup("PATH")
 	if _, err := process.LookPath("crontab", []string{"PATH=" + path}); err == nil {
 		return "crontab"
-	} else if exists("/run/systemd/system") {
+	} else if store.Exists("/run/systemd/system") {
 		return "systemd"
 	}
 	return None
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -115,7 +115,7 @@ func (s *Setup) repositoryAt(path string) (string, error) {
 		return "", fmt.Errorf("%q: write an absolute path, or one that begins with ~/", path)
 	case err != nil:
 		return "", fmt.Errorf("%s: %s", path, store.Cause(err))
-	case !exists(filepath.Join(resolved, ".git")):
+	case !store.Exists(filepath.Join(resolved, ".git")):
 		return "", fmt.Errorf("%s: not a git repository", path)
 	case strings.ContainsAny(resolved, " \t'\"*\\(){}[]$@,;&|<>"):
 		return "", fmt.Errorf("%s: a tool pattern cannot contain the blanks and signs of this path: rename the directory", path)
@@ -129,7 +129,7 @@ func (s *Setup) routinePath(name string) string { return filepath.Join(s.Dir.Rou
 func (s *Setup) AddRoutine(sample *Sample) (job.Job, error) {
 	path := s.routinePath(sample.Name)
 	j, err := job.Parse(job.Routine, path, []byte(sample.file))
-	if err != nil || exists(path) {
+	if err != nil || store.Exists(path) {
 		return j, cmp.Or(err, fs.ErrExist)
 	}
 	j.Path = path

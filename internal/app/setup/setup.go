@@ -36,7 +36,7 @@ type Setup struct {
 // New returns the set-up of the data directory of an App.
 func New(d doctor.Doctor) (*Setup, error) {
 	dir, err := d.App.Dir()
-	return &Setup{Doctor: d, App: d.App, Dir: dir, Fresh: !exists(d.App.ConfigFile(dir))}, err
+	return &Setup{Doctor: d, App: d.App, Dir: dir, Fresh: !store.Exists(d.App.ConfigFile(dir))}, err
 }
 
 // Answers are what the flags or the owner say about the settings; "" means no answer.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/shell"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 )
@@ -242,12 +243,10 @@ func (e *Engine) write(run, name string, v any) (string, error) {
 func (e *Engine) shell(words ...string) string {
 	line := make([]string, 0, len(words)+len(e.Args)+1)
 	for _, w := range append(append([]string{e.Self}, e.Args...), words...) {
-		line = append(line, quote(w))
+		line = append(line, shell.Quote(w))
 	}
 	return strings.Join(line, " ")
 }
-
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // envFile is the documented variable for a script that the command runs before each command of the agent, in the same shell.
 const envFile = "CLAUDE_ENV_FILE"
@@ -260,7 +259,7 @@ func (e *Engine) shellEnv(r engine.Request) ([]string, error) {
 		return nil, nil
 	}
 	file := e.Home.Run(r.Run.ID, "env.sh")
-	text := "export PATH=" + quote(e.variable("PATH")+string(filepath.ListSeparator)+filepath.Dir(e.Self)) + "\n"
+	text := "export PATH=" + shell.Quote(e.variable("PATH")+string(filepath.ListSeparator)+filepath.Dir(e.Self)) + "\n"
 	return []string{envFile + "=" + file}, store.Write(file, []byte(text), store.Buffered)
 }
 

@@ -15,6 +15,14 @@ func (d Dir) Path(elem ...string) string {
 	return filepath.Join(append([]string{string(d)}, elem...)...)
 }
 
+// Relative returns a path relative to the data directory if it is in it, else the path as it is.
+func (d Dir) Relative(path string) string {
+	if rel, err := filepath.Rel(string(d), path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
 // State joins elements below state/, which is ollim's own.
 func (d Dir) State(elem ...string) string {
 	return d.Path(append([]string{"state"}, elem...)...)

@@ -1,5 +1,5 @@
 // Package shell parses the text of shell commands: as the words of one command that every shell reads alike, and as a line whose first
-// program can be named. It executes nothing and expands nothing.
+// program can be named. It also writes words for them. It executes nothing and expands nothing.
 package shell
 
 import (
@@ -19,6 +19,9 @@ const (
 	longest   = 32 << 10
 	mostWords = 512
 )
+
+// Quote returns a word as every shell reads it literally.
+func Quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // Words splits a text into the words of one simple command with literal words, which every shell would split alike. The error says why
 // the text is not such a command.

@@ -43,6 +43,12 @@ func Cause(err error) string {
 	return err.Error()
 }
 
+// Exists reports whether there is something at a path that this process may look at.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // MkdirAll creates a directory and its parents with mode 0700. The names of new ones survive a power cut, or what is synced in them would not.
 func MkdirAll(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {

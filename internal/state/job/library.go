@@ -120,7 +120,7 @@ func (l Library) readAll(x *index, kind Kind, folder string, entries []fs.DirEnt
 	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/share)
 	read := func(first int) {
 		r := reader{
-			Library: l, kind: kind, folder: folder, below: l.relative(folder), table: fields(kind), index: x, schedules: map[string]cron.Schedule{},
+			Library: l, kind: kind, folder: folder, below: l.Home.Relative(folder), table: fields(kind), index: x, schedules: map[string]cron.Schedule{},
 		}
 		for i := first; i < len(entries); i += workers {
 			results[i] = r.file(entries[i])
@@ -161,7 +161,7 @@ func KindOf(path string) Kind {
 
 // read parses one file. The error is always a yamldoc.Faults.
 func (l Library) read(kind Kind, path string, table []field) (Job, error) {
-	name := l.relative(path)
+	name := l.Home.Relative(path)
 	data, err := store.ReadText(path, maxFile, false)
 	if err != nil {
 		return Job{}, yamldoc.Faults{{File: name, Reason: "cannot be read: " + store.Cause(err)}}
@@ -172,13 +172,6 @@ func (l Library) read(kind Kind, path string, table []field) (Job, error) {
 		j = j.In(l.Zone)
 	}
 	return j, err
-}
-
-func (l Library) relative(path string) string {
-	if rel, err := filepath.Rel(string(l.Home), path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }
 
 // ByID returns the job with an id.
@@ -207,7 +200,7 @@ func (s Set) Find(name string) (Job, error) {
 	}
 	var paths []string
 	for _, j := range found {
-		paths = append(paths, s.from.relative(j.Path))
+		paths = append(paths, s.from.Home.Relative(j.Path))
 	}
 	return Job{}, &plaintext.Ambiguous{Name: name, Any: strings.Join(paths, ", ")}
 }

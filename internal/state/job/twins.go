@@ -64,7 +64,7 @@ type twin struct {
 
 // usedTwice says why a job may not have its id. kept says whether the other job keeps it.
 func (l Library) usedTwice(j, other Job, kept bool) string {
-	file := l.relative(other.Path)
+	file := l.Home.Relative(other.Path)
 	switch {
 	case kept && other.ID == j.ID:
 		return fmt.Sprintf("%q is used twice: %s keeps it", j.ID, file)
