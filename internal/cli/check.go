@@ -70,6 +70,10 @@ func runCheck(ctx context.Context, d *deps, files []string) error {
 	_, faults, err := h.Skills.Load()
 	c.fault(err)
 	c.fault(faults)
+	for _, name := range skill.AgentNames(h.Dir) {
+		_, err := skill.LoadAgent(h.Dir, name)
+		c.fault(err)
+	}
 	return c.verdict()
 }
 
@@ -224,6 +228,9 @@ func (c *checker) inHome(path string, j job.Job) {
 	}
 	for _, dir := range c.rules.OnPath(j) {
 		c.say(finding{File: path, Key: "dirs", What: "note", Text: "the agent may write in " + dir + ", which is on PATH: programs that it puts there run as yours, not sealed"})
+	}
+	if err := c.rules.CheckSkills(j); err != nil {
+		c.say(finding{File: path, What: "note", Text: err.Error()})
 	}
 	for _, e := range j.Unstartable(c.home.Dir) {
 		c.say(finding{File: path, Key: e.Key, What: "note", Text: e.Reason})

@@ -143,6 +143,11 @@ func (u Rules) fit(j job.Job) error {
 	if _, _, err := u.r.Patterns(j.Background); err != nil {
 		return err
 	}
+	return u.CheckSkills(j)
+}
+
+// CheckSkills returns why the job cannot have a skill or the subagent that it names.
+func (u Rules) CheckSkills(j job.Job) error {
 	for _, name := range j.Skills {
 		if _, err := u.r.Skills.Find(name); err != nil {
 			return err
