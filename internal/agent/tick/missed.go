@@ -25,7 +25,6 @@ const missedAgain = 24 * time.Hour
 
 // Reasons of missed slots, as their claims keep them.
 const (
-	wasOff     = "the machine was off, or ollim tick did not run"
 	notStarted = "ollim tick ran, but no run began"
 	oneForBoth = "one run answers this slot and the next"
 )
@@ -63,7 +62,7 @@ func (c *census) why(schedules []slot.Schedule) (string, *yamldoc.Fault) {
 		}
 	}
 	if c.off {
-		return wasOff, nil
+		return slot.WasOff, nil
 	}
 	return notStarted, nil
 }
@@ -81,7 +80,7 @@ func (c *census) add(job string, at time.Time, fault *yamldoc.Fault) {
 	if all == nil {
 		why := notStarted
 		if c.off {
-			why = wasOff
+			why = slot.WasOff
 		}
 		all = &missedSlots{From: at, Why: why, Jobs: map[string]int{}}
 		c.page.Missed = all

@@ -83,8 +83,11 @@ func (e *examination) outbox(context.Context) string {
 		}
 	}
 	if len(late) == 0 {
-		if held, err := e.home.Held(); err == nil && held.Count > 0 {
+		switch held, err := e.home.Held(); {
+		case err == nil && held.Count > 0:
 			return held.String()
+		case held.Others > 0:
+			return fmt.Sprintf("%d for the next tick", held.Others)
 		}
 		return "empty"
 	}

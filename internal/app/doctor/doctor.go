@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -132,12 +133,7 @@ func (d Doctor) Examine(ctx context.Context) []Finding {
 
 // faulty reports whether a finding from index from on is not PASS.
 func (e *examination) faulty(from int) bool {
-	for _, f := range e.list[from:] {
-		if f.Result != Pass {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.list[from:], func(f Finding) bool { return f.Result != Pass })
 }
 
 func (e *examination) add(f Finding) { e.list = append(e.list, f) }

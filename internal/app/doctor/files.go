@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -77,15 +78,13 @@ func (e *examination) modes(context.Context) string {
 		e.fail("chmod 700 "+dir, "%s: others can enter it (%#o)", dir, mode)
 	}
 	for _, folder := range e.home.Dir.Folders() {
-		mode, ok := modeOf(folder)
-		info, err := os.Stat(folder)
-		switch {
+		switch info, err := os.Stat(folder); {
 		case errors.Is(err, fs.ErrNotExist):
 			e.warn("ollim init", "%s: no such directory", folder)
 		case err == nil && !info.IsDir():
 			e.fail("move it away, then: ollim init", "%s: not a directory", folder)
-		case ok && mode&0o700 != 0o700:
-			e.fail("chmod 700 "+folder, "%s: you cannot read and change it (%#o)", folder, mode)
+		case err == nil && info.Mode().Perm()&0o700 != 0o700:
+			e.fail("chmod 700 "+folder, "%s: you cannot read and change it (%#o)", folder, info.Mode().Perm())
 		}
 	}
 	for _, file := range []string{e.App.ConfigFile(e.home.Dir), e.home.Dir.ToolPolicy()} {
@@ -160,13 +159,8 @@ func (e *examination) loaded() []job.Job {
 }
 
 // enabled returns the jobs that are to run.
-func (e *examination) enabled() (list []job.Job) {
-	for _, j := range e.loaded() {
-		if j.Enabled {
-			list = append(list, j)
-		}
-	}
-	return list
+func (e *examination) enabled() []job.Job {
+	return slices.DeleteFunc(e.loaded(), func(j job.Job) bool { return !j.Enabled })
 }
 
 // jobs reads all job files, and looks for routines that never fire and for executables that are missing.

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +30,7 @@ func (e *examination) runs(context.Context) string {
 	for _, r := range unfinished {
 		e.cutOff(r)
 	}
-	all, err := e.home.Runs.Tally(e.midnight(since))
+	all, err := e.home.Runs.Tally(e.home.Runs.Midnight(since))
 	if err = errors.Join(openErr, err); err != nil {
 		e.fault(err, "")
 		return ""
@@ -52,12 +51,6 @@ func (e *examination) runs(context.Context) string {
 		}
 	}
 	return plaintext.Count(number, "run") + " since yesterday"
-}
-
-// midnight returns the beginning of the day of an instant in the configured zone.
-func (e *examination) midnight(at time.Time) time.Time {
-	year, month, day := at.In(e.home.Config.Zone).Date()
-	return time.Date(year, month, day, 0, 0, 0, 0, e.home.Config.Zone)
 }
 
 // cutOff warns of a run whose process died, if ticks have had time to end it.
@@ -293,11 +286,7 @@ func (e *examination) slots(context.Context) string {
 	for _, a := range answers {
 		numbers[a.Outcome]++
 		if a.Outcome == slot.Missed {
-			c, err := e.home.Slots.Load(a.Job, a.Slot)
-			if err != nil {
-				e.fault(err, "")
-			}
-			reasons[cmp.Or(c.Held, "the machine was off, or ollim tick did not run")]++
+			reasons[a.Why]++
 		}
 	}
 	const remedy = "ollim schedule audit --since 1d"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
 )
 
@@ -147,22 +148,19 @@ func most(runs int) string {
 
 // group is a group of problems that look the same.
 type group struct {
+	runlog.Span
+
 	outcome, note string
-	count         int
 	jobs          map[string]int // by name
-	first, last   time.Time
-	run           string // the newest
+	run           string         // the newest
 }
 
 func (g *group) add(name, run string, at time.Time) {
-	g.count++
+	if !at.Before(g.Last) {
+		g.run = run
+	}
+	g.Span = g.Extend(runlog.Span{Count: 1, First: at, Last: at})
 	g.jobs[name]++
-	if g.first.IsZero() || at.Before(g.first) {
-		g.first = at
-	}
-	if !at.Before(g.last) {
-		g.last, g.run = at, run
-	}
 }
 
 // groups returns the problems, the newest first.
@@ -184,18 +182,18 @@ func (p *Page) groups() []*group {
 	}
 	for _, a := range p.slots {
 		if byID[a.Run] == nil && a.Problem() {
-			of(a.Outcome, slotNote(a.Outcome)).add(a.Name, "", a.Slot)
+			of(a.Outcome, slotNote(a)).add(a.Name, "", a.Slot)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *group) int { return b.last.Compare(a.last) })
+	slices.SortStableFunc(list, func(a, b *group) int { return b.Last.Compare(a.Last) })
 	return list
 }
 
 // slotNote returns what the outcome of a slot without a record means.
-func slotNote(outcome string) string {
-	switch outcome {
+func slotNote(a forecast.Answer) string {
+	switch a.Outcome {
 	case slot.Missed:
-		return "nothing ran: the machine or the scheduler was off"
+		return "nothing ran: " + a.Why
 	case forecast.Unaccounted:
 		return "no scheduler worked, or the process died before it made a record"
 	}
@@ -223,9 +221,9 @@ func (p *Page) problems(o *out) {
 			break
 		}
 		class, _ := look(g.outcome)
-		times := g.last.Format(shortTime)
-		if g.count > 1 {
-			times = fmt.Sprintf("%s times, %s to %s", thousands(g.count), g.first.Format(shortTime), times)
+		times := g.Last.Format(shortTime)
+		if g.Count > 1 {
+			times = fmt.Sprintf("%s times, %s to %s", thousands(g.Count), g.First.Format(shortTime), times)
 		}
 		o.add("<p class=problem><i class={}>{}</i> {}<br><span class=note>", class, g.outcome, g.note)
 		if g.run != "" {

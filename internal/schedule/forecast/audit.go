@@ -29,6 +29,7 @@ type Answer struct {
 	Name    string    `json:"name"`
 	Outcome string    `json:"outcome"`
 	Run     string    `json:"run,omitempty"`
+	Why     string    `json:"-"` // why a slot was missed
 }
 
 // Problem reports whether the slot has no run that went well, or that may still do so, for another reason than a closed gate or a pause.
@@ -128,7 +129,7 @@ func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.
 		case err != nil:
 			return answers, err
 		default:
-			a.Run, a.Outcome = c.Run, c.Outcome
+			a.Run, a.Outcome, a.Why = c.Run, c.Outcome, cmp.Or(c.Held, slot.WasOff)
 			if c.Outcome == "" {
 				a.Outcome = cmp.Or(look(c), Running)
 			}

@@ -282,7 +282,7 @@ func TestStreamOfLateEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.later(72 * time.Hour)
-	if _, err := d.Tally(d.midnight(start)); err != nil { // fills the cache
+	if _, err := d.Tally(d.Midnight(start)); err != nil { // fills the cache
 		t.Fatal(err)
 	}
 	since := d.now
@@ -352,7 +352,7 @@ func TestStreamOfAnyHistory(t *testing.T) {
 			}
 			d.dated(step, late)
 			if r.IntN(10) == 0 {
-				if _, err := d.Tally(d.midnight(start)); err != nil {
+				if _, err := d.Tally(d.Midnight(start)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -32,7 +32,7 @@ func (b Book) Tally(from time.Time) (Tallied, error) {
 			w.Running = append(w.Running, r)
 		}
 	}
-	midnight := b.midnight(from)
+	midnight := b.Midnight(from)
 	var err error
 	if from.Equal(midnight) || b.Disk.Now().Sub(from) > exactly {
 		w.Tallies, err = b.tallyDays(midnight, see)
@@ -60,8 +60,8 @@ func (b Book) tallyExactly(from time.Time, see func(Record)) (list []*Tally, err
 // exactly is the longest window that is not extended to the beginning of its first day.
 const exactly = 48 * time.Hour
 
-// midnight returns the beginning of an instant's day in the Book's zone.
-func (b Book) midnight(at time.Time) time.Time {
+// Midnight returns the beginning of an instant's day in the Book's zone.
+func (b Book) Midnight(at time.Time) time.Time {
 	year, month, day := at.In(b.Zone).Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, b.Zone)
 }

@@ -109,7 +109,7 @@ func TestTallyOfAnyHistory(t *testing.T) {
 			if r.IntN(20) == 0 {
 				d.Zone = zones[r.IntN(len(zones))]
 			}
-			from := d.midnight(d.now.AddDate(0, 0, -r.IntN(6)))
+			from := d.Midnight(d.now.AddDate(0, 0, -r.IntN(6)))
 			if r.IntN(3) == 0 {
 				from = d.now.Add(-time.Duration(r.IntN(int(exactly/time.Second))) * time.Second)
 			}
@@ -183,7 +183,7 @@ func (d *desk) change(r *rand.Rand, records map[string]Record) {
 	default: // another process reads with another clock
 		other := d.Book
 		other.Disk.Now = func() time.Time { return d.now.Add(26 * time.Hour) }
-		if _, err := other.Tally(d.midnight(d.now.AddDate(0, 0, -3))); err != nil {
+		if _, err := other.Tally(d.Midnight(d.now.AddDate(0, 0, -3))); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestTallyReadsOnce(t *testing.T) {
 		d.put(some(r, newID(t, at, d.ids), at))
 	}
 	d.age(0)
-	from := d.midnight(d.now.AddDate(0, 0, -4))
+	from := d.Midnight(d.now.AddDate(0, 0, -4))
 	first, err := d.Tally(from)
 	if err != nil || len(first.Tallies) == 0 {
 		t.Fatal(first, err)
@@ -243,7 +243,7 @@ func TestTallyWithoutCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if all, err := d.Tally(d.midnight(d.now)); err != nil || len(all.Tallies) != 1 {
+		if all, err := d.Tally(d.Midnight(d.now)); err != nil || len(all.Tallies) != 1 {
 			t.Errorf("%+v, %v", all, err)
 		}
 	}
@@ -321,7 +321,7 @@ func TestTidyRemovesTheSums(t *testing.T) {
 	for _, id := range ids {
 		d.put(Record{ID: id, Started: old, Finished: &old, Outcome: OK})
 	}
-	if _, err := d.Tally(d.midnight(old)); err != nil {
+	if _, err := d.Tally(d.Midnight(old)); err != nil {
 		t.Fatal(err)
 	}
 	for left, id := range ids {

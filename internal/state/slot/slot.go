@@ -32,6 +32,9 @@ var ErrNone = errors.New("no slot is due")
 // Missed is the outcome of an instant that was not claimed in time; the other outcomes are those of runs.
 const Missed = "missed"
 
+// WasOff is why a slot was missed if nothing else is known.
+const WasOff = "the machine was off, or ollim tick did not run"
+
 // Grace is the time in which a slot can be claimed; after that it is missed.
 const Grace = 15 * time.Minute
 
