@@ -210,22 +210,11 @@ func same(a, b fs.FileInfo) bool {
 
 // SystemZone returns the machine's zone by its IANA name: that of TZ, of /etc/timezone, or of the target of /etc/localtime.
 func (a *App) SystemZone() string {
-	for _, candidate := range []func() string{
-		func() string {
-			tz, _ := a.Lookup("TZ")
-			return strings.TrimPrefix(tz, ":")
-		},
-		func() string {
-			text, _ := os.ReadFile("/etc/timezone") // not every system has one
-			return strings.TrimSpace(string(text))
-		},
-		func() string {
-			target, _ := filepath.EvalSymlinks("/etc/localtime")
-			_, name, _ := strings.Cut(target, "zoneinfo/")
-			return name
-		},
-	} {
-		name := candidate()
+	own, _ := a.Lookup("TZ")
+	file, _ := os.ReadFile("/etc/timezone") // not every system has one
+	target, _ := filepath.EvalSymlinks("/etc/localtime")
+	_, link, _ := strings.Cut(target, "zoneinfo/")
+	for _, name := range []string{strings.TrimPrefix(own, ":"), strings.TrimSpace(string(file)), link} {
 		if _, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
 			return name
 		}

@@ -99,13 +99,11 @@ func (h Home) ServerFault(name string) error {
 }
 
 // UnknownServers returns the MCP servers whose tools a job names and that are not configured.
-func (h Home) UnknownServers(j job.Job) (names []string) {
-	for _, name := range policy.Servers(j.AllowedTools) {
-		if _, found := h.Config.Servers.Find(name); !found {
-			names = append(names, name)
-		}
-	}
-	return names
+func (h Home) UnknownServers(j job.Job) []string {
+	return slices.DeleteFunc(policy.Servers(j.AllowedTools), func(name string) bool {
+		_, found := h.Config.Servers.Find(name)
+		return found
+	})
 }
 
 // withoutKeys leaves the keys of engines out of an environment.

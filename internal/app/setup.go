@@ -20,13 +20,11 @@ import (
 func (h Home) EngineKey(ctx context.Context) (name string, missing bool, err error) {
 	switch h.Config.Engine {
 	case engine.Native:
-		keys, err := h.credentials(false)
-		if err != nil {
-			return "", false, err
+		_, err = h.native(false)
+		if missing = errors.Is(err, engine.ErrKey); missing {
+			err = nil
 		}
-		name = keyName(h.Config.Native.Provider)
-		address, err := h.app.address(h.Config.Native, keys)
-		return name, err == nil && keys.get(name) == "" && !isLocal(address), err
+		return keyName(h.Config.Native.Provider), missing, err
 	case engine.ClaudeCode:
 		c, err := h.claude(false)
 		if err != nil {

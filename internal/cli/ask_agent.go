@@ -115,7 +115,11 @@ func (o *agentOptions) apply(q *turn.Question) (err error) {
 		roots = append(roots, policy.Root{Dir: real, Writable: true})
 	}
 	q.Tools = policy.DefaultAsk()
-	for _, list := range append(slices.Clone(o.tools), o.edits()) {
+	allowed := slices.Clone(o.tools)
+	if o.mode == string(policy.AcceptEdits) {
+		allowed = append(allowed, "Write,Edit")
+	}
+	for _, list := range allowed {
 		for _, pattern := range policy.List(list) {
 			granted, err := policy.Grant(pattern, roots)
 			if err != nil {
@@ -136,14 +140,6 @@ func (o *agentOptions) apply(q *turn.Question) (err error) {
 		q.Tools, q.Dirs = append(q.Tools, reading...), append(q.Dirs, policy.Root{Dir: root.Dir, Writable: writes})
 	}
 	return o.restrict(q)
-}
-
-// edits returns the tools that a permission mode allows besides the patterns.
-func (o *agentOptions) edits() string {
-	if o.mode == string(policy.AcceptEdits) {
-		return "Write,Edit"
-	}
-	return ""
 }
 
 // checkMode refuses a permission mode that a question cannot have.

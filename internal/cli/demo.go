@@ -131,9 +131,6 @@ func (d *deps) demoEnd(dir string, keep bool) error {
 	return d.answer(text, nil)
 }
 
-// demoStart is a Monday, 9:00 in New York, when the demo's routine fires.
-func demoStart() time.Time { return time.Date(2026, time.March, 2, 14, 0, 0, 0, time.UTC) }
-
 type demo struct {
 	d     *deps
 	inbox string // what was delivered
@@ -142,6 +139,7 @@ type demo struct {
 
 func (s *demo) play(ctx context.Context) error {
 	const day = 24 * time.Hour
+	start := time.Date(2026, time.March, 2, 14, 0, 0, 0, time.UTC) // a Monday, 9:00 in New York, when the routine fires
 	acts := []struct {
 		job   string
 		after time.Duration
@@ -155,7 +153,7 @@ func (s *demo) play(ctx context.Context) error {
 	s.say("A persistent routine, fired on three days of an invented week.\n" +
 		"A script takes the place of the model; everything else is real. The output below is read from the state files.\n")
 	for _, act := range acts {
-		if err := s.act(ctx, act.job, demoStart().Add(act.after), act.title); err != nil {
+		if err := s.act(ctx, act.job, start.Add(act.after), act.title); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -116,12 +115,11 @@ func runForkStatus(ctx context.Context, d *deps, h app.Home) error {
 	if err := h.Sessions.Savable(f); err != nil {
 		savable = "no: " + err.Error()
 	}
-	rows := [][]string{
+	return d.facts([][]string{
 		{"topic", f.Topic}, {"reply to", f.Quote}, {"session", f.Session}, {"parent", f.Parent}, {"run", f.Run},
 		{"begun", shownTime(inZone(f.Begun, h))}, {"last turn", shownTime(inZone(f.Last, h))}, {"turns", strconv.Itoa(f.Turns)},
 		{"can be saved", savable},
-	}
-	return records(d, "", slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" }), cellsOf)
+	}...)
 }
 
 func runForkSave(ctx context.Context, d *deps, h app.Home) error {

@@ -308,10 +308,7 @@ func installPages(ctx context.Context, dir string) (installed int, err error) {
 	current := map[string]bool{}
 	for _, name := range pages {
 		text, err := fs.ReadFile(man.Pages(), name)
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+		if err := cmp.Or(err, ctx.Err()); err != nil {
 			return installed, err
 		}
 		folder := filepath.Join(dir, "man"+name[len(name)-1:])

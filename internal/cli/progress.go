@@ -75,18 +75,16 @@ func (d *deps) answerText(chat config.Chat) *ui.Text {
 // account prints one line on a terminal about a run that ended well, and where its answer is if it was not shown. Other runs have the line
 // of their error.
 func (d *deps) account(verb, name string, r runlog.Record) {
-	if d.atPrompt && !d.quiet && statusOfRun(r) == statusOK && r.Done() {
+	switch where := ", run " + r.ID; {
+	case d.quiet || statusOfRun(r) != statusOK || !r.Done():
+	case d.atPrompt:
 		d.screen.Remark(strings.Repeat(" ", len(ui.Mark)) + costOf(r))
-		return
+	case isTerminal(d.Stderr):
+		if r.OfJob() {
+			where = "; see: " + logOf(r)
+		}
+		d.line("info", join(verb, name, outcome(r)+", "+costOf(r)+where))
 	}
-	if d.quiet || !isTerminal(d.Stderr) || statusOfRun(r) != statusOK || !r.Done() {
-		return
-	}
-	where := ", run " + r.ID
-	if r.OfJob() {
-		where = "; see: " + logOf(r)
-	}
-	d.line("info", join(verb, name, outcome(r)+", "+costOf(r)+where))
 }
 
 // logOf returns the command that prints what a run of a job did.

@@ -247,12 +247,8 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 }
 
 func newVersion(d *deps) *cobra.Command {
-	return withJSON(d, &cobra.Command{
-		Annotations: agentOwn(""),
-		Use:         "version",
-		Short:       "Print the version and how it was built",
-		RunE:        func(*cobra.Command, []string) error { return runVersion(d) },
-	}, "print one JSON object")
+	return withJSON(d, command(agentOwn(""), "version", "Print the version and how it was built",
+		func(*cobra.Command, []string) error { return runVersion(d) }), "print one JSON object")
 }
 
 func runVersion(d *deps) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/schedule/installer"
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -38,23 +37,19 @@ func runSchedulePrint(_ context.Context, d *deps, o unitOptions) error {
 	if err != nil {
 		return err
 	}
-	return e.told(d, d.printEntries(o, e.host, e.jobs))
-}
-
-func (d *deps) printEntries(o unitOptions, host installer.Host, jobs []job.Job) (err error) {
 	var text string
 	var files []installer.File
 	var left []installer.Left
 	switch o.target {
 	case forCrontab:
-		text, left, err = installer.Crontab(host, jobs)
+		text, left, err = installer.Crontab(e.host, e.jobs)
 	case forKubernetes:
-		text, left, err = installer.Kubernetes(host, jobs, o.kube)
+		text, left, err = installer.Kubernetes(e.host, e.jobs, o.kube)
 	default:
-		files, err = installer.Systemd(host, jobs)
+		files, err = installer.Systemd(e.host, e.jobs)
 	}
 	if err != nil {
-		return err
+		return e.told(d, err)
 	}
 	d.tellLeft(left)
 	for i, f := range files {
@@ -64,7 +59,7 @@ func (d *deps) printEntries(o unitOptions, host installer.Host, jobs []job.Job) 
 		text += fmt.Sprintf("==> %s <==\n%s", f.Name, f.Text)
 	}
 	_, err = io.WriteString(d.Out, text)
-	return err
+	return e.told(d, err)
 }
 
 func runScheduleInstall(ctx context.Context, d *deps, o unitOptions) error {
@@ -79,23 +74,11 @@ func runScheduleInstall(ctx context.Context, d *deps, o unitOptions) error {
 	if o.target == forCrontab {
 		return e.told(d, d.installCrontab(ctx, o, e))
 	}
-	if err := d.installUnits(ctx, o, e); err != nil {
+	if err := d.applyUnits(ctx, o, e.host, e.files); err != nil {
 		return err
 	}
 	d.warnOfTick(ctx, e.home, e.host)
 	return e.told(d, nil)
-}
-
-func (d *deps) installUnits(ctx context.Context, o unitOptions, e entries) error {
-	units, err := d.units(o)
-	if err != nil {
-		return err
-	}
-	files, err := e.files(units)
-	if err != nil {
-		return err
-	}
-	return d.applyUnits(ctx, o, e.host, files)
 }
 
 func (d *deps) installCrontab(ctx context.Context, o unitOptions, e entries) error {
@@ -127,19 +110,24 @@ func (d *deps) editCrontab(ctx context.Context, h app.Home, host installer.Host,
 	})
 }
 
-// applyUnits changes the units and prints the changes as diff would have.
-func (d *deps) applyUnits(ctx context.Context, o unitOptions, host installer.Host, files []installer.File) error {
+// applyUnits changes the units to those that wanted returns, and prints the changes as diff would have.
+func (d *deps) applyUnits(ctx context.Context, o unitOptions, host installer.Host, wanted func(installer.Units) ([]installer.File, error)) error {
 	units, err := d.ownUnits(o, host)
 	if err != nil {
 		return err
 	}
-	changes, err := units.Apply(ctx, files, d.Now())
-	for _, c := range changes {
-		if err == nil {
-			d.note("%s %s", c.What, c.Name)
-		}
+	files, err := wanted(units)
+	if err != nil {
+		return err
 	}
-	return err
+	changes, err := units.Apply(ctx, files, d.Now())
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		d.note("%s %s", c.What, c.Name)
+	}
+	return nil
 }
 
 // otherDataDir is the error of entries that another data directory has installed: a user has one crontab and one directory of units.
@@ -205,7 +193,7 @@ func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
 		})
 		return err
 	}
-	return d.applyUnits(ctx, o, host, nil)
+	return d.applyUnits(ctx, o, host, func(installer.Units) ([]installer.File, error) { return nil, nil })
 }
 
 // justNow is how long after the end of a run a unit's failure is taken for that of the run.

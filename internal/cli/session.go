@@ -133,7 +133,7 @@ func (f sessionFacts) rows() [][]string {
 			{"lineage", strings.Join(f.Lineage, " ")}, {"path", f.Path},
 		}...)
 	}
-	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
+	return rows
 }
 
 func runSessionShow(d *deps, h app.Home, names []string) error {
@@ -147,7 +147,7 @@ func runSessionShow(d *deps, h app.Home, names []string) error {
 			err = d.emit(facts)
 		default:
 			_, _ = io.WriteString(d.Out, gap)
-			err = records(d, "", facts.rows(), cellsOf)
+			err = d.facts(facts.rows()...)
 			gap = "\n"
 		}
 		return err

@@ -79,7 +79,11 @@ func (d *deps) removeSession(ctx context.Context, h app.Home, text string) error
 	case !app.IsPath(text) && text != c.ID:
 		return hint(usage("rm wants the full id"), "ollim session rm %s", c.ID)
 	}
-	return deleteTranscript(ctx, h, c)
+	err = h.DeleteTranscript(ctx, c)
+	if used, ok := errors.AsType[*app.InUse](err); ok {
+		return hint(err, "ollim session clear %s", used.Name.Text)
+	}
+	return err
 }
 
 // lies reports whether a file itself, not a link to it, is in a directory or below it.
@@ -93,15 +97,6 @@ func lies(path, folder string) bool {
 	folder, folderErr := filepath.EvalSymlinks(folder)
 	rel, relErr := filepath.Rel(folder, dir)
 	return errors.Join(dirErr, absErr, folderErr, relErr) == nil && rel != "." && filepath.IsLocal(rel)
-}
-
-// deleteTranscript deletes a transcript; the hint says how to end its use.
-func deleteTranscript(ctx context.Context, h app.Home, c app.Conversation) error {
-	err := h.DeleteTranscript(ctx, c)
-	if used, ok := errors.AsType[*app.InUse](err); ok {
-		return hint(err, "ollim session clear %s", used.Name.Text)
-	}
-	return err
 }
 
 // forget forgets a session; the hint says what to do while it is in use.

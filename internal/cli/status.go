@@ -256,16 +256,12 @@ func (d *deps) findings(list []overview.Finding) {
 	}
 }
 
-// slots returns how many slots were missed.
-func slots(s overview.Status) (n int) {
-	for _, m := range s.Missed {
-		n += m.Count
-	}
-	return n
-}
-
 func shortStatus(s overview.Status, now time.Time) string {
 	var words []string
+	missed := 0
+	for _, m := range s.Missed {
+		missed += m.Count
+	}
 	if !s.Tick.Alive {
 		words = append(words, "no tick")
 	}
@@ -276,8 +272,9 @@ func shortStatus(s overview.Status, now time.Time) string {
 		n    int
 		what string
 	}{
-		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {slots(s), "missed"}, {len(s.Overdue), "overdue"}, {len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"},
-		{s.Updates, "updates"}, {s.Undelivered, "undelivered"}, {s.Invalid, "invalid"},
+		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {missed, "missed"}, {len(s.Overdue), "overdue"},
+		{len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"}, {s.Updates, "updates"}, {s.Undelivered, "undelivered"},
+		{s.Invalid, "invalid"},
 	} {
 		if c.n == 1 {
 			c.what = strings.TrimSuffix(c.what, "s")

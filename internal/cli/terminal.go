@@ -281,6 +281,11 @@ func records[T any](d *deps, columns string, list []T, cells func(T) []any) erro
 	return nil
 }
 
+// facts writes what is known of one thing: a key and a value on each line, without those that have no value.
+func (d *deps) facts(rows ...[]string) error {
+	return records(d, "", slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" }), cellsOf)
+}
+
 func cellsOf(row []string) []any {
 	cells := make([]any, len(row))
 	for i, text := range row {

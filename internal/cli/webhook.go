@@ -136,11 +136,7 @@ func (o *webhookAddOptions) print(d *deps, a added) error {
 	if d.json {
 		return d.emit(a)
 	}
-	rows := [][2]string{{"id", a.ID}, {"url", a.URL}}
-	if a.Secret != "" {
-		rows = append(rows, [2]string{"secret", a.Secret})
-	}
-	err := records(d, "", rows, func(row [2]string) []any { return cellsOf(row[:]) })
+	err := d.facts([]string{"id", a.ID}, []string{"url", a.URL}, []string{"secret", a.Secret})
 	if a.Secret == "" {
 		d.note("its secret is in %s already", d.SecretsFile())
 	}

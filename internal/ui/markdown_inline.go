@@ -100,12 +100,9 @@ func (in *inline) markup(at int) (length int, ok bool) {
 	}
 }
 
-// run returns how often the character at a place is repeated.
-func run(text string, at int) (n int) {
-	for at+n < len(text) && text[at+n] == text[at] {
-		n++
-	}
-	return n
+// run returns how often the mark at a place, an ASCII character, is repeated.
+func run(text string, at int) int {
+	return len(text) - at - len(strings.TrimLeft(text[at:], text[at:at+1]))
 }
 
 func isPunctuation(b byte) bool {

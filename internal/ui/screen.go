@@ -107,16 +107,11 @@ func (s *Screen) Status(line string) {
 		return
 	}
 	s.status = line
-	_ = s.draw("") // as every write that fails, it shows when the text is written
+	_ = s.draw("") // see change
 }
 
 // Edit shows what an editor edits, at a prompt below the text; nil removes the prompt.
-func (s *Screen) Edit(e *Editor) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.editor = e
-	_ = s.draw("")
-}
+func (s *Screen) Edit(e *Editor) { s.change(func() { s.editor = e }) }
 
 // Type lets the editor edit, and shows the result. What was entered stays above the prompt.
 func (s *Screen) Type(p []byte) (events []Event) {
@@ -169,17 +164,16 @@ func (s *Screen) echo(text string) string {
 }
 
 // Change changes what the editor edits, and shows it.
-func (s *Screen) Change(do func(*Editor)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	do(s.editor)
-	_ = s.draw("")
-}
+func (s *Screen) Change(do func(*Editor)) { s.change(func() { do(s.editor) }) }
 
 // Redraw draws the rows below the text for the terminal's present size.
-func (s *Screen) Redraw() {
+func (s *Screen) Redraw() { s.change(func() {}) }
+
+// change changes what is below the text, and draws it. As every write that fails, one shows when text is written.
+func (s *Screen) change(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	do()
 	_ = s.draw("")
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -180,6 +179,3 @@ func median(list []float64) float64 {
 	n := len(list)
 	return (list[(n-1)/2] + list[n/2]) / 2
 }
-
-// isRoutine reports whether the runs are those of a routine's file.
-func (a *account) isRoutine() bool { return a.kind == string(job.Routine) }

@@ -154,7 +154,7 @@ func (a *account) remedy() string {
 		return fmt.Sprintf("ollim session compact routine:%s %q", name, keep)
 	case a.id == session.MainKey && !a.seen:
 		return fmt.Sprintf("ollim session compact %s %q", session.MainKey, keep)
-	case a.isRoutine():
+	case a.kind == string(job.Routine):
 		return "ollim routine edit " + name
 	case a.kind == string(job.Webhook):
 		return "ollim webhook edit " + name
