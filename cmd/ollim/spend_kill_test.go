@@ -31,17 +31,34 @@ func (c *command) price(args ...string) (p price) {
 	return p
 }
 
-// spentOnce is what the accounts have, on a single day.
+// spentOnce is what the accounts have for all runs.
 func (c *command) spentOnce() (spent float64) {
 	c.t.Helper()
-	var book struct {
-		Days map[string]struct{ Spent float64 }
-	}
-	if err := json.Unmarshal([]byte(c.read("state/spend.json")), &book); err != nil {
+	names, err := filepath.Glob(filepath.Join(c.data, "state/ledger/2*.jsonl"))
+	if err != nil {
 		c.t.Fatal(err)
 	}
-	for _, day := range book.Days {
-		spent += day.Spent
+	costs := map[string]float64{} // by run
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var f struct {
+				Fact, Run string
+				Cost      float64
+			}
+			if err := json.Unmarshal([]byte(line), &f); err != nil {
+				c.t.Fatal(err)
+			}
+			if f.Fact == "money.settled" {
+				costs[f.Run] = f.Cost
+			}
+		}
+	}
+	for _, cost := range costs {
+		spent += cost
 	}
 	return spent
 }

@@ -150,7 +150,7 @@ func (h Home) Models() (model.Table, error) {
 	return t, nil
 }
 
-// past returns the runs from which the accounts of spending are made if their file is gone.
+// past returns the runs from which the accounts of spending are made if the ledger has none.
 func (h Home) past(since time.Time) (past []spend.Past, err error) {
 	all, err := h.Runs.Tally(since)
 	if err != nil || !slices.ContainsFunc(all.Tallies, func(t *runlog.Tally) bool { return t.Accounts > 0 }) {

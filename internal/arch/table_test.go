@@ -33,6 +33,7 @@ func layers() []layer {
 			"job":       {"heartbeat", "payload"},
 			"notice":    {"ledger"},
 			"request":   {"object"},
+			"spend":     {"ledger"},
 			"update":    {"ledger"},
 		}},
 		{path: "internal/schedule"},

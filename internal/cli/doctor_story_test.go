@@ -245,7 +245,7 @@ func faults() map[string]fault {
 		"session gone":          {write("state/sessions.json", "s-gone"), w, "sessions", "the session main, s-gone, is unknown", "ollim session clear main"},
 		"session of nobody":     {write("state/sessions.json", "20260102T030405.678Z-0a1b2c"), f, "sessions", "belongs to no engine", "ollim session clear main"},
 		"broken state":          {write("state/ping_budget.json", "{"), f, "state", "not valid JSON", "restore it"},
-		"set aside":             {write("state/spend.json.corrupt-20260101T000000.000000Z", "{"), w, "state", "was set aside", "read it"},
+		"set aside":             {write("state/approvals.json.corrupt-20260101T000000.000000Z", "{"), w, "state", "was set aside", "read it"},
 		"bad routine":           {write("routines/bad.md", "---\nid: bad\ncron: \"61 * * * *\"\n---\nx\n"), f, "jobs", "routines/bad.md:3: cron", "ollim check"},
 		"one id twice":          {func(w *world) { w.copyJob("daily", "again") }, f, "jobs", "is used twice", "ollim check"},
 		"bad reminder":          {write("reminders/bad.md", "no frontmatter"), f, "jobs", "reminders/bad.md", "ollim check"},

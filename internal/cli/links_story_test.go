@@ -47,7 +47,7 @@ func TestNoStateFileIsOpenedThroughALink(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json", "state/checkpoint.json",
-		"state/ping_budget.json", "state/spend.json", "state/fork_messages.json", "state/approvals.json",
+		"state/ping_budget.json", "state/fork_messages.json", "state/approvals.json",
 		"state/routine_sessions/daily", "state/locks/job-daily.lock", "state/locks/session-routine-daily.lock", "state/locks/ledger.lock", "tasks/todo.txt",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestAPipeInTheStateStopsNobody(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json", "state/checkpoint.json",
-		"state/ping_budget.json", "state/spend.json", "state/fork_messages.json", "state/approvals.json",
+		"state/ping_budget.json", "state/fork_messages.json", "state/approvals.json",
 		"state/routine_sessions/daily", "state/pause.json", "state/locks/job-daily.lock", "state/locks/session-main.lock", "tasks/todo.txt",
 		"state/runs",
 	} {

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -11,22 +11,38 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// account is a part of a run in spend.json.
+// account is what the ledger says of a part of a run.
 type account struct {
 	Day            string
 	Cost, Reserved float64
 }
 
-// accounts is what stands in spend.json for each part of a run.
+// accounts is what the facts add up to for each part of a run.
 func (w *world) accounts() map[string]account {
 	w.t.Helper()
-	var page struct {
-		Runs map[string]account
+	all := map[string]account{}
+	for line, err := range w.facts().Ledger.Lines(time.Time{}, "money.reserved", "money.raised", "money.settled", "money.released") {
+		var f struct {
+			Run string
+			account
+		}
+		if err = errors.Join(err, line.Into(&f)); err != nil {
+			w.t.Fatal(err)
+		}
+		a := all[f.Run]
+		switch line.Kind {
+		case "money.reserved":
+			a = f.account
+		case "money.raised":
+			a.Reserved = f.Reserved
+		case "money.settled":
+			a.Cost, a.Reserved = f.Cost, 0
+		}
+		if all[f.Run] = a; line.Kind == "money.released" {
+			delete(all, f.Run)
+		}
 	}
-	if err := json.Unmarshal([]byte(w.read("state/spend.json")), &page); err != nil {
-		w.t.Fatal(err)
-	}
-	return page.Runs
+	return all
 }
 
 // asksOwner makes a routine on the native engine whose first answers ask the owner, and fires it. It returns the run, which waits.

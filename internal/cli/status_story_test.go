@@ -279,7 +279,7 @@ func TestTypedRunsAreNotAutomatic(t *testing.T) {
 		if out := w.must("status", "--json"); !strings.Contains(out, `"runs":{"automatic":1,"typed":2}`) {
 			t.Errorf("%s:\n%s", step, out)
 		}
-		w.remove("state/spend.json")
+		w.remove("state/ledger")
 	}
 	if page := w.must("report"); !strings.Contains(page, "3 runs of 500, 2 of them started by you") {
 		t.Error("the report does not say who started the runs")

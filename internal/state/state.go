@@ -72,7 +72,7 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 		Sessions:   session.Book{Home: dir, Disk: disk, Zone: zone},
 		Skills:     skill.Library{Home: dir},
 		Slots:      slot.Book{Home: dir, Disk: disk, Zone: zone},
-		Spend:      spend.Book{Home: dir, Disk: disk, Zone: zone},
+		Spend:      spend.Book{Ledger: facts, Home: dir, Disk: disk, Zone: zone},
 		Updates:    update.Box{Ledger: facts, Home: dir, Disk: disk, Zone: zone},
 	}
 	s.Jobs.Approved = func(j job.Job) bool { return s.Approvals.Holds(j) }
@@ -81,12 +81,13 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 
 // Ledger returns the ledger of a data directory, which knows the facts of all stores. It touches no file.
 func Ledger(dir paths.Dir, disk store.Disk, zone *time.Location) *ledger.Ledger {
-	l := ledger.New(dir, disk, heartbeat.Facts(), notice.Facts(), update.Facts())
+	l := ledger.New(dir, disk, heartbeat.Facts(), notice.Facts(), spend.Facts(), update.Facts())
 	path := func(name string) string { return dir.State(name) }
-	updates := update.Box{Home: dir, Disk: disk, Zone: zone}
+	updates, accounts := update.Box{Home: dir, Disk: disk, Zone: zone}, spend.Book{Home: dir, Disk: disk}
 	l.Imports = []ledger.Import{
 		{Store: "heartbeat", Former: []string{heartbeat.Former}, Add: func(tx *ledger.Tx) error { return heartbeat.Import(tx, path(heartbeat.Former)) }},
 		{Store: "notice", Former: notice.Former(), Add: func(tx *ledger.Tx) error { return notice.Import(tx, path) }},
+		{Store: "spend", Former: []string{spend.Former}, Add: accounts.Import},
 		{Store: "update", Former: update.Former(), Add: updates.Import},
 	}
 	return l

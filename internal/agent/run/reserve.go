@@ -97,8 +97,7 @@ func (a *account) raise() func(ctx context.Context, least, most float64) (float6
 	}
 }
 
-// look returns what another run has cost so far, and whether it may still spend. A negative cost is unknown, and the whole reservation
-// counts.
+// look returns whether another run may still spend, else what it has cost. A negative cost is unknown, and the whole reservation counts.
 func (a *account) look(account string) (cost float64, alive bool) {
 	record, err := a.runs.Load(runlog.OfAccount(account))
 	if err != nil {
@@ -107,12 +106,14 @@ func (a *account) look(account string) (cost float64, alive bool) {
 	if record.Account() != account { // an earlier part, which was settled when the run continued
 		return -1, false
 	}
-	alive = a.runs.Alive(record)
+	if a.runs.Alive(record) {
+		return 0, true
+	}
 	bill, err := a.runs.Bill(record)
 	if err != nil {
-		return -1, alive
+		return -1, false
 	}
-	return max(bill.Cost-record.Settled, 0), alive
+	return max(bill.Cost-record.Settled, 0), false
 }
 
 // most returns the most that a run may cost, in USD, by its job or --max-cost and by spend.per-run; 0 is no limit.

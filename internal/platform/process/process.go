@@ -40,6 +40,9 @@ func (p ID) Foreign() bool {
 	return p.Boot != "" && (p.Namespace == "" || p.Boot != boot() || p.Namespace != namespace())
 }
 
+// Rebooted reports whether the machine has started anew since the process ran.
+func (p ID) Rebooted() bool { return p.Boot != "" && p.Boot != boot() }
+
 // Alive reports whether the process is running and is the one identified. A zombie has ended. A foreign process is
 // invisible and never alive here.
 func (p ID) Alive() bool {

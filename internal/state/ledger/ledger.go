@@ -59,7 +59,8 @@ type Tx struct {
 	View
 
 	At    time.Time // of all its facts, UTC, to the microsecond
-	facts []Line    // without what encode adds
+	d     store.Durability
+	facts []Line // without what encode adds
 	after []func(error)
 }
 
@@ -108,7 +109,7 @@ func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) er
 	if err := l.refresh(); err != nil {
 		return err
 	}
-	tx := &Tx{View: View{l.view}, At: l.disk.Now().UTC().Truncate(time.Microsecond)}
+	tx := &Tx{View: View{l.view}, At: l.disk.Now().UTC().Truncate(time.Microsecond), d: d}
 	taken, err := l.takeOver(tx)
 	imported := len(tx.facts)
 	if err == nil {
@@ -117,9 +118,9 @@ func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) er
 	written := err == nil && (len(tx.facts) > imported || imported > 1)
 	if written {
 		if imported > 1 {
-			d = store.Synced
+			tx.d = store.Synced
 		}
-		err = l.append(tx, d)
+		err = l.append(tx, tx.d)
 	}
 	for _, do := range tx.after {
 		do(err)
@@ -135,6 +136,9 @@ func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) er
 // After registers do, to be called at the end of the change, still under the lock of the ledger: with nil once the facts are written, else
 // with the error of the change. A store that keeps a view of its state in a file writes it there.
 func (t *Tx) After(do func(err error)) { t.after = append(t.after, do) }
+
+// Needs makes the change at least as durable as d.
+func (t *Tx) Needs(d store.Durability) { t.d = max(t.d, d) }
 
 // Add adds facts to the change. The View then includes them.
 func (t *Tx) Add(facts ...Fact) error { return t.AddAt(t.At, facts...) }

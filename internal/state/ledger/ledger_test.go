@@ -142,6 +142,24 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// A change is as durable as its most demanding part: head.json has the end of what was synced.
+func TestNeeds(t *testing.T) {
+	dir := t.TempDir()
+	l := open(dir, newClock().Now)
+	for _, d := range []store.Durability{store.Synced, store.Buffered, store.Synced} {
+		err := l.Change(t.Context(), store.Buffered, func(tx *Tx) error {
+			tx.Needs(d)
+			tx.Needs(store.Buffered)
+			return tx.Add(put{"a", 1})
+		})
+		info, statErr := os.Stat(l.path("2026-11-23"))
+		head, _, headErr := store.PeekJSON[position](l.headPath())
+		if err = errors.Join(err, statErr, headErr); err != nil || (head.Offset == info.Size()) != (d == store.Synced) {
+			t.Errorf("%v: %v, head %d", d, err, head.Offset)
+		}
+	}
+}
+
 // A change that fails, and one that adds nothing, change nothing.
 func TestChangeThatFails(t *testing.T) {
 	l := open(testkit.MemoryDir(t), newClock().Now)

@@ -98,12 +98,17 @@ type bill struct {
 }
 
 // Bill adds up a run's cost so far. An engine that was started and has reported nothing counts as the whole reservation.
-func (b Book) Bill(r Record) (bill, error) { return b.run(r).Bill() }
+// A power failure may have taken events, but not the end of the record.
+func (b Book) Bill(r Record) (bill, error) {
+	bill, err := b.run(r).Bill()
+	bill.Cost = max(bill.Cost, r.Cost)
+	return bill, err
+}
 
 // Bill is Book.Bill for the run.
 func (r *Run) Bill() (bill bill, err error) {
 	if err = r.each(func(e Event) { bill.add(e, r.Record) }); err == nil {
-		bill.close()
+		bill.end(r.Record)
 	}
 	return bill, err
 }
@@ -130,6 +135,15 @@ func (b *bill) add(e Event, r Record) {
 		if e.Usage == nil {
 			b.Assumed += e.Cost
 		}
+	}
+}
+
+// end closes the bill of a run. If the machine stopped during the run, the last events may be missing, and the cost is at least what was
+// reserved.
+func (b *bill) end(r Record) {
+	b.close()
+	if missing := r.Settled + r.Reserved - b.Cost; missing > 0 && r.Accounted && !r.Done() && r.Rebooted() {
+		b.Cost, b.Assumed = b.Cost+missing, b.Assumed+missing
 	}
 }
 

@@ -2,6 +2,9 @@ package runlog
 
 import (
 	"errors"
+	"math"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/process"
@@ -140,4 +143,47 @@ func TestBillOfParts(t *testing.T) {
 	want("begun", 0.6, 0.4, 1)
 	d.event(r, usage)
 	want("answered", 0.7, 0.3, 1)
+}
+
+// A power failure may take the last events. It frees no money: a run that it ended costs at least what was reserved, and one that had ended
+// what its record says.
+func TestBillAfterPowerFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		boot  string
+		ended bool
+		want  float64
+	}{
+		"in progress":                  {"", false, 0.2},
+		"ended by the machine":         {"another boot", false, 0.7},
+		"ended before":                 {"another boot", true, 0.2},
+		"ended before, without events": {"another boot", true, 0.2},
+	} {
+		d := newDesk(t)
+		r := d.open(Record{Accounted: true, Settled: 0.2, Reserved: 0.5, Process: Process{ID: process.ID{PID: 1 << 30, Boot: test.boot}}})
+		d.event(r, Event{Type: UsageEvent, Usage: &Usage{}, Cost: 0.2})
+		if test.ended {
+			r.Boot = "" // this process has ended it
+			if err := r.Finish(OK, ""); err != nil {
+				t.Fatal(err)
+			}
+			r.Boot = test.boot
+		}
+		if strings.Contains(name, "without events") {
+			if err := os.Remove(d.Home.Run(r.ID, "events.jsonl")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if bill, err := d.Bill(r.Record); bill.Cost != test.want || err != nil {
+			t.Errorf("%s: %+v, %v, want %v", name, bill, err, test.want)
+		}
+		if test.ended {
+			continue
+		}
+		if _, err := d.Close(r.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.load(r.ID); got.Cost != test.want || math.Abs(got.Assumed-test.want+0.2) > 1e-9 {
+			t.Errorf("%s: closed with %v, of which %v are assumed", name, got.Cost, got.Assumed)
+		}
+	}
 }

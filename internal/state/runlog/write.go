@@ -197,7 +197,7 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 	if err != nil {
 		return err
 	}
-	bill.close()
+	bill.end(r.Record)
 	r.Cost, r.Assumed, r.ByTable = millionths(bill.Cost), millionths(bill.Assumed), 0
 	if bill.Doubt != 0 {
 		r.ByTable = millionths(bill.Cost + bill.Doubt)

@@ -3,7 +3,6 @@ package spend
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,9 +61,7 @@ func TestOldDaysGo(t *testing.T) {
 	d, p := newDesk(t, none), newPage()
 	for range 100 {
 		d.now = d.now.AddDate(0, 0, 1)
-		p.add(label(d.now), dollar)
-		p.count(label(d.now), 1, false)
-		p.forget(label(d.now))
+		p.add(label(d.now), dollar, 1, false)
 	}
 	if s := p.sum("2026-01"); s.spent != (kept+1)*dollar || s.runs != kept+1 {
 		t.Error(s)
@@ -75,14 +72,15 @@ func TestOldDaysGo(t *testing.T) {
 	}
 }
 
-// The file does not grow with the runs of a day; a long run that settles after many later ones can still be corrected.
+// The page does not grow with the runs of a day; a long run that settles after many later ones can still be corrected.
 func TestSettledRunsGo(t *testing.T) {
 	d, p := newDesk(t, none), newPage()
 	for i := range 3 * keptRuns {
-		p.count(label(d.now), 1, false)
+		p.add(label(d.now), 0, 1, false)
 		p.Runs[fmt.Sprint(1000+i)] = entry{Day: label(d.now)}
 		if i > 0 {
-			p.settle(fmt.Sprint(1000+i), dollar, label(d.now))
+			p.add(label(d.now), dollar, 0, false)
+			p.Runs[fmt.Sprint(1000+i)] = entry{Day: label(d.now), Cost: dollar, Settled: label(d.now)}
 		}
 	}
 	if err := errors.Join(store.MkdirAll(d.Home.State()), store.WriteJSON(d.path(), p, store.Synced)); err != nil {
@@ -91,8 +89,15 @@ func TestSettledRunsGo(t *testing.T) {
 	d.settle("1000", 0.25)
 	d.settle("1000", 1)
 	d.totals(fmt.Sprintf("{%v 0} {%[1]v 0} %[1]v", 3*keptRuns))
-	if n := strings.Count(d.file(), `"settled"`); n != keptRuns+1 || !strings.Contains(d.file(), fmt.Sprintf("%q", fmt.Sprint(999+3*keptRuns))) {
-		t.Errorf("%d runs: %s", n, d.file())
+	newest := fmt.Sprint(999 + 3*keptRuns)
+	if runs := d.page().Runs; len(runs) != keptRuns+1 || runs[newest].Settled == "" || runs["1000"].Cost != dollar {
+		t.Errorf("%d runs: %v", len(runs), runs)
+	}
+	for i := range 2 * spareRuns {
+		d.settle(fmt.Sprint(2000+i), 0)
+		if n := len(d.page().Runs); n > keptRuns+spareRuns {
+			t.Fatalf("%d runs", n)
+		}
 	}
 }
 

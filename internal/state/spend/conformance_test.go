@@ -14,7 +14,7 @@ import (
 // bookAt is a book at noon of 24 February 2026.
 func bookAt(dir string, warn func(string)) Book {
 	now := time.Date(2026, 2, 24, 12, 0, 0, 0, time.UTC)
-	return Book{Home: paths.Dir(dir), Disk: store.Disk{Now: func() time.Time { return now }, Warn: warn}, Zone: time.UTC, Limits: family}
+	return with(Book{Home: paths.Dir(dir), Disk: store.Disk{Now: func() time.Time { return now }, Warn: warn}, Zone: time.UTC, Limits: family})
 }
 
 // reserve is an act; a run that could not be written down may not start.
@@ -30,8 +30,8 @@ func reserve(t *testing.T, force bool) storetest.Act {
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Store{
-		File: func(dir string) string { return paths.Dir(dir).State("spend.json") },
-		Lock: func(dir string) string { return paths.Dir(dir).Lock("spend") },
+		File: func(dir string) string { return paths.Dir(dir).State("ledger", "2026-02-24.jsonl") },
+		Lock: func(dir string) string { return paths.Dir(dir).Lock("ledger") },
 		Busy: lock.ErrBusy,
 		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
 			_, err := bookAt(dir, warn).Reserve(ctx, Claim{Run: item, Force: true}, nil)
@@ -50,7 +50,6 @@ func TestConformance(t *testing.T) {
 			totals, err := bookAt(dir, warn).Totals()
 			return totals.Runs, err
 		},
-		Corrupt: invalid,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -56,8 +57,15 @@ func deskAt(t reporter, dir, zone string, l Limits) *desk {
 	}
 	d := &desk{t: t, now: time.Date(2026, 2, 24, 12, 0, 0, 0, loc)}
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(m string) { d.warned = append(d.warned, m) }}
-	d.Book = Book{Home: paths.Dir(dir), Disk: disk, Zone: loc, Limits: l}
+	d.Book = with(Book{Home: paths.Dir(dir), Disk: disk, Zone: loc, Limits: l})
 	return d
+}
+
+// with gives a book its ledger, which takes over the file of an earlier version.
+func with(b Book) Book {
+	b.Ledger = ledger.New(b.Home, b.Disk, Facts())
+	b.Ledger.Imports = []ledger.Import{{Store: "spend", Former: []string{Former}, Add: b.Import}}
+	return b
 }
 
 // at sets the clock to a local time.
@@ -70,7 +78,8 @@ func (d *desk) at(local string) {
 	d.now = now
 }
 
-func (d *desk) path() string { return d.Home.State("spend.json") }
+// path is the file of an earlier version.
+func (d *desk) path() string { return d.Home.State(Former) }
 
 // ask is Reserve of a run of no job; it returns what was reserved.
 func (d *desk) ask(run string, most float64, look look, force bool) (float64, error) {
@@ -136,19 +145,33 @@ func (d *desk) totals(want string) {
 	}
 }
 
-// file is spend.json, "" if it is not there.
-func (d *desk) file() string {
+// page is the state of the accounts.
+func (d *desk) page() page {
 	d.t.Helper()
-	data, err := os.ReadFile(d.path())
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	p, err := d.accounts()
+	if err != nil {
 		d.t.Fatal(err)
 	}
-	return string(data)
+	return p
+}
+
+// file is the ledger, "" if it is not there.
+func (d *desk) file() (text string) {
+	d.t.Helper()
+	names, _ := filepath.Glob(d.Home.State("ledger", "*.jsonl"))
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		text += string(data)
+	}
+	return text
 }
 
 func (d *desk) put(path, content string) {
 	d.t.Helper()
-	if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+	if err := errors.Join(store.MkdirAll(filepath.Dir(path)), os.WriteFile(path, []byte(content), 0o600)); err != nil {
 		d.t.Fatal(err)
 	}
 }

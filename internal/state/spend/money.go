@@ -34,6 +34,14 @@ func (m money) usd() float64 {
 	return float64(m) / float64(dollar)
 }
 
+// limited returns an amount, or 0 instead of unlimited.
+func (m money) limited() money {
+	if m == unlimited {
+		return 0
+	}
+	return m
+}
+
 func (m money) MarshalJSON() ([]byte, error) { return json.Marshal(m.usd()) }
 
 func (m *money) UnmarshalJSON(data []byte) error {

@@ -1,19 +1,17 @@
 package spend
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 )
 
+// page is the state of the accounts.
 type page struct {
-	Days map[string]day   // by date
-	Runs map[string]entry // by id
-	Jobs map[string]habit // by id
-
-	rest map[string]json.RawMessage // keys that this version does not know; nil if the page was not read from disk
+	Days map[string]day   `json:"days"` // by date; nil: nothing is known, not even that nothing was spent
+	Runs map[string]entry `json:"runs"` // by id
+	Jobs map[string]habit `json:"jobs"` // by id
 }
 
 // day is the total of the settled runs that reserved money on one day. The type of its counts is small, so that sums cannot overflow.
@@ -38,42 +36,12 @@ type entry struct {
 	Settled  string `json:"settled,omitempty"` // date on which the run was settled; "" until then
 }
 
-func newPage() page {
-	return page{map[string]day{}, map[string]entry{}, map[string]habit{}, map[string]json.RawMessage{}}
-}
+func newPage() page { return page{map[string]day{}, map[string]entry{}, map[string]habit{}} }
 
-func (p *page) UnmarshalJSON(data []byte) error {
-	*p = newPage()
-	if err := json.Unmarshal(data, &p.rest); err != nil {
-		return err
-	}
-	for key, v := range map[string]any{"days": &p.Days, "runs": &p.Runs, "jobs": &p.Jobs} {
-		if raw, found := p.rest[key]; found {
-			if err := json.Unmarshal(raw, v); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
-			delete(p.rest, key)
-		}
-	}
-	if p.Days == nil || p.Runs == nil || p.Jobs == nil || p.rest == nil {
-		return fmt.Errorf("null instead of an object")
-	}
-	return nil
-}
+// copied returns a page that can be changed alone.
+func (p page) copied() page { return page{maps.Clone(p.Days), maps.Clone(p.Runs), maps.Clone(p.Jobs)} }
 
-func (p page) MarshalJSON() ([]byte, error) {
-	all := map[string]any{"days": p.Days, "runs": p.Runs}
-	if len(p.Jobs) > 0 {
-		all["jobs"] = p.Jobs
-	}
-	for key, raw := range p.rest {
-		all[key] = raw
-	}
-	return json.Marshal(all)
-}
-
-// label returns the date of an instant as stored in the page. monthOf returns the prefix that all days of a month
-// share.
+// label returns the date of an instant as stored in the page. monthOf returns the prefix that all days of a month share.
 func label(t time.Time) string   { return t.Format(time.DateOnly) }
 func monthOf(t time.Time) string { return label(t)[:len("2006-01")] }
 
@@ -109,49 +77,60 @@ func (p *page) total(counts func(date, also string) bool) (s sum) {
 // period returns the part of a date that has the form of on: the day or the month.
 func period(date, on string) string { return date[:min(len(date), len(on))] }
 
-func (p *page) add(date string, spent money) {
-	d := p.Days[date]
+// add adds a cost and a number of runs to a day. The first of a day forgets what is too old.
+func (p *page) add(date string, spent money, runs int, owner bool) {
+	d, known := p.Days[date]
 	d.Spent = min(max(d.Spent+spent, 0), highest)
-	p.Days[date] = d
-}
-
-// count adds runs to a day.
-func (p *page) count(date string, runs int, owner bool) {
-	d := p.Days[date]
 	d.Runs = uint32(max(int(d.Runs)+runs, 0))
 	if owner {
 		d.Owner = uint32(max(int(d.Owner)+runs, 0))
 	}
-	p.Days[date] = d
+	if p.Days[date] = d; !known {
+		p.forget(date)
+	}
 }
 
-func (p *page) settle(run string, cost money, today string) {
-	e := p.Runs[run]
+func (p *page) reserve(m move) {
+	p.Runs[m.Run] = entry{Day: m.Day, Job: m.Job, Owner: m.Owner, Reserved: m.Reserved}
+	p.add(m.Day, 0, 1, m.Owner)
+}
+
+func (p *page) raise(m move) {
+	if e, known := p.Runs[m.Run]; known && e.Reserved != 0 { // otherwise the run has no limit
+		e.Reserved = max(e.Reserved, m.Reserved)
+		p.Runs[m.Run] = e
+	}
+}
+
+func (p *page) settle(m move) {
+	e, known := p.Runs[m.Run]
+	if !known {
+		p.reserve(move{Run: m.Run, Day: m.Day})
+		e.Day = m.Day
+	}
 	before := money(0)
 	if e.Settled != "" {
 		before = e.Cost
-	} else if cost > 0 {
+	} else if m.Cost > 0 {
 		likely := p.Jobs[e.Job].Likely
-		p.learn(e.Job, max(cost, likely-(likely-cost)/4), today)
+		p.learn(e.Job, max(m.Cost, likely-(likely-m.Cost)/4), m.Day)
 	}
-	p.add(e.Day, cost-before)
-	p.Runs[run] = entry{Day: e.Day, Job: e.Job, Owner: e.Owner, Cost: cost, Settled: today}
+	p.add(e.Day, m.Cost-before, 0, false)
+	p.Runs[m.Run] = entry{Day: e.Day, Job: e.Job, Owner: e.Owner, Cost: m.Cost, Settled: m.Day}
+	p.forgetRuns(m.Run)
+}
+
+func (p *page) release(m move) {
+	if e, known := p.Runs[m.Run]; known {
+		delete(p.Runs, m.Run)
+		p.add(e.Day, 0, -1, e.Owner)
+		p.learn(e.Job, max(p.Jobs[e.Job].Likely, m.Needs), m.Day)
+	}
 }
 
 func (p *page) learn(job string, likely money, today string) {
 	if job != "" && likely > 0 {
 		p.Jobs[job] = habit{likely, today}
-	}
-}
-
-func (p *page) reclaim(look look, today string) {
-	for run, e := range p.Runs {
-		if e.Settled != "" || look == nil {
-			continue
-		}
-		if cost, alive := look(run); !alive {
-			p.settle(run, known(cost, e.Reserved), today)
-		}
 	}
 }
 
@@ -170,40 +149,47 @@ func (p *page) recall(r Past, l Limits, zone *time.Location) {
 		perRun = 0
 	}
 	cost := known(r.Cost, perRun)
-	p.count(date, 1, r.Owner)
-	p.Runs[r.Run] = entry{Day: date, Job: r.Job, Owner: r.Owner, Reserved: max(perRun, cost)}
+	p.reserve(move{Run: r.Run, Day: date, Job: r.Job, Owner: r.Owner, Reserved: max(perRun, cost)})
 	if !r.Alive {
-		p.settle(r.Run, cost, date)
+		p.settle(move{Run: r.Run, Day: date, Cost: cost})
 	}
 }
 
-// note marks every day after today as counting today, and removes the mark of every day that has been reached. It reports whether
-// anything changed.
-func (p *page) note(today string) (changed bool) {
+// note marks every day after a day that the clock shows as counting on that day too, and removes the mark of every day that is reached.
+func (p *page) note(m move) {
+	for _, date := range p.unnoted(m.Day) {
+		d := p.Days[date]
+		d.Also = ""
+		if date > m.Day {
+			d.Also = m.Day
+		}
+		p.Days[date] = d
+	}
+}
+
+// unnoted lists the days that note changes.
+func (p *page) unnoted(today string) (dates []string) {
 	for date, d := range p.Days {
-		also := d.Also
-		if date <= today {
-			also = ""
-		} else if also == "" {
-			also = today
-		}
-		if also != d.Also {
-			d.Also = also
-			p.Days[date] = d
-			changed = true
+		if (date > today) == (d.Also == "") {
+			dates = append(dates, date)
 		}
 	}
-	return changed
+	return dates
 }
 
-// kept is the number of days before today that stay in the page; a month needs 30. keptRuns is the number of settled runs.
+// kept is the number of days before today that stay in the page; a month needs 30. keptRuns is the number of settled runs. spareRuns more
+// stay until they are looked for.
 const (
-	kept     = 62
-	keptRuns = 200
+	kept      = 62
+	keptRuns  = 200
+	spareRuns = 50
 )
 
 // forgetRuns removes settled runs except those that began last, and run.
 func (p *page) forgetRuns(run string) {
+	if len(p.Runs) <= keptRuns+spareRuns {
+		return
+	}
 	var ids []string
 	for id, e := range p.Runs {
 		if e.Settled != "" && id != run {
@@ -236,14 +222,7 @@ func (p *page) forget(today string) {
 	maps.DeleteFunc(p.Runs, func(_ string, e entry) bool { return e.Settled != "" && e.Settled < latest })
 }
 
-func newEntry(date string, c Claim, grant money) entry {
-	if grant == unlimited {
-		grant = 0
-	}
-	return entry{Day: date, Job: c.Job, Owner: c.Force, Reserved: grant}
-}
-
-// granted returns the reservation of an entry as newEntry received it.
+// granted returns the reservation of an entry as it was granted.
 func (e entry) granted() money {
 	if e.Reserved == 0 {
 		return unlimited

@@ -2,16 +2,9 @@
 // engine, raises the reservation as it spends, and replaces it by the actual cost at its end, so that concurrent processes
 // together stay within the limits.
 //
-// On disk: state/spend.json, changed under the lock "spend". Amounts are in USD, exact to a millionth:
-//
-//	{
-//	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3, "owner": 1}},  of settled runs; all runs, and those of the owner
-//	  "runs": {
-//	    "<run>": {"day": "2026-02-24", "job": "<job>", "reserved": 0.25},    in progress, or dead and not yet found so
-//	    "<run>": {"day": "2026-02-24", "cost": 0.05, "settled": "2026-02-25"}
-//	  },
-//	  "jobs": {"<job>": {"likely": 0.05, "day": "2026-02-24"}}  what the next run of the job is likely to cost
-//	}
+// In the ledger, with amounts in USD, exact to a millionth: money.reserved, raised, settled and released, and money.found, a whole page.
+// The page, which results from them, has the cost and the number of runs of each day, the runs in progress, and what the next run of each
+// job is likely to cost.
 //
 // A run that continues with an answer has another entry, "<run>+1" and so on: each part of it counts on its own day.
 //
@@ -20,13 +13,16 @@
 //
 // A run counts, whole, on the day and in the month in which it reserved, by the calendar of the book's zone.
 //
-// Setting the clock back frees no money: what is dated later than today counts today as well. It is noted as such ("also"),
-// and from the day after it counts by its own date alone; so a clock that was once years ahead blocks one day and one month.
+// Setting the clock back frees no money: what is dated later than today counts today as well. money.dated notes that today was seen, and
+// from the day after it counts by its own date alone. So a clock that was once years ahead blocks one day and one month.
 //
-// A file that is missing or cannot be parsed is rebuilt from Book.Past, so that neither a crash nor rm frees money. Keys of
-// spend.json that this version does not know are kept, at its top level. Days are kept for two months, a settled run until
-// there have been runs on two later days, or two hundred that began later have settled: what a run costs here does not grow with
-// the number of runs.
+// Reservations and raises wait for the disk, because a request follows them. The first settlement of a run that has reserved does not wait:
+// a power failure that undoes it leaves the reservation, which then counts until the run is found dead and settled from its record. A
+// correction and a release wait, and so does the settlement of an unknown run, because nothing would do them again.
+//
+// Accounts that are not in the ledger are made from Book.Past, so that neither a crash nor rm frees money. Days are kept for two months, a
+// settled run until there have been runs on two later days, or two hundred that began later have settled: what a run costs here does not
+// grow with the number of runs.
 //
 // state/pause.json, changed under the lock "pause", stops every automatic fire while it is there: {"until": "<time>"}, or {}
 // until it is removed. An invalid file stops them too.
@@ -34,24 +30,26 @@ package spend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 )
 
-// Book holds the accounts of one data directory. Besides those that its methods name, an error wraps *store.NotWritten,
-// *lock.Failed, or lock.ErrBusy after ten seconds; then the run is not counted and must not start. Every method that
-// changes something may be repeated.
+// Book holds the accounts of one data directory. Besides those that its methods name, an error is one of ledger.Ledger.Change; then the run
+// is not counted and must not start. Every method that changes something may be repeated.
 type Book struct {
+	Ledger *ledger.Ledger
 	Home   paths.Dir
 	Disk   store.Disk
 	Zone   *time.Location
 	Limits Limits
 
-	// Past returns every run since an instant that reached an engine, from the run records. It is called if spend.json is missing or
-	// corrupt; without it the accounts would begin at zero. It is called under the lock and must not use the book.
+	// Past returns every run since an instant that reached an engine, from the run records. It is called if the ledger has no accounts;
+	// without it they would begin at zero.
 	Past func(since time.Time) ([]Past, error)
 
 	// Share limits the part of the money that one run takes. A run without a known cost reserves one part in Share of its highest
@@ -71,7 +69,7 @@ type Past struct {
 
 // look returns the state of a run that has reserved and not settled. It is alive as long as any part of it, including
 // an orphaned engine, can spend. Otherwise cost is the cost in its record in USD, negative if unknown. Look is called
-// under the lock and must not use the book.
+// under the lock of the ledger and must not use it.
 type look func(run string) (cost float64, alive bool)
 
 // Claim is the request of a run before it starts.
@@ -106,21 +104,18 @@ func (b Book) Reserve(ctx context.Context, c Claim, look look) (granted, error) 
 		wish = max(m, 1)
 	}
 	var reserved, most money
-	err := b.edit(ctx, c.Run, func(p *page, now time.Time) error {
-		e, known := p.Runs[c.Run]
-		if known {
-			reserved, most = e.granted(), b.Limits.most(p, now, wish, e.Owner)
+	err := b.edit(ctx, c.Run, func(a *change) error {
+		if e, known := a.Runs[c.Run]; known {
+			reserved, most = e.granted(), b.Limits.most(&a.page, a.now, wish, e.Owner)
 			return e.open(c.Run)
 		}
-		today := label(now)
-		p.reclaim(look, today)
-		most = b.Limits.most(p, now, wish, c.Force)
+		a.reclaim(look)
+		most = b.Limits.most(&a.page, a.now, wish, c.Force)
 		var limit *Limit
-		if reserved, limit = b.grant(p, now, c, most); limit != nil {
+		if reserved, limit = b.grant(&a.page, a.now, c, most); limit != nil {
 			return limit
 		}
-		p.Runs[c.Run] = newEntry(today, c, reserved)
-		p.count(today, 1, c.Force)
+		a.add(reservation, move{Run: c.Run, Job: c.Job, Owner: c.Force, Reserved: reserved.limited()})
 		return nil
 	})
 	if err != nil {
@@ -143,47 +138,43 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look l
 		return 0, err
 	}
 	var grant money
-	err = b.edit(ctx, run, func(p *page, now time.Time) error {
-		e, known := p.Runs[run]
-		if !known { // spend.json was lost
-			e = newEntry(label(now), Claim{Run: run}, 1)
-			p.count(e.Day, 1, false)
+	err = b.edit(ctx, run, func(c *change) error {
+		if _, known := c.Runs[run]; !known { // the accounts were lost
+			c.add(reservation, move{Run: run, Reserved: 1})
 		}
+		e := c.Runs[run]
 		if err := e.open(run); err != nil {
 			return err
 		}
 		var limit *Limit
-		if grant, limit = b.raised(p, now, e, low, high); limit != nil {
-			p.reclaim(look, label(now))
-			grant, limit = b.raised(p, now, e, low, high)
+		if grant, limit = b.raised(&c.page, c.now, e, low, high); limit != nil {
+			c.reclaim(look)
+			grant, limit = b.raised(&c.page, c.now, e, low, high)
 		}
-		if limit != nil {
+		switch {
+		case limit != nil:
 			return limit
+		case grant > e.granted():
+			c.add(raise, move{Run: run, Reserved: grant})
 		}
-		if e.Reserved != 0 { // otherwise the run has no limit
-			e.Reserved = max(e.Reserved, grant)
-		}
-		p.Runs[run] = e
 		return nil
 	})
 	return min(grant, high).usd(), err
 }
 
 // Settle replaces the reservation of a run by its actual cost, in USD. The latest call counts: settling again with another cost corrects
-// it, even after the run was taken for dead. A run that is not in the book, because spend.json was lost or two hundred later runs have
+// it, even after the run was taken for dead. A run that is not in the book, because the ledger was lost or two hundred later runs have
 // settled since, is counted today. The error is errCost if cost is invalid.
 func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 	m, err := toMoney(cost)
 	if err != nil {
 		return err
 	}
-	return b.edit(ctx, run, func(p *page, now time.Time) error {
-		today := label(now)
-		if _, known := p.Runs[run]; !known {
-			p.Runs[run] = entry{Day: today}
-			p.count(today, 1, false)
+	return b.edit(ctx, run, func(c *change) error {
+		if e, known := c.Runs[run]; known && e.Settled == "" {
+			c.d = store.Buffered
 		}
-		p.settle(run, m, today)
+		c.add(settlement, move{Run: run, Cost: m})
 		return nil
 	})
 }
@@ -192,11 +183,9 @@ func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 // USD that the run turned out to need, which the next run of its job reserves; 0 if unknown. A run that has settled a
 // cost or is unknown stays as it is.
 func (b Book) Release(ctx context.Context, run string, needs float64) error {
-	return b.edit(ctx, run, func(p *page, now time.Time) error {
-		if e, found := p.Runs[run]; found && (e.Settled == "" || e.Cost == 0) {
-			delete(p.Runs, run)
-			p.count(e.Day, -1, e.Owner)
-			p.learn(e.Job, max(p.Jobs[e.Job].Likely, known(needs, 0)), label(now))
+	return b.edit(ctx, run, func(c *change) error {
+		if e, found := c.Runs[run]; found && (e.Settled == "" || e.Cost == 0) {
+			c.add(release, move{Run: run, Needs: known(needs, 0)})
 		}
 		return nil
 	})
@@ -217,62 +206,100 @@ type amounts struct {
 	Reserved float64 `json:"reserved"` // reserved by runs in progress, and by dead runs until the next Reserve
 }
 
-// Totals returns the current totals. It takes no lock and is read-only, so a file that cannot be parsed only causes a
-// warning; the figures are those that the next Reserve will use.
+// Totals returns the current totals. It takes no lock; the figures are those that the next Reserve will use.
 func (b Book) Totals() (totals, error) {
-	path := b.Home.State("spend.json")
-	p, invalid, err := store.PeekJSON[page](path)
-	if err != nil {
-		return totals{}, err
-	}
-	if invalid != nil {
-		b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, invalid))
-	}
 	now := b.now()
-	if err := b.begin(&p, "", now); err != nil {
+	p, err := b.accounts()
+	if err == nil && p.Days == nil {
+		p, err = b.rebuilt("", now)
+	}
+	if err != nil {
 		return totals{}, err
 	}
 	today, month := p.sum(label(now)), p.sum(monthOf(now))
 	return totals{today.usd(), month.usd(), today.runs, today.typed, b.Limits}, nil
 }
 
-func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }
-
-// edit changes the accounts under their lock on behalf of a run. If change fails, nothing is written.
-func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time) error) error {
-	path := b.Home.State("spend.json")
-	return store.EditJSON(ctx, b.Disk, b.Home.Lock("spend"), path, func(p *page) error {
-		now := b.now()
-		err := b.begin(p, run, now)
-		if err == nil && p.note(label(now)) { // write it at once: a book that refuses every run would otherwise never learn that a day has passed
-			err = store.WriteJSON(path, p, store.Synced)
-		}
+// accounts returns a copy of the page.
+func (b Book) accounts() (p page, err error) {
+	err = b.Ledger.Read(func(v ledger.View) error {
+		state, err := ledger.Of(v, Facts())
 		if err == nil {
-			err = change(p, now)
+			p = state.copied()
 		}
-		p.forget(label(now))
-		p.forgetRuns(run)
 		return err
 	})
+	return p, err
 }
 
-// begin fills a page that was not read from disk. It omits the calling run, which adds its own amount next.
-func (b Book) begin(p *page, run string, now time.Time) error {
-	if p.rest != nil {
-		return nil
+func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }
+
+// errLost is the error of a change of accounts that are not in the ledger.
+var errLost = errors.New("the ledger has no accounts")
+
+// edit changes the accounts on behalf of a run. If do fails, nothing is written. The records of the runs, which may be many, are read
+// before the ledger is locked.
+func (b Book) edit(ctx context.Context, run string, do func(*change) error) error {
+	err := b.try(ctx, page{}, do)
+	if errors.Is(err, errLost) {
+		var p page
+		if p, err = b.rebuilt(run, b.now()); err == nil {
+			err = b.try(ctx, p, do)
+		}
 	}
-	*p = newPage()
+	return err
+}
+
+// try changes the accounts, which are those of lost if the ledger has none.
+func (b Book) try(ctx context.Context, lost page, do func(*change) error) error {
+	var limit *Limit
+	err := b.Ledger.Change(ctx, store.Buffered, func(tx *ledger.Tx) error {
+		state, err := ledger.Of(tx.View, Facts())
+		if err != nil {
+			return err
+		}
+		c := &change{page: state.copied(), now: b.now(), d: store.Synced}
+		switch {
+		case c.Days == nil && lost.Days == nil:
+			return errLost
+		case c.Days == nil:
+			c.page, c.facts = lost.copied(), append(c.facts, found{lost})
+		}
+		dated := len(c.unnoted(label(c.now))) > 0
+		if dated {
+			c.add(sighting, move{})
+		}
+		n := len(c.facts)
+		err = do(c)
+		if dated && errors.As(err, &limit) { // a book that refuses every run must also learn that a day has passed
+			c.facts, err = c.facts[:n], nil
+		}
+		if err != nil {
+			return err
+		}
+		tx.Needs(c.d)
+		return tx.Add(c.facts...)
+	})
+	if err == nil && limit != nil {
+		return limit
+	}
+	return err
+}
+
+// rebuilt returns accounts made from the records of the runs. It omits the calling run, which adds its own amount next.
+func (b Book) rebuilt(run string, now time.Time) (page, error) {
+	p := newPage()
 	if b.Past == nil {
-		return nil
+		return p, nil
 	}
 	runs, err := b.Past(now.AddDate(0, 0, -31)) // earlier months do not count
 	if err != nil {
-		return fmt.Errorf("%s: cannot be rebuilt: %w", b.Home.State("spend.json"), err)
+		return p, fmt.Errorf("the accounts of spending cannot be made from the records of the runs: %w", err)
 	}
 	for _, r := range runs {
 		if r.Run != run {
 			p.recall(r, b.Limits, b.Zone)
 		}
 	}
-	return nil
+	return p, nil
 }
