@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -298,5 +299,32 @@ func TestRestTooSmallForARequest(t *testing.T) {
 			w.must("config", "set", limit, "none")
 			w.must("fire", "r1")
 		})
+	}
+}
+
+// TestFewRaises: each raise of a reservation waits for the disk, so a run with many requests needs few of them.
+func TestFewRaises(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	w.must("routine", "add", "r", "--cron", "0 9 * * *", "--background", "--isolated", "--update-main-session", "freely", "Look.")
+	const requests = 8
+	for range requests - 1 {
+		use := anthropicapi.Use("list_reminders", nil)
+		use.Usage = anthropicapi.Usage{In: 1000, Out: 100}
+		api.Reply(use)
+	}
+	api.Reply(anthropicapi.Reply{Text: "done", Usage: anthropicapi.Usage{In: 1000, Out: 100}})
+	w.must("config", "set", "spend.per-run", "0.30")
+	w.must("fire", "r")
+	raises, highest := 0, 0.0
+	for line, err := range w.facts().Ledger.Lines(time.Time{}, "money.raised") {
+		var f struct{ Reserved float64 }
+		if err = errors.Join(err, line.Into(&f)); err != nil {
+			t.Fatal(err)
+		}
+		raises, highest = raises+1, max(highest, f.Reserved)
+	}
+	if got := len(api.Requests()); got != requests || raises != 1 || highest > 0.30 {
+		t.Errorf("%d raises up to %v USD for %d requests", raises, highest, got)
 	}
 }

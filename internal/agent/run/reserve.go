@@ -77,8 +77,10 @@ func atLimit(limit *spend.Limit) error {
 	return &Refusal{Kind: ErrRefused, Reason: limit.Error(), Notice: notify.AtLimit(limit), cause: limit}
 }
 
-// raise returns the function with which the engine raises the reservation of the run; nil for an engine that costs nothing.
-func (a *account) raise() func(ctx context.Context, least, most float64) (float64, error) {
+// raise returns the function with which the engine raises the reservation of the run; nil for an engine that costs nothing. Each raise waits
+// for the disk, so it takes half more than the engine could do without, up to the highest cost of the run, granted: the next requests then
+// rarely need another one.
+func (a *account) raise(granted float64) func(ctx context.Context, least, most float64) (float64, error) {
 	if !a.run.Accounted || a.run.Reserved == 0 {
 		return nil
 	}
@@ -87,13 +89,17 @@ func (a *account) raise() func(ctx context.Context, least, most float64) (float6
 		if have >= most {
 			return most, nil
 		}
-		got, err := a.spend.Raise(ctx, a.run.Account(), least, most, a.look)
+		more := most + (most-least)/2
+		if granted > 0 {
+			more = max(most, min(more, granted))
+		}
+		got, err := a.spend.Raise(ctx, a.run.Account(), least, more, a.look)
 		var limit *spend.Limit
 		if errors.As(err, &limit) {
 			return 0, &overLimit{limit}
 		}
 		have = max(have, got)
-		return got, err
+		return min(got, most), err
 	}
 }
 

@@ -29,21 +29,27 @@ type file struct {
 	transcript.Transcript
 	e       *Engine
 	discard bool // what compact begins is not kept
+	named   bool // the name of the file is durable
 }
 
-func (f file) header() transcript.Header                     { return f.Header }
-func (f file) lock(ctx context.Context) (*lock.Guard, error) { return f.Lock(ctx, f.e.Locks) }
-func (f file) load() ([]transcript.Entry, error)             { return f.Load(nil) }
+func (f *file) header() transcript.Header                     { return f.Header }
+func (f *file) lock(ctx context.Context) (*lock.Guard, error) { return f.Lock(ctx, f.e.Locks) }
+func (f *file) load() ([]transcript.Entry, error)             { return f.Load(nil) }
 
 // append appends an entry after storing its files.
-func (f file) append(d store.Durability, e transcript.Entry) error {
+func (f *file) append(d store.Durability, e transcript.Entry) error {
 	if err := f.e.put(e); err != nil {
 		return err
 	}
-	return f.Append(d, e)
+	if d == store.Synced && f.named {
+		d = store.Whole
+	}
+	err := f.Append(d, e)
+	f.named = f.named || err == nil && d == store.Synced
+	return err
 }
 
-func (f file) compact(summary string, last []transcript.Entry, h transcript.Header) (history, error) {
+func (f *file) compact(summary string, last []transcript.Entry, h transcript.Header) (history, error) {
 	h.Compacted = true
 	entries, err := transcript.Summarized(summary, last, h.Timestamp)
 	if err != nil {
@@ -52,9 +58,9 @@ func (f file) compact(summary string, last []transcript.Entry, h transcript.Head
 	return f.e.write(h, entries, !f.discard)
 }
 
-func (f file) successor() (history, error) {
+func (f *file) successor() (history, error) {
 	t, err := f.Successor()
-	return file{t, f.e, f.discard}, err
+	return &file{Transcript: t, e: f.e, discard: f.discard}, err
 }
 
 // memory is a history that is dropped at the end of the turn.
@@ -81,7 +87,7 @@ func (e *Engine) write(h transcript.Header, entries []transcript.Entry, kept boo
 		return memory{h, entries}, nil
 	}
 	t, err := e.Sessions.Create(h, entries...)
-	return file{t, e, false}, err
+	return &file{Transcript: t, e: e}, err
 }
 
 // open returns the history of the request's session, or begins one.
@@ -99,7 +105,7 @@ func (e *Engine) open(r engine.Request) (history, error) {
 	case err != nil:
 		return nil, err
 	case !s.Fork:
-		return file{source, e, s.Discard}, nil
+		return &file{Transcript: source, e: e, discard: s.Discard}, nil
 	}
 	for s.Follow {
 		next, err := source.Successor()

@@ -11,7 +11,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Append appends messages, all in one write. The caller holds the session's lock. The rest of a line left by a crash is
+// Append appends messages, all in one write. store.Whole is for messages that must survive a power cut in a file whose name an earlier Append
+// has made durable. The caller holds the session's lock. The rest of a line left by a crash is
 // cut off first, see mend; after a failed write the file has its old length. The error is a *store.NotWritten.
 func (t Transcript) Append(d store.Durability, entries ...Entry) error {
 	if len(entries) == 0 {
@@ -59,7 +60,7 @@ func appendTo(f *os.File, text []byte, d store.Durability) error {
 		return err
 	}
 	_, err = f.Write(text)
-	if err == nil && d == store.Synced {
+	if err == nil && d != store.Buffered {
 		err = f.Sync()
 	}
 	if err != nil {
