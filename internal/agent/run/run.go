@@ -63,6 +63,9 @@ func (w *work) carryOut(ctx context.Context) error {
 		return err
 	}
 	if w.spec.Plain {
+		if err := w.run.Save(); err != nil {
+			return err
+		}
 		return w.sendBody(ctx)
 	}
 	ctx, stop, err := w.box.enter(ctx)

@@ -40,16 +40,14 @@ func (b Book) secrets() plaintext.Secrets {
 	return b.Secrets()
 }
 
-// Open creates the record of a run: its directory and run.json exist when it returns.
+// Open creates the record of a run: its directory and run.json exist when it returns. The first Save makes that of a slot durable.
 func (b Book) Open(r Record) (*Run, error) {
 	r.Started = r.Started.In(b.Zone)
 	if err := store.MkdirOwn(b.Home.Run(r.ID)); err != nil {
 		return nil, err
 	}
 	opened := b.run(r)
-	if r.Scheduled != nil { // without the record after a power failure, the slot would run a second time
-		return opened, opened.save(store.Synced)
-	}
+	opened.opened = true
 	return opened, opened.save(store.Buffered)
 }
 

@@ -21,8 +21,9 @@ const large = 64 << 10
 // Run is an open run record.
 type Run struct {
 	Record
-	book  Book
-	known *known
+	book   Book
+	known  *known
+	opened bool // by this process, and not saved since
 }
 
 // Limits in bytes of the texts in run.json, which every list reads. The events have the full texts.
@@ -160,13 +161,19 @@ func (r *Run) Update(change func(*Record)) error {
 	return r.Save()
 }
 
-// Save writes the record of a run in progress.
+// Save writes the record of a run in progress. It must be called before anything happens that must not happen twice: without the record
+// after a power failure, a slot would run a second time.
 func (r *Run) Save() error {
 	d := store.Buffered
-	if r.Scheduled != nil || r.Continued > 0 { // the file is on the disk: it may not be replaced by one that is not
+	switch {
+	case r.Continued > 0, r.Scheduled != nil && !r.opened: // the file is on the disk: it may not be replaced by one that is not
 		d = store.Whole
+	case r.Scheduled != nil:
+		d = store.Synced
 	}
-	return r.save(d)
+	err := r.save(d)
+	r.opened = r.opened && err != nil
+	return err
 }
 
 // Finish writes the end of the record. It is the last write of a run.
