@@ -132,6 +132,36 @@ func TestUpdatesAreSynced(t *testing.T) {
 	inOrder(t, "given back", c.steps("updates", "list"), slices.Concat(shown, []string{"fsync state"}, fact, []string{"write stdout"})...)
 }
 
+// TestQueueIsSynced: a message is on disk, with its run, before the run begins. Its removal does not wait, because the record of the run is on
+// disk; that of a message whose run failed does.
+func TestQueueIsSynced(t *testing.T) {
+	t.Parallel()
+	c := newCommand(t)
+	c.write("play.yaml", "turns:\n  - - text: well\n")
+	c.ok("config", "set", "engine", "script:play.yaml")
+	message := regexp.MustCompile(`\d{9}-[0-9a-f]{6}`)
+	chat := func() (steps []string, waits int) {
+		for _, step := range c.steps("chat", "hello") {
+			steps = append(steps, message.ReplaceAllString(step, "MESSAGE"))
+			if step == "fsync queue" {
+				waits++
+			}
+		}
+		return steps, waits
+	}
+	added := []string{
+		"fsync .MESSAGE.json.tmp", "renameat .MESSAGE.json.tmp MESSAGE.json", "fsync queue",
+		"renameat .run.json.tmp run.json", "fsync .run.json.tmp", "renameat .run.json.tmp run.json", "fsync ID", "unlinkat MESSAGE.json",
+	}
+	steps, waits := chat()
+	if inOrder(t, "answered", steps, added...); waits != 1 {
+		t.Errorf("it waits %d times for the queue:\n%s", waits, strings.Join(steps, "\n"))
+	}
+	c.write("play.yaml", "turns:\n  - - error: broken\n")
+	steps, _ = chat()
+	inOrder(t, "failed", steps, append(added, "fsync queue")...)
+}
+
 // TestSessionHistoryIsSynced: an event is on disk before the run goes on.
 func TestSessionHistoryIsSynced(t *testing.T) {
 	t.Parallel()

@@ -60,6 +60,7 @@ type power struct {
 	ran     map[string]runFact // by job
 	boot    string             // a file with the boot id
 	warned  *strings.Builder   // standard error of the commands after the failure
+	asked   int                // the number of requests before the failure
 }
 
 // runFact is what the test looks at in a record.
@@ -115,6 +116,7 @@ func (p *power) deeds() []deed {
 			}
 			p.prompted("re: turn one", true)
 			p.shown("first", false)
+			p.answered("turn one")
 		}},
 		{args: "changed|key", input: "value\n", holds: func(p *power) { p.fails1("value\n", "changed", "key") }},
 		{args: "remind|2d|pizza", holds: func(p *power) { p.lists("pizza", "reminder", "list") }},
@@ -140,7 +142,10 @@ func (p *power) deeds() []deed {
 		{args: "pause|2d"},
 		{args: "resume"},
 		{args: "config|set|summary|weekly", holds: func(p *power) { p.lists("weekly", "config", "get", "summary") }},
-		{args: "chat|turn two", holds: func(p *power) { p.prompted("re: turn two", true) }},
+		{args: "chat|turn two", holds: func(p *power) {
+			p.prompted("re: turn two", true)
+			p.answered("turn two")
+		}},
 		{args: "tick|--wait"},
 	}
 }
@@ -276,6 +281,7 @@ func (p *power) does(args ...string) string {
 // goOn makes what a machine and its owner do after a boot, and reads what is left.
 func (p *power) goOn() {
 	p.t.Helper()
+	p.asked = len(p.api.Requests())
 	p.does("resume")
 	p.does("tick", "--wait")
 	_ = p.rebooted("fire", "--scheduled", "slot").Run() // may be over
@@ -366,6 +372,16 @@ func (p *power) prompted(text string, want bool) {
 	list := p.api.Requests()
 	if got := strings.Contains(string(list[len(list)-1].Raw), text); got != want {
 		p.t.Errorf("the latest request has %q: %v", text, got)
+	}
+}
+
+// answered wants that no turn after the failure has a message, which was answered before.
+func (p *power) answered(message string) {
+	p.t.Helper()
+	for _, r := range p.api.Requests()[p.asked:] {
+		if text := r.LastUserText(); strings.Contains(text, message) {
+			p.t.Errorf("%q is in another turn: %q", message, text)
+		}
 	}
 }
 

@@ -22,7 +22,11 @@ type Queue struct{ r *run.Runner }
 
 // Chat answers a message, after the messages that wait. Its turn is in the interactive fork if one is open, else in main.
 func (q Queue) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
-	ticket, place, err := q.Enqueue(ctx, m, o)
+	id, err := q.newRun()
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	ticket, place, err := q.enqueue(ctx, m, o, id)
 	if err != nil {
 		return runlog.Record{}, err
 	}
@@ -35,8 +39,13 @@ func (q Queue) Chat(ctx context.Context, m Message, o Options) (runlog.Record, e
 
 // Enqueue puts a message of the owner's into the queue, for Converse.
 func (q Queue) Enqueue(ctx context.Context, m Message, o Options) (*queue.Ticket, queue.Place, error) {
+	return q.enqueue(ctx, m, o, "")
+}
+
+// enqueue is Enqueue with the run that answers the message if no other is before it.
+func (q Queue) enqueue(ctx context.Context, m Message, o Options, id string) (*queue.Ticket, queue.Place, error) {
 	entry := queue.Message{
-		Tag: m.Tag, Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First, Source: m.Source,
+		Tag: m.Tag, Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First, Source: m.Source, Run: id,
 	}
 	if m.Tag != "" { // a message with a tag is answered alone
 		entry.Group = ""
@@ -99,8 +108,10 @@ func giveUp(ctx context.Context, t *queue.Ticket) error {
 
 // next waits for the next turn of the queue. Its run has a new id, which the queue notes before the run begins.
 func (q Queue) next(ctx context.Context, own []*queue.Ticket) (*queue.Turn, error) {
-	return q.r.Queue.Next(ctx, own, func() (string, error) { return runlog.NewID(q.r.Disk.Now(), q.r.Random) })
+	return q.r.Queue.Next(ctx, own, q.newRun)
 }
+
+func (q Queue) newRun() (string, error) { return runlog.NewID(q.r.Disk.Now(), q.r.Random) }
 
 // take runs a turn in which the sender of the messages waits for the answer.
 func (q Queue) take(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {

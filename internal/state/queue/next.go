@@ -81,22 +81,23 @@ func (b Book) next(ctx context.Context, own []*Ticket, newRun func() (string, er
 	if err != nil {
 		return nil, "", err
 	}
-	waiting, cutOff, settled := b.judge(all)
-	for _, m := range settled {
-		if err := b.drop(m); err != nil {
-			return nil, "", err
-		}
+	waiting, cutOff, err := b.tidy(all)
+	if err != nil {
+		return nil, "", err
 	}
 	before, err = ahead(waiting, own)
 	living := func(e entry) bool { return e.living }
 	if before != "" || err != nil || len(waiting) == 0 || len(own) == 0 && slices.ContainsFunc(waiting, living) {
 		return nil, before, err
 	}
-	run, err := newRun()
-	if err != nil {
-		return nil, "", err
+	batch := neighbours(waiting, own)
+	run := batch[0].Run
+	if run == "" || !holds(own, batch[0]) { // Add has noted none, or it was that of a sender that died
+		if run, err = newRun(); err != nil {
+			return nil, "", err
+		}
 	}
-	return b.take(neighbours(waiting, own), cutOff, own, run)
+	return b.take(batch, cutOff, own, run)
 }
 
 // take makes a turn of messages. before is the first of them if another process holds it for a moment.
@@ -139,6 +140,15 @@ func (b Book) judge(all []entry) (waiting []entry, cutOff, settled []Message) {
 	return waiting, cutOff, settled
 }
 
+// tidy is judge, and removes the settled messages. The caller holds the lock of the queue.
+func (b Book) tidy(all []entry) (waiting []entry, cutOff []Message, err error) {
+	waiting, cutOff, settled := b.judge(all)
+	for _, m := range settled {
+		err = errors.Join(err, b.drop(m))
+	}
+	return waiting, cutOff, err
+}
+
 // waits reports whether no engine was given the message of a process that died.
 func (b Book) waits(m Message) bool {
 	return m.Ended == "" && (m.Run == "" || !b.Runs(m.Run).Begun)
@@ -146,9 +156,11 @@ func (b Book) waits(m Message) bool {
 
 // settled reports whether the message of a process that died was answered, or its report was read.
 func (b Book) settled(m Message) bool {
-	if m.Reporter != "" && b.Runs(m.Reporter).Answered {
-		return true
-	}
+	return m.Reporter != "" && b.Runs(m.Reporter).Answered || b.answered(m)
+}
+
+// answered reports whether the run of a message ended well.
+func (b Book) answered(m Message) bool {
 	fate := b.Runs(m.Run)
 	return m.Ended == "" && fate.Done && fate.OK
 }
@@ -198,6 +210,9 @@ func (b Book) claim(e entry, own []*Ticket) (*Ticket, error) {
 // note writes the run into the messages of the turn and into those that it reports. The caller holds the lock of the queue.
 func (t *Turn) note(run string, cutOff []Message) error {
 	for _, ticket := range t.Tickets {
+		if ticket.Run == run {
+			continue
+		}
 		ticket.Run = run
 		if err := ticket.save(); err != nil {
 			return err
@@ -291,8 +306,8 @@ func (b Book) Contents() (c contents, err error) {
 	return c, nil
 }
 
-// Abandoned reports whether messages wait that no process will answer. It also removes attachments that a killed sender left more than an
-// hour ago.
+// Abandoned reports whether messages wait that no process will answer. It also removes messages that were answered, and attachments that a
+// killed sender left more than an hour ago.
 func (b Book) Abandoned(ctx context.Context) (bool, error) {
 	if files, err := os.ReadDir(b.Home.Queue()); err != nil || len(files) == 0 { // as nearly always
 		return false, nil // no message has ever been sent
@@ -306,9 +321,9 @@ func (b Book) Abandoned(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	waiting, _, _ := b.judge(all)
+	waiting, _, err := b.tidy(all)
 	living := slices.ContainsFunc(waiting, func(e entry) bool { return e.living })
-	return len(waiting) > 0 && !living, b.sweep(all)
+	return len(waiting) > 0 && !living, errors.Join(err, b.sweep(all))
 }
 
 // sweep removes attachments that belong to no message.

@@ -5,8 +5,9 @@
 // copies of its attachments. Ids sort by arrival; they are assigned, and messages change, under the lock "queue". A sender
 // waits for the lock of the message before its own, so the order is kept without polling.
 //
-// A message notes the run that answers it before the run begins, and is removed when the run has ended. A message without a
-// lock holder was left by a process that died. What its run has done decides what becomes of it:
+// A message notes the run that answers it before the run begins, and is removed when the run has ended. The removal of one whose run ended
+// well is not synced: after a power failure the message may be there again, and is removed like one that a dead process left. A message
+// without a lock holder was left by a process that died. What its run has done decides what becomes of it:
 //
 //   - No run was given its text: it waits, and the next process that takes a turn answers it. Abandoned reports that there is none.
 //   - The run ended well: it was answered, and is removed.
@@ -32,7 +33,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Message is one message of the owner. Its sender sets the fields up to Source.
+// Message is one message of the owner. Its sender sets the fields up to Source, and may set Run.
 type Message struct {
 	Tag    string `json:"tag,omitempty"` // tag of its prompt; "": the owner wrote it
 	Text   string `json:"text"`
@@ -46,7 +47,7 @@ type Message struct {
 
 	ID       string    `json:"id"`
 	Arrived  time.Time `json:"arrived"`
-	Run      string    `json:"run,omitempty"`      // the run that answers it
+	Run      string    `json:"run,omitempty"`      // the run that answers it; see Add
 	Ended    string    `json:"ended,omitempty"`    // why the run ended without an answer
 	Reporter string    `json:"reporter,omitempty"` // the run whose prompt reports that it was cut off
 }
@@ -101,7 +102,8 @@ func (p Place) String() string {
 	return fmt.Sprintf("queued: %d messages are before it", p.Ahead)
 }
 
-// Add puts a message at the end of the queue. The error is a *store.NotWritten or *lock.Failed, or wraps lock.ErrBusy; then the
+// Add puts a message at the end of the queue. If it has a run and no message is before it, that run is the one that answers it: a sender
+// that calls Next at once saves the note of the run. The error is a *store.NotWritten or *lock.Failed, or wraps lock.ErrBusy; then the
 // message is not in the queue.
 func (b Book) Add(ctx context.Context, m Message) (*Ticket, Place, error) {
 	var random [3]byte
@@ -133,6 +135,10 @@ func (b Book) add(ctx context.Context, name string, m Message) (*Ticket, Place, 
 		return nil, Place{}, err
 	}
 	m.ID, m.Arrived = number(all)+"-"+name, b.Disk.Now().In(b.Zone)
+	place := b.placeOf(all, m)
+	if place.Ahead > 0 {
+		m.Run = ""
+	}
 	guard, err := lock.TryGuard(b.lockPath(m.ID))
 	if err != nil {
 		return nil, Place{}, err
@@ -141,7 +147,6 @@ func (b Book) add(ctx context.Context, name string, m Message) (*Ticket, Place, 
 	if err := t.create(); err != nil {
 		return nil, Place{}, errors.Join(err, guard.Delete())
 	}
-	place := b.placeOf(all, m)
 	if m.First && place.Running != "" {
 		if err := b.Stop(place.Running); err != nil {
 			return nil, Place{}, errors.Join(err, t.Remove())
@@ -177,11 +182,23 @@ func (b Book) placeOf(all []entry, m Message) (p Place) {
 
 // Remove takes the message out of the queue.
 func (t *Ticket) Remove() error {
-	err := store.Remove(t.book.path(t.ID))
+	err := t.unlink()
 	if err == nil {
 		err = t.book.removeFiles(nameOf(t.ID))
 	}
 	return errors.Join(err, t.guard.Delete())
+}
+
+// unlink removes the file of the message. It waits for the disk unless the record of the run, which is on the disk, says the same.
+func (t *Ticket) unlink() error {
+	path := t.book.path(t.ID)
+	if !t.book.answered(t.Message) {
+		return store.Remove(path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &store.NotWritten{Path: path, Err: err}
+	}
+	return nil
 }
 
 // Leave leaves the message in the queue, as if its process had died.

@@ -134,6 +134,9 @@ func TestDeadSenders(t *testing.T) {
 			if abandoned, err := l.Abandoned(t.Context()); abandoned != tc.waits || err != nil {
 				t.Errorf("abandoned: %v, %v", abandoned, err)
 			}
+			if name == "answered" {
+				l.isEmpty()
+			}
 			own := l.add("own")
 			if abandoned, err := l.Abandoned(t.Context()); abandoned || err != nil {
 				t.Errorf("abandoned beside a sender: %v, %v", abandoned, err)
@@ -156,6 +159,40 @@ func TestDeadSenders(t *testing.T) {
 			}
 			l.isEmpty()
 		})
+	}
+}
+
+// TestRunOfSender: a message that comes to an empty queue is answered by the run that its sender has made, one that must wait by another run,
+// and so is one whose sender died before it began the run.
+func TestRunOfSender(t *testing.T) {
+	l := newLine(t)
+	add := func(text, run string) *Ticket {
+		t.Helper()
+		ticket, _, err := l.Add(t.Context(), Message{Text: text, Run: run})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ticket
+	}
+	first, second := add("first", "mine"), add("second", "too early")
+	for _, want := range []struct {
+		own *Ticket
+		run string
+	}{{first, "mine"}, {second, "run-1"}} {
+		turn := l.next(want.own)
+		l.want(turn, true, want.own.Text)
+		if all, err := l.load(false); err != nil || turn.Tickets[0].Run != want.run || all[0].Run != want.run {
+			t.Errorf("the run is %q, the file says %+v, %v, want %q", turn.Tickets[0].Run, all, err, want.run)
+		}
+		if err := turn.End(t.Context(), ""); err != nil {
+			t.Error(err)
+		}
+	}
+	add("dead", "never begun").Leave()
+	turn := l.next(add("own", "too late"))
+	l.want(turn, false, "dead")
+	if turn.Tickets[0].Run != "run-2" {
+		t.Errorf("the run of a message whose sender died is %q", turn.Tickets[0].Run)
 	}
 }
 
