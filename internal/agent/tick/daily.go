@@ -222,10 +222,7 @@ func (c cleaner) pruneInbox(before time.Time) error {
 
 // pruneLate removes the reminders that were reported before an instant.
 func (c cleaner) pruneLate(before time.Time) error {
-	entries, err := os.ReadDir(c.m.Runner.Home.Late())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	entries, err := store.List(c.m.Runner.Home.Late())
 	for _, e := range entries {
 		if info, infoErr := e.Info(); infoErr == nil && info.ModTime().Before(before) {
 			err = errors.Join(err, os.Remove(filepath.Join(c.m.Runner.Home.Late(), e.Name())))

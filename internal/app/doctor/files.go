@@ -112,8 +112,8 @@ func (e *examination) state(context.Context) string {
 			e.fail("replace it with the directory itself", "%s is a symbolic link: a program could redirect what is written there", folder)
 		}
 	}
-	entries, err := os.ReadDir(dir.State())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := store.List(dir.State())
+	if err != nil {
 		e.fault(err, "")
 	}
 	for _, entry := range entries {

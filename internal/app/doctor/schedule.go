@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
@@ -82,8 +83,8 @@ const hungAfter = time.Second
 func (e *examination) locks(ctx context.Context) string {
 	e.working()
 	e.reaching()
-	entries, err := os.ReadDir(e.home.Dir.Locks())
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	entries, err := store.List(e.home.Dir.Locks())
+	if err != nil {
 		e.fault(err, "")
 	}
 	held := 0

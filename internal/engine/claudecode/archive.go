@@ -3,9 +3,7 @@ package claudecode
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,10 +28,7 @@ func (e *Engine) Path(id string) (string, error) {
 // Sessions lists the sessions that sealed commands began. The path of each is its directory, which contains more than the transcript. A
 // directory without a transcript is listed without an id.
 func (e *Engine) Sessions() (list []transcript.Summary, err error) {
-	folders, err := os.ReadDir(e.Home.ClaudeSessions())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	folders, err := store.List(e.Home.ClaudeSessions())
 	for _, folder := range folders {
 		s := transcript.Summary{Transcript: transcript.Transcript{Path: e.config(folder.Name()), Header: transcript.Header{Provider: engine.ClaudeCode}}}
 		for _, path := range append(e.sealed(folder.Name()), s.Path) {

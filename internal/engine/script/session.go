@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,10 +109,7 @@ func (e *Engine) branch(source *session, kept bool) (*session, error) {
 
 // Sessions lists the sessions on disk. It leaves out a file with an unreadable header.
 func Sessions(h paths.Dir) (list []transcript.Summary, err error) {
-	entries, err := os.ReadDir(h.ScriptSessions())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	entries, err := store.List(h.ScriptSessions())
 	for _, entry := range entries {
 		path := filepath.Join(h.ScriptSessions(), entry.Name())
 		info, infoErr := entry.Info()

@@ -65,6 +65,15 @@ func Read(path string) ([]byte, error) {
 	return readAll(f, math.MaxInt-1)
 }
 
+// List lists a directory, sorted by name. A missing one is empty.
+func List(dir string) ([]os.DirEntry, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
 // ReadText reads a file written by a person or an agent, of at most most bytes. It must be a regular file: a named pipe would
 // block. With noLink the last element of path must not be a link. The error is worded for a message that names the file.
 func ReadText(path string, most int, noLink bool) ([]byte, error) {

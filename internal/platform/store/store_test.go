@@ -252,6 +252,19 @@ func TestMkdirAll(t *testing.T) {
 	}
 }
 
+// TestList: a missing directory is empty; a file in its place is an error.
+func TestList(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "b"), "")
+	write(t, filepath.Join(dir, "a"), "")
+	for path, want := range map[string]int{dir: 2, filepath.Join(dir, "none"): 0, filepath.Join(dir, "a"): -1} {
+		entries, err := store.List(path)
+		if (err != nil) != (want < 0) || len(entries) != max(want, 0) || want == 2 && entries[0].Name() != "a" {
+			t.Errorf("%s: %v, %v", path, entries, err)
+		}
+	}
+}
+
 // An agent may leave directories without rights, and links to elsewhere.
 func TestRemoveAll(t *testing.T) {
 	t.Parallel()

@@ -106,8 +106,8 @@ func texts(files []File) map[string]string {
 // installed is the unit files with names like ours, by name.
 func (u Units) installed() (map[string]string, error) {
 	have := map[string]string{}
-	entries, err := os.ReadDir(u.Dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	entries, err := store.List(u.Dir)
+	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {

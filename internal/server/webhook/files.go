@@ -3,13 +3,13 @@ package webhook
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -92,8 +92,8 @@ func (f *Files) load() (job.Set, error) {
 
 // look returns what changes with the files of webhooks, "" if it may not.
 func (f *Files) look() (string, error) {
-	entries, err := os.ReadDir(f.Jobs.Home.Webhooks())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := store.List(f.Jobs.Home.Webhooks())
+	if err != nil {
 		return "", err
 	}
 	var state strings.Builder

@@ -89,11 +89,8 @@ func (b Book) Propose(ctx context.Context, run, key string, value []byte) error 
 // CommitRun commits the proposals of a run of a job, if any. Each proposal is removed once committed, so that a second call, even after a
 // failed one, never restores an old value.
 func (b Book) CommitRun(ctx context.Context, run string, j Job) error {
-	entries, err := os.ReadDir(b.proposals(run))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	entries, err := store.List(b.proposals(run))
+	if err != nil || len(entries) == 0 {
 		return err
 	}
 	return b.Disk.Locked(ctx, b.Home.Lock("changed"), func() error {
@@ -136,10 +133,7 @@ func (b Book) Hand(ctx context.Context, from, to Job) error {
 
 // Prune removes the values of jobs that are gone, by their ids, if none was committed since an instant.
 func (b Book) Prune(ctx context.Context, before time.Time, present func(id string) bool) error {
-	entries, err := os.ReadDir(b.path(""))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	entries, err := store.List(b.path(""))
 	for _, entry := range entries {
 		escaped, ofJob := strings.CutPrefix(entry.Name(), marker)
 		name, badName := url.PathUnescape(escaped)

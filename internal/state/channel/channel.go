@@ -90,10 +90,7 @@ func (b Book) read(n Name) (s Session, info fs.FileInfo, err error) {
 
 // Names lists the sessions on disk, sorted. Files with other names are omitted.
 func (b Book) Names() ([]Name, error) {
-	entries, err := os.ReadDir(b.Home.Channels())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	entries, err := store.List(b.Home.Channels())
 	var names []Name
 	for _, e := range entries {
 		text, isJSON := strings.CutSuffix(e.Name(), ".json")

@@ -68,10 +68,7 @@ var ErrGone = errors.New("it is not in the inbox")
 
 // Hooks returns the ids of the hooks whose directory exists.
 func (b Book) Hooks() (ids []string, err error) {
-	files, err := os.ReadDir(b.Home.Inbox())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	files, err := store.List(b.Home.Inbox())
 	for _, f := range files {
 		if f.IsDir() {
 			ids = append(ids, f.Name())

@@ -85,8 +85,8 @@ func (l Library) Late() (Set, error) {
 }
 
 func (s *Set) load(x *index, kind Kind, folder string) error {
-	entries, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := store.List(folder)
+	if err != nil {
 		return err
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {

@@ -283,8 +283,8 @@ func (l *Ledger) path(day string) string { return filepath.Join(l.folder(), day+
 
 // days lists the days of the files, oldest first.
 func (l *Ledger) days() ([]string, error) {
-	files, err := os.ReadDir(l.folder())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	files, err := store.List(l.folder())
+	if err != nil {
 		return nil, err
 	}
 	var days []string

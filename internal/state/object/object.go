@@ -129,10 +129,7 @@ func (b Box) Any() bool {
 // Sweep removes the objects that were written before an instant and for which used is false.
 func (b Box) Sweep(ctx context.Context, before time.Time, used func(hash string) bool) error {
 	return b.locked(ctx, func() error {
-		list, err := os.ReadDir(b.Home.Objects())
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+		list, err := store.List(b.Home.Objects())
 		for _, entry := range list {
 			if info, infoErr := entry.Info(); infoErr == nil && info.ModTime().Before(before) && !used(entry.Name()) {
 				err = errors.Join(err, store.Remove(b.path(entry.Name())))

@@ -149,8 +149,8 @@ func identify(held *lock.Guard, path string) (size int64, named bool) {
 
 // ids returns the message ids between a beginning and an end of file names in the outbox; a missing directory is empty.
 func (p Post) ids(beginning, end string) (ids []string, err error) {
-	entries, err := os.ReadDir(p.Home.Outbox())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := store.List(p.Home.Outbox())
+	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {

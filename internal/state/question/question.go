@@ -113,8 +113,8 @@ func (b Book) Load(run string) (q Question, err error) {
 
 // List returns all questions, oldest first, those with an answer too.
 func (b Book) List() ([]Question, error) {
-	entries, err := os.ReadDir(b.Home.Questions())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := store.List(b.Home.Questions())
+	if err != nil {
 		return nil, err
 	}
 	var all []Question

@@ -272,8 +272,8 @@ func (e entry) running() bool { return e.living && e.Run != "" }
 // load reads the queue, in the order in which messages are answered. If tidy is set, it removes locks without a message; the caller then
 // holds the lock of the queue.
 func (b Book) load(tidy bool) ([]entry, error) {
-	files, err := os.ReadDir(b.Home.Queue())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	files, err := store.List(b.Home.Queue())
+	if err != nil {
 		return nil, err
 	}
 	var all []entry

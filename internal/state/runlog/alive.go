@@ -138,10 +138,7 @@ func (b Book) ForgetStop(id string) error {
 
 // SweepStops removes the stop requests of runs that have ended or whose records are gone.
 func (b Book) SweepStops() error {
-	entries, err := os.ReadDir(b.Home.State("stop"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	entries, err := store.List(b.Home.State("stop"))
 	for _, e := range entries {
 		r, loadErr := b.Load(e.Name())
 		if loadErr == nil && r.Done() || errors.Is(loadErr, fs.ErrNotExist) {

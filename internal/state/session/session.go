@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -132,8 +131,8 @@ func (b Book) routine(id string, do func(path string) error) error {
 // Routines lists the ids of routines that have a session file, sorted. Other files (temporary, set aside, directories)
 // are omitted, so that a cleanup after deleted routines leaves them alone.
 func (b Book) Routines() ([]string, error) {
-	entries, err := os.ReadDir(b.Home.State("routine_sessions"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := store.List(b.Home.State("routine_sessions"))
+	if err != nil {
 		return nil, err
 	}
 	var ids []string

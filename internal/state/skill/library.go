@@ -62,10 +62,7 @@ func (l Library) known(name string) error {
 
 // names are those of the directories in skills/, good ones or not. Files and what is hidden lie there for other reasons.
 func (l Library) names() (names []string, err error) {
-	entries, err := os.ReadDir(l.Home.Skills())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	entries, err := store.List(l.Home.Skills())
 	for _, e := range entries {
 		link := e.Type() == fs.ModeSymlink
 		if info, err := os.Stat(l.folder(e.Name())); link && err == nil {

@@ -196,8 +196,8 @@ func read(path string) ([]byte, error) {
 
 // jobs returns the ids of the jobs that have claims, sorted.
 func (b Book) jobs() ([]string, error) {
-	entries, err := os.ReadDir(b.Home.Slots())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := store.List(b.Home.Slots())
+	if err != nil {
 		return nil, err
 	}
 	var ids []string

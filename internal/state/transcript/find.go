@@ -2,9 +2,7 @@ package transcript
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // file is a file named like a transcript; its content has not been read.
@@ -25,10 +24,7 @@ type file struct {
 // files lists the files of a directory that are named like transcripts, the last name first. A missing directory is
 // empty.
 func files(dir string) ([]file, error) {
-	found, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	found, err := store.List(dir)
 	var list []file
 	for _, e := range slices.Backward(found) {
 		if id, ok := idOf(e.Name()); ok && e.Type().IsRegular() {
@@ -64,8 +60,8 @@ func (d Dir) Names() ([]Header, error) {
 // everywhere lists the files of all directories. Directories of other programs, such as those of the script engine, have names of another
 // form.
 func (d Dir) everywhere() ([]file, error) {
-	folders, err := os.ReadDir(string(d))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	folders, err := store.List(string(d))
+	if err != nil {
 		return nil, err
 	}
 	var all []file

@@ -2,9 +2,6 @@ package update
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -96,8 +93,8 @@ func (b Box) Import(tx *ledger.Tx) error {
 // claims reads the files of claims by their state, the oldest first. It skips a file that cannot be parsed.
 func (i *importer) claims() (map[string][]formerClaim, error) {
 	folder := i.Home.State(formerClaims)
-	list, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	list, err := store.List(folder)
+	if err != nil {
 		return nil, err
 	}
 	claims, restored := map[string][]formerClaim{}, map[string]bool{}
