@@ -200,7 +200,8 @@ func BenchmarkRequestsKept(b *testing.B) {
 		log := again.Log(run)
 		stored += timed(b, func() (err error) {
 			for _, body := range bodies {
-				err = errors.Join(err, log.Add(b.Context(), body))
+				_, addErr := log.Add(b.Context(), body)
+				err = errors.Join(err, addErr)
 			}
 			return err
 		})

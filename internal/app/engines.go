@@ -95,7 +95,7 @@ func (h Home) claude(atShell bool) (*claudecode.Engine, error) {
 		Args: []string{"--data-dir", string(h.Dir), "--config", h.app.ConfigFile(h.Dir)},
 		Env:  append(env, h.location()...),
 		Home: h.Dir, AskServers: h.askServers, Located: h.app.located(),
-		Effort: h.Config.Claude.Effort, Disk: h.Disk,
+		Effort: h.Config.Claude.Effort, Direct: h.Config.Claude.Gateway == config.Off, Disk: h.Disk,
 		Grace: grace, Models: table, Sought: c.sought(h.app, keyName(config.Anthropic)),
 	}, nil
 }

@@ -131,9 +131,6 @@ func (s *Sealed) writes(dir string) bool {
 	})
 }
 
-// longestSocket is the length of the path of a socket, in bytes, that every system takes.
-const longestSocket = 100
-
 // serve returns the socket by which this process executes the commands of ollim of a sealed run.
 func (h Home) serve(service run.Service) run.Socket {
 	path := h.Dir.Run(service.Run, "socket")
@@ -141,7 +138,7 @@ func (h Home) serve(service run.Service) run.Socket {
 		path = filepath.Join(real, filepath.Base(path))
 	}
 	own := "" // a new directory of this user's alone
-	if len(path) > longestSocket {
+	if len(path) > engine.LongestSocket {
 		own = fmt.Sprintf("/tmp/ollim-%s-socket%d", service.Run, os.Getpid())
 		path = filepath.Join(own, "socket")
 	}

@@ -59,7 +59,7 @@ func sameTerminal(a, b any) bool {
 // answerText returns a writer that shows the text of an agent on the terminal, broken at words into rows that fit, and indented at the
 // prompt of chat.
 func (d *deps) answerText(chat config.Chat) *ui.Text {
-	o := ui.TextOptions{Styled: chat.Markdown != config.MarkdownOff && d.colour(d.Stdout)}
+	o := ui.TextOptions{Styled: chat.Markdown != config.Off && d.colour(d.Stdout)}
 	switch {
 	case d.atPrompt:
 		o.Indent, o.Columns = len(ui.Mark), d.screen.Columns

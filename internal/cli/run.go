@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,10 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -89,56 +86,6 @@ func toolMarks(r runlog.Record) string {
 		marks = append(marks, plaintext.Count(r.ToolFailed, "failed tool"))
 	}
 	return strings.Join(marks, ", ")
-}
-
-func newRunShow(d *deps) *cobra.Command {
-	var request int
-	cmd := command(agentOwn(""), "show RUN...", "Print run records as JSON; RUN is an id, last, JOB or JOB~N", nil)
-	cmd.Flags().IntVar(&request, "request", 0, "print the body of the run's `N`-th request to the model, from 1 (native engine)")
-	cmd.RunE = inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
-		if cmd.Flags().Changed("request") {
-			return runRequestShow(d, h, args, request)
-		}
-		return runRunShow(d, h, args)
-	})
-	return cmd
-}
-
-func runRunShow(d *deps, h app.Home, runs []string) error {
-	d.pager.Page()
-	e := json.NewEncoder(d.Out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return d.each("run show", runs, func(name string) error {
-		r, err := d.findRun(h, name)
-		if err == nil {
-			err = e.Encode(h.Runs.CutOff(r))
-		}
-		return err
-	})
-}
-
-func runRequestShow(d *deps, h app.Home, runs []string, n int) error {
-	if n < 1 {
-		return usage("--request %d: want 1 or more", n)
-	}
-	return d.each("run show", runs, func(name string) error {
-		r, err := d.findRun(h, name)
-		if err != nil {
-			return err
-		}
-		body, hidden, err := h.Requests.Read(r.ID, n)
-		switch {
-		case errors.Is(err, request.ErrNone) && r.Engine != engine.Native:
-			return &withStatus{fmt.Errorf("its engine, %s, keeps no requests", cmp.Or(r.Engine, "none")), statusNoJob}
-		case err != nil:
-			return fmt.Errorf("request %d: %w", n, err)
-		case hidden:
-			d.warn(fmt.Sprintf("run %s: request %d: values of secrets are replaced by [secret]", r.ID, n))
-		}
-		_, err = d.Out.Write(body)
-		return err
-	})
 }
 
 func newRunLog(d *deps) *cobra.Command {

@@ -2,14 +2,18 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -34,8 +38,12 @@ type Run struct {
 
 	Vars []string // KEY=value, of the programs that the engine starts for the agent
 
-	Sent func(body []byte) // keeps the body of a request that is about to be sent to a model; nil: none is kept
+	Sent Keep // keeps the requests to models, and their answers; nil: none is kept
 }
+
+// Keep keeps the body of a request that is about to be sent to a model, which nobody changes any more. The function that it returns is
+// called once, with the answer, which nobody changes either.
+type Keep func(body []byte) (answered func(request.Answer))
 
 // Input is what the agent is told.
 type Input struct {
@@ -148,6 +156,27 @@ func (r Run) Env() []string {
 
 // SocketVariable names the socket of a sealed run to the commands of ollim in it.
 const SocketVariable = "OLLIM_SOCKET"
+
+// LongestSocket is the length of the path of a socket, in bytes, that every system takes.
+const LongestSocket = 100
+
+// SocketPath returns the path for a socket of a run, without links: in the run's directory, or in a new directory own, of this user alone,
+// if that path is too long. A socket that another process of the run has left there is removed.
+func SocketPath(dir, name string) (path, own string, err error) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if path = filepath.Join(dir, name); len(path) > LongestSocket {
+		if own, err = os.MkdirTemp("/tmp", "ollim-"); err != nil {
+			return "", "", err
+		}
+		return filepath.Join(own, name), own, nil
+	}
+	if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return path, "", err
+}
 
 // Affordable returns an ErrMaxCost unless the run may spend something besides Spent and more.
 func (l Limits) Affordable(more float64) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -53,11 +52,7 @@ func (w *work) converse(ctx context.Context, e engine.Engine, input prompt.Input
 func (w *work) request(granted float64) (engine.Request, error) {
 	request, err := w.r.requestOf(w.spec, w.run, w.tools)
 	if !w.run.Private {
-		log := w.r.Requests.Log(w.run.ID)
-		request.Run.Sent = func(body []byte) { // stored in order, while the service works on the request
-			w.keeping.Wait()
-			w.keeping.Go(func() { w.unkept = cmp.Or(log.Add(context.Background(), body), w.unkept) })
-		}
+		request.Run.Sent = w.keeper.keep(w.r.Requests, w.run.ID)
 	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.money.raise(granted), w.run.Reserved
 	request.Run.Socket, request.Run.Vars, request.Scope.Seal, request.Scope.Hints = w.box.socket, w.box.vars, w.tools.World.Seal, w.box.hints
@@ -66,14 +61,6 @@ func (w *work) request(granted float64) (engine.Request, error) {
 		request.Run.Locks = append(request.Run.Locks, guard.File())
 	}
 	return request, err
-}
-
-// kept waits until the requests that were sent are stored. A failure to store one is only a warning.
-func (w *work) kept() {
-	w.keeping.Wait()
-	if w.unkept != nil {
-		w.r.Warn(fmt.Errorf("run %s: a request to the model is not kept: %w", w.run.ID, w.unkept))
-	}
 }
 
 // requestOf returns the request as a preview shows it. It takes no locks and reserves no money.

@@ -8,7 +8,6 @@ package run
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/tools"
@@ -18,16 +17,15 @@ import (
 
 // work is a run in progress.
 type work struct {
-	r       *Runner
-	spec    Spec
-	run     *runlog.Run
-	lock    *lock.Guard // lock of the run itself
-	note    string      // content of the job's lock file before this run
-	tools   *tools.Set
-	box     *sandbox
-	money   *account
-	keeping sync.WaitGroup // requests to the model that are being stored
-	unkept  error          // first error of storing a request
+	r      *Runner
+	spec   Spec
+	run    *runlog.Run
+	lock   *lock.Guard // lock of the run itself
+	note   string      // content of the job's lock file before this run
+	tools  *tools.Set
+	box    *sandbox
+	money  *account
+	keeper keeper
 }
 
 // Run carries out a Spec. The record says how the run ended. An error without a record means that nothing ran. An error together with a

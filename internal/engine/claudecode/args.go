@@ -267,7 +267,7 @@ func (e *Engine) shellEnv(r engine.Request) ([]string, error) {
 func (e *Engine) environment(r engine.Request) []string {
 	env := slices.Clone(e.Env)
 	fd := 3
-	for _, by := range descriptors() {
+	for _, by := range e.descriptors() {
 		env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, by.name+"=") })
 		if e.variable(by.name) != "" {
 			env = append(env, fmt.Sprintf("%s=%d", by.as, fd))

@@ -32,11 +32,14 @@ type Engine struct {
 	Sought  string        // places where a key was looked for, for an error message
 	Models  model.Table
 	Effort  string // low, medium, high, xhigh or max
+	Direct  bool   // the command connects to the service itself: no gateway is between them
 	Disk    store.Disk
 
 	// Located are the variables by which ollim finds its secrets. Those in Env may name other places, and the command passes few
 	// variables to its MCP servers.
 	Located map[string]string
+
+	through bool // the keys in Env are placeholders, which a gateway replaces
 
 	// AskServers finds out the tools of the request's MCP servers, and returns why servers cannot be used; nil: there are no servers.
 	AskServers func(context.Context, engine.Request) map[string][]string

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -105,6 +106,28 @@ type costs struct {
 	asked    time.Time          // when it was sent; zero if none was
 
 	past spent // usage of the session before this process; after a result, usage up to that result
+
+	gate *gateway.Gateway // what counts the requests of the process; nil: nothing does
+	told usage            // usage that the command has reported, of all its results
+}
+
+// unreported returns the price of what has passed the gateway and is in no result, in USD: answers that broke off, and requests that
+// programs of the agent made.
+func (c *costs) unreported(added spent) float64 {
+	if c.gate == nil {
+		return 0
+	}
+	for _, m := range added.Models {
+		u := m.usage()
+		c.told = usage{c.told.In + u.In, c.told.Out + u.Out, c.told.CacheRead + u.CacheRead, c.told.CacheWrite + u.CacheWrite}
+	}
+	passed := c.gate.Used()
+	rest := usage{
+		max(0, passed.In-c.told.In), max(0, passed.Out-c.told.Out), max(0, passed.CacheRead-c.told.CacheRead), max(0, passed.CacheWrite-c.told.CacheWrite),
+	}
+	c.told = usage{c.told.In + rest.In, c.told.Out + rest.Out, c.told.CacheRead + rest.CacheRead, c.told.CacheWrite + rest.CacheWrite}
+	cost, _ := c.model.Cost(model.Tokens(rest))
+	return cost
 }
 
 // talk is the length of one conversation, that of the agent or of a subagent.
@@ -281,8 +304,15 @@ func (c *costs) request(by string) runlog.Event {
 	return c.open(c.each)
 }
 
-// cut returns the event of the open request when the owner stops it. The answer counts with the tokens that the elapsed time allows.
+// cut returns the event of the open request when the owner stops it. It has what the service has reported. An answer of which nothing has
+// been reported counts with the tokens that the elapsed time allows.
 func (c *costs) cut() runlog.Event {
+	if c.gate != nil && c.model.Priced {
+		reported, unheard := c.gate.Spent()
+		if c.reported = reported; unheard == 0 {
+			return runlog.Event{Type: runlog.Request, Reported: reported}
+		}
+	}
 	return c.open(min(c.each, int(c.now().Sub(c.asked).Seconds()*tokensPerSecond)))
 }
 

@@ -109,7 +109,7 @@ func (e *Engine) Writable() error {
 type place struct {
 	env     []string   // its whole environment
 	secrets []*os.File // its first inherited descriptors
-	way     reach      // connection of a process that may not connect elsewhere
+	gate    *gate      // way to the model's API; nil: the process connects to it itself
 	seal    *seal.Seal // nil: the process is not sealed
 
 	temporary string // directory that is removed when the process ends; "" if there is none
@@ -130,6 +130,13 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 		with.Env = slices.Concat(e.Env, entries)
 		e = &with
 	}
+	if e.gated() {
+		if p.gate, e, err = e.open(ctx, r); err != nil {
+			return p, err
+		}
+	} else if r.Scope.Offline {
+		return p, fmt.Errorf("%w: network: none needs claude-code.gateway: on, and a service other than a cloud of CLAUDE_CODE_USE_…", engine.ErrSetup)
+	}
 	p.env = append(e.environment(r), shell...)
 	if p.secrets, err = e.secrets(); err != nil {
 		return p, err
@@ -146,11 +153,8 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 	}
 	p.env = append(p.env, configVariable+"="+config, sessionVariable+"="+session)
 	rules := e.rules(r, config, from)
-	if r.Scope.Offline {
-		if p.way, err = e.reach(); err != nil {
-			return p, err
-		}
-		rules.Connect, p.env = p.way.connect, append(p.env, p.way.env...)
+	if p.gate != nil {
+		rules.Sockets = append(rules.Sockets, p.gate.socket)
 	}
 	p.seal = r.Scope.Seal.With(rules)
 	return p, p.try(ctx, config, variable(p.env, "TMPDIR"))
@@ -256,7 +260,7 @@ func (p place) close(ctx context.Context) {
 	for _, f := range p.secrets {
 		_ = f.Close()
 	}
-	p.way.close()
+	p.gate.close()
 	if p.temporary != "" {
 		_ = store.Discard(ctx, p.temporary) // if this fails, it is removed with the record of the run
 	}

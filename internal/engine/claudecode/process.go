@@ -36,6 +36,9 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 		return err
 	}
 	t.want.version = known.Version
+	if at.gate != nil {
+		t.cost.gate = at.gate.Gateway
+	}
 	t.cost.expect(r, in.bytes())
 	flags, err := e.common(r, known)
 	if err != nil {
@@ -63,7 +66,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 		return err
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // kill processes that it left, in any process group: only the engine has the variable
-	return e.forgetIf(e.attend(ctx, cmd, out, end, said, t))
+	return e.forgetIf(at.gate.explain(e.attend(ctx, cmd, out, end, said, t)))
 }
 
 // attend reads events until the command has ended. It stops the command when ctx ends or t asks for it.

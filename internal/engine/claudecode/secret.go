@@ -17,7 +17,10 @@ import (
 // descriptor is a secret that the command can read from a file descriptor. The variable as has the descriptor's number.
 type descriptor struct{ name, as string }
 
-func descriptors() []descriptor {
+func (e *Engine) descriptors() []descriptor {
+	if e.through { // the values are placeholders. With the socket the command takes a login's token from its environment only
+		return nil
+	}
 	return []descriptor{
 		{"ANTHROPIC_API_KEY", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"},
 		{"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR"},
@@ -26,7 +29,7 @@ func descriptors() []descriptor {
 
 // secrets returns a pipe for each secret that is passed by descriptor, in order. The caller closes them.
 func (e *Engine) secrets() (files []*os.File, err error) {
-	for _, by := range descriptors() {
+	for _, by := range e.descriptors() {
 		secret := e.variable(by.name)
 		if secret == "" {
 			continue
@@ -51,7 +54,8 @@ func (e *Engine) exposed(r engine.Request) error {
 		return nil
 	}
 	for _, name := range e.Secrets {
-		handed := slices.ContainsFunc(descriptors(), func(by descriptor) bool { return by.name == name })
+		handed := slices.ContainsFunc(e.descriptors(), func(by descriptor) bool { return by.name == name }) ||
+			e.gated() && slices.Contains(keyVariables(), name)
 		if !handed && !strings.HasSuffix(name, "_BASE_URL") && e.variable(name) != "" {
 			return fmt.Errorf("%w: claude would pass the secret engine.%s on to the commands that this run may use; use a "+
 				"login, engine.ANTHROPIC_API_KEY or engine.CLAUDE_CODE_OAUTH_TOKEN, which commands do not inherit, or allow "+

@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,8 +67,59 @@ func stub(dir, verb string) error {
 		return stubPreTool(dir)
 	case "mcp serve":
 		return stubServe()
+	case "search":
+		return stubSearch()
 	}
 	return nil
+}
+
+// keyOutside is the key that TestKeyIsOutside looks for, backwards, so that no memory holds it by chance.
+const keyOutside = "EDISTUO-30ipa-tna-ks"
+
+// stubSearch prints where a process other than this one holds the key: in its memory, environment or open files.
+func stubSearch() error {
+	key := []byte(keyOutside)
+	slices.Reverse(key)
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		if dir += "/"; dir == fmt.Sprintf("/proc/%d/", os.Getpid()) {
+			continue
+		}
+		files, _ := filepath.Glob(dir + "fd/*")
+		for _, name := range append(files, dir+"environ", dir+"cmdline") {
+			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+				if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, key) {
+					fmt.Println("found:", name)
+				}
+			}
+		}
+		maps, err := os.ReadFile(dir + "maps")
+		memory, openErr := os.Open(dir + "mem")
+		if err != nil || openErr != nil {
+			continue
+		}
+		for line := range strings.Lines(string(maps)) {
+			var from, to int64
+			if n, _ := fmt.Sscanf(line, "%x-%x rw", &from, &to); n == 2 && holds(memory, from, to, key) {
+				fmt.Println("found:", dir+"mem")
+			}
+		}
+		_ = memory.Close()
+	}
+	fmt.Println("searched")
+	return nil
+}
+
+// holds reports whether a range of a file holds a text.
+func holds(f *os.File, from, to int64, text []byte) bool {
+	buffer := make([]byte, 1<<20)
+	for at := from; at < to; at += int64(len(buffer) - len(text)) {
+		n, _ := f.ReadAt(buffer[:min(int64(len(buffer)), to-at)], at)
+		if bytes.Contains(buffer[:n], text) {
+			return true
+		}
+	}
+	return false
 }
 
 func stubPreTool(dir string) error {

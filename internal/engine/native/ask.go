@@ -105,7 +105,7 @@ func (t *turn) question() provider.Request {
 	m := t.how.model
 	q := provider.Request{
 		Model: m.ID, System: t.request.Input.System, Tools: t.tools.offer(), Most: m.Output,
-		MaxTokens: cmp.Or(max(0, t.e.MaxTokens), max(0, m.Output), commonOutput), Thinking: t.how.thinking, Cache: t.how.cache, Sent: t.request.Run.Sent,
+		MaxTokens: cmp.Or(max(0, t.e.MaxTokens), max(0, m.Output), commonOutput), Thinking: t.how.thinking, Cache: t.how.cache, Sent: t.sent(),
 	}
 	if m.Window > 0 { // the window must also hold the whole answer
 		left := max(leastOutput, m.Window*97/100-t.size())

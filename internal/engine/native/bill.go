@@ -6,6 +6,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -121,4 +122,20 @@ func (b *bill) inputPrice(tokens int) float64 {
 		read = min(b.cached.tokens, tokens)
 	}
 	return b.model.Question(tokens, read)
+}
+
+// sent returns what keeps the turn's requests, and their answers with the price.
+func (t *turn) sent() engine.Keep {
+	if t.request.Run.Sent == nil {
+		return nil
+	}
+	return func(body []byte) func(request.Answer) {
+		answered := t.request.Run.Sent(body)
+		return func(a request.Answer) {
+			if a.Usage != nil {
+				a.Cost, _ = t.how.model.Cost(model.Tokens(*a.Usage))
+			}
+			answered(a)
+		}
+	}
 }

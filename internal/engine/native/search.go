@@ -38,7 +38,7 @@ func webSearch() engine.Tool {
 
 // search makes one search. An error ends the turn.
 func (t *turn) search(ctx context.Context, input json.RawMessage) (engine.ToolResult, error) {
-	q := provider.SearchRequest{Model: t.how.model.ID, Most: searches, MaxTokens: searchWords, Sent: t.request.Run.Sent}
+	q := provider.SearchRequest{Model: t.how.model.ID, Most: searches, MaxTokens: searchWords, Sent: t.sent()}
 	if err := json.Unmarshal(input, &q); err != nil {
 		return problem("bad arguments", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
@@ -28,7 +29,7 @@ type exchange struct {
 	client http.Client
 	o      Options
 	model  string
-	sent   func(body []byte) // as in Request
+	sent   engine.Keep // as in Request
 	timer  *time.Timer
 	host   string // "": nothing was sent yet
 	fail   error  // what failed first
@@ -36,7 +37,7 @@ type exchange struct {
 
 var errIdle = errors.New("idle")
 
-func open(ctx context.Context, o Options, model string, sent func(body []byte)) *exchange {
+func open(ctx context.Context, o Options, model string, sent engine.Keep) *exchange {
 	x := &exchange{client: *o.Client, o: o, model: model, sent: sent}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.timer = time.AfterFunc(o.Idle, func() { x.cancel(errIdle) })
@@ -107,11 +108,8 @@ func (x *exchange) send(address string, header map[string]string, request any) (
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("User-Agent", "ollim")
 	x.host = req.URL.Host
-	if x.sent != nil {
-		x.sent(text)
-	}
 	x.timer.Reset(x.o.Idle)
-	resp, err := x.client.Do(req)
+	resp, err := gateway.Send(&x.client, req, text, x.sent)
 	x.timer.Stop()
 	if err != nil {
 		return nil, x.failed(unreachable(x.host, err))

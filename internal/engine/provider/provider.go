@@ -56,7 +56,7 @@ type Request struct {
 	Cache     engine.Cache // for how long the service is to keep the conversation, where it has a choice
 	Thinking  string       // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
 
-	Sent func(body []byte) // is given the body before it is sent, which nobody changes any more; may be nil
+	Sent engine.Keep // keeps the request and the answer; may be nil
 }
 
 // Answer is what the model said.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -21,7 +22,7 @@ type SearchRequest struct {
 	Most      int    `json:"-"` // searches that it may make
 	MaxTokens int    `json:"-"` // of its answer
 
-	Sent func(body []byte) `json:"-"` // as in Request
+	Sent engine.Keep `json:"-"` // as in Request
 }
 
 // Found is what a search has found.

@@ -76,10 +76,10 @@ const (
 	BusyInterrupt = "interrupt"
 )
 
-// The values of Chat.Markdown.
+// The values of Chat.Markdown and Claude.Gateway.
 const (
-	markdownOn  = "on"
-	MarkdownOff = "off"
+	on  = "on"
+	Off = "off"
 )
 
 // The values of Config.Seal.
@@ -97,6 +97,7 @@ type delivery struct {
 type claudeCode struct {
 	Command string // absolute path
 	Effort  string
+	Gateway string // on or Off
 }
 
 // Service is the model service of the native engine. The key is a secret, not a setting.

@@ -85,6 +85,7 @@ delivery.command  default
 delivery.timeout 30s default
 claude-code.command  default
 claude-code.effort high default
+claude-code.gateway on default
 discord.api  default
 discord.owner  default
 discord.allow  default
@@ -182,6 +183,7 @@ delivery.command sh -c echo "$X", y FILE:7
 delivery.timeout 1m30s FILE:11
 claude-code.command /opt/Claude FILE:13
 claude-code.effort high default
+claude-code.gateway on default
 discord.api  default
 discord.owner  default
 discord.allow  default

@@ -75,7 +75,7 @@ func (c *Config) chat() []key {
 			"A message that arrives during a turn: queue lets it wait; interrupt stops the turn.", "", busyQueue, oneOf(busyQueue, BusyInterrupt)},
 		{"chat.markdown", &c.Chat.Markdown,
 			"Answers on a terminal: on shows the Markdown in them with attributes and colour, off as it was written. A pipe and a\n" +
-				"terminal with NO_COLOR always get it as it was written.", "", markdownOn, oneOf(markdownOn, MarkdownOff)},
+				"terminal with NO_COLOR always get it as it was written.", "", on, oneOf(on, Off)},
 		{"channels.allowed-tools", &c.Channels.AllowedTools,
 			"Tools of channel turns (`ollim chat --channel`), as in the allowed-tools of jobs. Anyone who writes in a\n" +
 				"channel can have them used.", "allowed-tools: [WebSearch]", "", func(s string) error { return policy.Judge(s) }},
@@ -97,6 +97,9 @@ func (c *Config) messengers() []key {
 		{"claude-code.effort", &c.Claude.Effort,
 			"How much the model of claude thinks and works: low, medium, high, xhigh or max. The default of the command itself\n" +
 				"changes with its version.", "", "high", oneOf("low", "medium", "high", "xhigh", "max")},
+		{"claude-code.gateway", &c.Claude.Gateway,
+			"Requests of claude to its model pass through ollim: on keeps them, holds the key, counts what they cost and is all that\n" +
+				"a job with `network: none` can reach; off lets claude connect by itself.", "", on, oneOf(on, Off)},
 		{"discord.api", &c.Discord.API,
 			"Address of Discord's API. The bot's token is stored by ollim secret set discord.TOKEN. With a token,\n" +
 				"messages also go to your direct messages; no delivery command is needed.", "api: https://discord.com", "", checkAPI},

@@ -47,30 +47,31 @@ func (f *folder) put(content []byte) string {
 	return hash
 }
 
-// fold returns a body with references in place of the system prompt, the tools and each message, in the same order. The error is an
-// errShape for a body that would not be rebuilt byte for byte.
-func (f *folder) fold(body []byte) (json.RawMessage, error) {
-	folded, err := mapValues(bytes.TrimSuffix(body, []byte("\n")), func(key string, value []byte) ([]byte, error) {
-		switch key {
-		case systemKey, toolsKey:
-			return json.Marshal(f.ref(value))
-		case messagesKey:
+// fold returns a body with references in place of the tools, each part of the system prompt and each message, in the same order. bare says
+// that the body has no line break at its end. The error is an errShape for a body that would not be rebuilt byte for byte.
+func (f *folder) fold(body []byte) (folded json.RawMessage, bare bool, err error) {
+	text, lined := bytes.CutSuffix(body, []byte("\n"))
+	split, err := mapValues(text, func(key string, value []byte) ([]byte, error) {
+		switch {
+		case key == messagesKey, key == systemKey && isList(value):
 			return f.list(value)
+		case key == systemKey, key == toolsKey:
+			return json.Marshal(f.ref(value))
 		}
 		return value, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var compact bytes.Buffer // the form in which it is stored
-	if err := json.Compact(&compact, folded); err != nil {
-		return nil, err
+	if err := json.Compact(&compact, split); err != nil {
+		return nil, false, err
 	}
-	again, err := unfold(compact.Bytes(), func(hash string) ([]byte, error) { return f.objects[hash], nil })
+	again, err := unfold(compact.Bytes(), !lined, func(hash string) ([]byte, error) { return f.objects[hash], nil })
 	if err != nil || !bytes.Equal(again, body) {
-		return nil, errShape
+		return nil, false, errShape
 	}
-	return compact.Bytes(), nil
+	return compact.Bytes(), !lined, nil
 }
 
 // Keys of the parts of a body that are stored as objects, as encoding/json writes them.
@@ -80,17 +81,17 @@ const (
 	messagesKey = `"messages"`
 )
 
-// unfold reverses fold. A body ends with a line break, as encoding/json writes it.
-func unfold(folded []byte, get func(hash string) ([]byte, error)) ([]byte, error) {
+// unfold reverses fold. Earlier versions stored the system prompt as one reference.
+func unfold(folded []byte, bare bool, get func(hash string) ([]byte, error)) ([]byte, error) {
 	body, err := mapValues(folded, func(key string, value []byte) ([]byte, error) {
-		switch key {
-		case systemKey, toolsKey:
+		switch {
+		case key == toolsKey, key == systemKey && !isList(value):
 			var r ref
 			if err := json.Unmarshal(value, &r); err != nil {
 				return nil, err
 			}
 			return r.content(get)
-		case messagesKey:
+		case key == systemKey, key == messagesKey:
 			var refs []ref
 			if err := json.Unmarshal(value, &refs); err != nil {
 				return nil, err
@@ -99,8 +100,13 @@ func unfold(folded []byte, get func(hash string) ([]byte, error)) ([]byte, error
 		}
 		return value, nil
 	})
-	return append(body, '\n'), err
+	if !bare {
+		body = append(body, '\n')
+	}
+	return body, err
 }
+
+func isList(value []byte) bool { return bytes.HasPrefix(value, []byte("[")) }
 
 // mapValues returns a JSON object with its values replaced by those that change returns.
 func mapValues(object []byte, change func(key string, value []byte) ([]byte, error)) ([]byte, error) {
@@ -262,9 +268,15 @@ func listed(hash string, get func(hash string) ([]byte, error)) (refs []ref, err
 // refsIn returns the references of a folded body.
 func refsIn(folded json.RawMessage) (refs []ref) {
 	var b struct {
-		System, Tools ref
-		Messages      []ref
+		System   json.RawMessage
+		Tools    ref
+		Messages []ref
 	}
 	_ = json.Unmarshal(folded, &b) // a line in another form has no references
-	return append(b.Messages, b.System, b.Tools)
+	var parts []ref
+	if !isList(b.System) {
+		b.System = slices.Concat([]byte("["), b.System, []byte("]"))
+	}
+	_ = json.Unmarshal(b.System, &parts)
+	return slices.Concat(b.Messages, parts, []ref{b.Tools})
 }

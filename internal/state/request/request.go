@@ -1,7 +1,7 @@
-// Package request stores what was sent to models: the body of each request, in state/runs/ID/requests.jsonl, one line for each. A
-// line holds the parameters and refers to the system prompt, the tools and the messages, which are objects, each stored once under
-// the hash of its content. So a body is rebuilt byte for byte, and a long conversation that is sent again and again takes the place of
-// its messages.
+// Package request stores what was sent to models and what they answered, in state/runs/ID/requests.jsonl, one line for each request and
+// one for each answer. The line of a request holds the parameters and refers to the system prompt, the tools and the messages, which are
+// objects, each stored once under the hash of its content. So a body is rebuilt byte for byte, and a long conversation that is sent again
+// and again takes the place of its messages. The line of an answer has its usage, price and times, and refers to its body.
 //
 // The marks of a service's cache, which move from message to message, and the base64 of files are not part of a message's object:
 // its references insert them. Messages are referenced in lists of 32, which are objects too, so that a line is about a
@@ -27,6 +27,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/object"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // Book is the requests of one data directory.
@@ -39,13 +40,37 @@ type Book struct {
 	Secrets func() plaintext.Secrets
 }
 
-// line is one request in requests.jsonl.
+// line is one request in requests.jsonl, or the answer to one.
 type line struct {
 	At     time.Time       `json:"at"`
-	SHA256 string          `json:"sha256"`           // hash of the body as it is rebuilt
+	SHA256 string          `json:"sha256,omitempty"` // hash of the body as it is rebuilt; an answer without a body has none
 	Hidden bool            `json:"hidden,omitempty"` // values of secrets were replaced in the body
 	Body   json.RawMessage `json:"body,omitempty"`   // body with references, see fold
+	Bare   bool            `json:"bare,omitempty"`   // Body has no line break at its end
 	Whole  string          `json:"whole,omitempty"`  // object that is the whole body, in place of Body
+	Answer *Answer         `json:"answer,omitempty"` // nil: it is a request
+}
+
+// Answer is what a service answered to a request.
+type Answer struct {
+	To     int           `json:"to"`               // the request, from 1
+	Status int           `json:"status,omitempty"` // of HTTP; 0: there was no response
+	Model  string        `json:"model,omitempty"`  // the model that answered
+	Usage  *runlog.Usage `json:"usage,omitempty"`  // nil: the service reported none
+	Cost   float64       `json:"cost,omitempty"`   // USD, by the table of models
+	First  int64         `json:"first_ms"`         // milliseconds from the request to the first byte of the body
+	Millis int64         `json:"ms"`               // to the end
+	Cut    string        `json:"cut,omitempty"`    // why the answer ended before its end; "": it is complete
+
+	Body []byte `json:"-"`
+}
+
+// Exchange is a request, and the answer if there is one.
+type Exchange struct {
+	Number int // from 1
+	At     time.Time
+	Hidden bool // values of secrets were replaced in the request
+	Answer *Answer
 }
 
 // Errors of a request that cannot be read.
@@ -60,42 +85,78 @@ type runLog struct {
 	run  string
 
 	mu    sync.Mutex
+	count int             // requests in the file; 0: not counted yet
 	added map[string]bool // hashes of the objects that lines of this runLog refer to
 }
 
 // Log returns the log to which a run's requests are added.
 func (b Book) Log(run string) *runLog { return &runLog{book: b, run: run, added: map[string]bool{}} }
 
-// Add stores the body of a request.
-func (l *runLog) Add(ctx context.Context, body []byte) error {
+// Add stores the body of a request and returns its number.
+func (l *runLog) Add(ctx context.Context, body []byte) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := line{At: l.book.Disk.Now()}
-	if l.book.Secrets != nil {
-		shown := l.book.Secrets().Hide(string(body))
-		e.Hidden = shown != string(body)
-		body = []byte(shown)
+	if l.count == 0 {
+		exchanges, err := l.book.Exchanges(l.run)
+		if err != nil {
+			return 0, err
+		}
+		l.count = len(exchanges)
 	}
+	e := line{At: l.book.Disk.Now()}
+	body, e.Hidden = l.book.hide(body)
 	e.SHA256 = hashOf(body)
 	f := folder{objects: map[string][]byte{}}
-	if folded, err := f.fold(body); err == nil {
-		e.Body = folded
+	if folded, bare, err := f.fold(body); err == nil {
+		e.Body, e.Bare = folded, bare
 	} else {
 		f = folder{objects: map[string][]byte{}}
 		e.Whole = f.put(body)
 	}
-	for hash := range f.objects {
+	if err := l.store(ctx, e, f.objects); err != nil {
+		return 0, err
+	}
+	l.count++
+	return l.count, nil
+}
+
+// AddAnswer stores the answer to a request.
+func (l *runLog) AddAnswer(ctx context.Context, a Answer) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := line{At: l.book.Disk.Now(), Answer: &a}
+	f := folder{objects: map[string][]byte{}}
+	if len(a.Body) > 0 {
+		var body []byte
+		body, e.Hidden = l.book.hide(a.Body)
+		e.Whole, e.SHA256 = f.put(body), hashOf(body)
+	}
+	return l.store(ctx, e, f.objects)
+}
+
+// hide returns a body without the values of secrets, and reports whether there were any.
+func (b Book) hide(body []byte) ([]byte, bool) {
+	if b.Secrets == nil {
+		return body, false
+	}
+	shown := b.Secrets().Hide(string(body))
+	return []byte(shown), shown != string(body)
+}
+
+// store appends a line, after the objects that it refers to.
+func (l *runLog) store(ctx context.Context, e line, objects map[string][]byte) error {
+	for hash := range objects {
 		if l.added[hash] {
-			delete(f.objects, hash)
+			delete(objects, hash)
 		}
 	}
-	if err := l.book.Objects.Add(ctx, f.objects); err != nil {
+	if err := l.book.Objects.Add(ctx, objects); err != nil {
 		return err
 	}
 	if err := l.append(ctx, e); err != nil {
 		return err
 	}
-	for hash := range f.objects {
+	for hash := range objects {
 		l.added[hash] = true
 	}
 	return nil
@@ -115,6 +176,9 @@ func (b Book) Read(run string, n int) (body []byte, hidden bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
+		if e.Answer != nil {
+			continue
+		}
 		if count++; count == n {
 			body, err := b.body(e)
 			return body, e.Hidden, err
@@ -123,11 +187,44 @@ func (b Book) Read(run string, n int) (body []byte, hidden bool, err error) {
 	return nil, false, fmt.Errorf("%w: the run has %d", ErrNone, count)
 }
 
+// ReadAnswer returns the body of the answer to the n-th request of a run, and whether values of secrets were replaced in it. The error is
+// an ErrNone or an ErrDamaged.
+func (b Book) ReadAnswer(run string, n int) (body []byte, hidden bool, err error) {
+	for e, err := range store.Lines[line](b.Home.Requests(run), nil) {
+		switch {
+		case err != nil:
+			return nil, false, err
+		case e.Answer == nil || e.Answer.To != n:
+			continue
+		case e.Whole == "":
+			return nil, false, nil
+		}
+		body, err := b.body(e)
+		return body, e.Hidden, err
+	}
+	return nil, false, fmt.Errorf("%w: no answer to request %d is kept", ErrNone, n)
+}
+
+// Exchanges returns the requests of a run with their answers, in the order in which they were sent. The answers have no bodies.
+func (b Book) Exchanges(run string) (all []Exchange, err error) {
+	for e, err := range store.Lines[line](b.Home.Requests(run), nil) {
+		switch {
+		case err != nil:
+			return all, err
+		case e.Answer == nil:
+			all = append(all, Exchange{Number: len(all) + 1, At: e.At, Hidden: e.Hidden})
+		case 0 < e.Answer.To && e.Answer.To <= len(all):
+			all[e.Answer.To-1].Answer = e.Answer
+		}
+	}
+	return all, nil
+}
+
 func (b Book) body(e line) (body []byte, err error) {
 	if e.Whole != "" {
 		body, err = b.Objects.Get(e.Whole)
 	} else {
-		body, err = unfold(e.Body, b.Objects.Get)
+		body, err = unfold(e.Body, e.Bare, b.Objects.Get)
 	}
 	if err == nil && hashOf(body) != e.SHA256 {
 		err = errors.New("its hash does not match")

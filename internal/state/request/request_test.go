@@ -23,6 +23,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/object"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/storetest"
 )
@@ -45,7 +46,8 @@ func TestConformance(t *testing.T) {
 		Lock: func(dir string) string { return paths.Dir(dir).Run(run, "lock") },
 		Busy: lock.ErrBusy,
 		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
-			return at(dir, warn).Log(run).Add(ctx, conversation(item))
+			_, err := at(dir, warn).Log(run).Add(ctx, conversation(item))
+			return err
 		},
 		Count: func(dir string, warn func(string)) (int, error) {
 			for n := 1; ; n++ {
@@ -77,7 +79,7 @@ func conversation(texts ...string) []byte {
 
 func add(t testing.TB, log *runLog, body []byte) {
 	t.Helper()
-	if err := log.Add(context.Background(), body); err != nil {
+	if _, err := log.Add(context.Background(), body); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,7 +115,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Skip("the text is not JSON")
 		}
 		added = append(added, body)
-		if err := log.Add(context.Background(), body); err != nil {
+		if _, err := log.Add(context.Background(), body); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -126,6 +128,53 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // sizes returns how many objects there are, and the bytes of the lines and of the objects.
+// TestAnswers: each answer belongs to its request, whatever order they come in, and survives a second writer of the run. A body without a
+// line break, with a system prompt in parts, is rebuilt as it was; parts that do not change are stored once.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	ctx := context.Background()
+	body := func(n int) []byte {
+		return fmt.Appendf(nil, `{"model":"m","system":[{"type":"text","text":"request %d"},{"type":"text","text":%q,"cache_control":{"type":"ephemeral"}}],"messages":[]}`,
+			n, strings.Repeat("a long prompt ", 1000))
+	}
+	for round := range 2 {
+		log := b.Log(run)
+		for i := range 2 {
+			if n, err := log.Add(ctx, body(2*round+i+1)); err != nil || n != 2*round+i+1 {
+				t.Fatalf("number %d, %v", n, err)
+			}
+		}
+		for i := 1; i >= 0; i-- {
+			n := 2*round + i + 1
+			if err := log.AddAnswer(ctx, Answer{To: n, Status: 200, Usage: &runlog.Usage{In: n}, Cost: 0.5, Body: fmt.Appendf(nil, "answer %d", n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all, err := b.Exchanges(run)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for i, x := range all {
+		wants(t, b, i+1, body(i+1))
+		answer, _, err := b.ReadAnswer(run, i+1)
+		if err != nil || x.Answer == nil || x.Answer.Usage.In != i+1 || string(answer) != fmt.Sprintf("answer %d", i+1) {
+			t.Errorf("request %d: %+v %q %v", i+1, x, answer, err)
+		}
+	}
+	if _, _, err := b.ReadAnswer(run, 5); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+	if _, _, content := sizes(t, b); content > 16000 {
+		t.Errorf("the objects have %d bytes: the same part is stored again", content)
+	}
+	named, err := b.Named([]string{run})
+	if objects, _, _ := sizes(t, b); err != nil || len(named) != objects {
+		t.Errorf("%d of %d objects are named, %v", len(named), objects, err)
+	}
+}
+
 func sizes(t testing.TB, b Book) (objects int, lines, content int64) {
 	t.Helper()
 	list, err := os.ReadDir(b.Home.Objects())

@@ -1,0 +1,64 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/request"
+)
+
+// keeper stores the requests to models and their answers, one after the other, while the service works on them.
+type keeper struct {
+	mu   sync.Mutex
+	last chan struct{} // closed when what was to be stored last is stored
+	err  error         // the first error
+}
+
+// do stores something after what was to be stored before. It waits until that is stored, so that no more than one waits in memory.
+func (k *keeper) do(store func() error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.last != nil {
+		<-k.last
+	}
+	done := make(chan struct{})
+	k.last = done
+	go func() {
+		defer close(done)
+		k.err = cmp.Or(k.err, store())
+	}()
+}
+
+// keep returns what stores the requests of a run.
+func (k *keeper) keep(book request.Book, run string) engine.Keep {
+	log := book.Log(run)
+	return func(body []byte) func(request.Answer) {
+		number := 0
+		k.do(func() (err error) {
+			number, err = log.Add(context.Background(), body)
+			return err
+		})
+		return func(a request.Answer) {
+			k.do(func() error {
+				if a.To = number; number == 0 { // the request is not stored
+					return nil
+				}
+				return log.AddAnswer(context.Background(), a)
+			})
+		}
+	}
+}
+
+// kept waits until everything is stored. A failure to store something is only a warning.
+func (w *work) kept() {
+	w.keeper.do(func() error { return nil })
+	w.keeper.mu.Lock()
+	defer w.keeper.mu.Unlock()
+	<-w.keeper.last
+	if w.keeper.err != nil {
+		w.r.Warn(fmt.Errorf("run %s: a request to the model is not kept: %w", w.run.ID, w.keeper.err))
+	}
+}

@@ -1,0 +1,147 @@
+package claudecode
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/gateway"
+)
+
+// The command reaches the model's API through a gateway in this process, on a unix socket of the run. It is told the name of the service,
+// because with another name it sends other requests: without several betas, without the cache that all sessions of an organization share,
+// and with another division of the system prompt (2.1.197 and 2.1.330). With the socket and the name, its requests are the same as without
+// the gateway; TestSameRequests compares them.
+//
+// The command gets no key but a placeholder, which the gateway replaces. The key is in no process of the sealed domain.
+
+// socketOf is the variable that names the socket to the command. ollim's own claude processes and the command's remote sessions use it.
+const socketOf = "ANTHROPIC_UNIX_SOCKET"
+
+// keyVariables are the variables whose values the gateway replaces.
+func keyVariables() []string {
+	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}
+}
+
+// gated reports whether the command reaches the service through a gateway. It does not if it calls a cloud of somebody else's.
+func (e *Engine) gated() bool {
+	return !e.Direct && !slices.ContainsFunc(e.Env, func(entry string) bool {
+		name, value, _ := strings.Cut(entry, "=")
+		return strings.HasPrefix(name, "CLAUDE_CODE_USE_") && value != "" && value != "0" && value != "false"
+	})
+}
+
+// gate is the gateway of one process of the command.
+type gate struct {
+	*gateway.Gateway
+	socket string
+	own    string // directory that is removed with the socket; "": none
+}
+
+// open opens a gateway, and returns an engine whose environment leads to it.
+func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, error) {
+	service, err := url.Parse(cmp.Or(e.variable("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"))
+	if err != nil || service.Host == "" {
+		return nil, e, fmt.Errorf("%w: ANTHROPIC_BASE_URL is not an address", engine.ErrSetup)
+	}
+	transport, err := e.transport()
+	if err != nil {
+		return nil, e, err
+	}
+	with := *e
+	with.Env, with.through = slices.Clone(e.Env), true
+	secrets := map[string]string{}
+	for _, name := range keyVariables() {
+		if value := e.variable(name); value != "" {
+			placeholder := "ollim-" + strings.ToLower(rand.Text())
+			secrets[placeholder] = value
+			with.Env = append(with.Env, name+"="+placeholder)
+		}
+	}
+	g := &gate{Gateway: &gateway.Gateway{
+		Service: service, Transport: transport, Secrets: secrets, Keep: r.Run.Sent, Models: e.Models,
+	}}
+	if r.Limits.MaxCost > 0 {
+		g.Most = max(r.Limits.MaxCost-r.Limits.Spent, least)
+	}
+	if g.socket, g.own, err = engine.SocketPath(e.Home.Run(r.Run.ID), "model"); err != nil {
+		return nil, e, err
+	}
+	if err := g.Listen(ctx, g.socket); err != nil {
+		return nil, e, errors.Join(fmt.Errorf("the socket to the model: %w", err), os.RemoveAll(g.own))
+	}
+	inside := *service
+	inside.Scheme = "http" // on the socket, without TLS
+	with.Env = append(with.Env, socketOf+"="+g.socket, "ANTHROPIC_BASE_URL="+inside.String())
+	return g, &with, nil
+}
+
+func (g *gate) close() {
+	if g == nil {
+		return
+	}
+	g.Close()
+	_ = os.Remove(g.socket)
+	if g.own != "" {
+		_ = os.Remove(g.own)
+	}
+}
+
+// explain returns how a process ended: as the gateway knows it, if the command only says that there was no answer.
+func (g *gate) explain(err error) error {
+	if g == nil || err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, engine.ErrMaxCost) {
+		return err
+	}
+	if g.Limited() {
+		return fmt.Errorf("%w: the next answer would exceed %s USD", engine.ErrMaxCost, engine.USD(g.Most))
+	}
+	if fault := g.Fault(); fault != "" {
+		return fmt.Errorf("%w: %s", engine.ErrUnavailable, fault)
+	}
+	return err
+}
+
+// transport returns what reaches the service as the command would: through the owner's proxy, and with the owner's certificates.
+func (e *Engine) transport() (*http.Transport, error) {
+	either := func(name string) string { return cmp.Or(e.variable(strings.ToLower(name)), e.variable(name)) }
+	proxy := (&httpproxy.Config{HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY")}).ProxyFunc()
+	t := &http.Transport{
+		Proxy:              func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
+		DisableCompression: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if file := e.variable(certificates); file != "" {
+		text, err := os.ReadFile(filepath.Clean(file))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", engine.ErrSetup, certificates, err)
+		}
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, err
+		}
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%w: %s: %s has no certificate", engine.ErrSetup, certificates, file)
+		}
+		t.TLSClientConfig.RootCAs = pool
+	}
+	if file := e.variable("CLAUDE_CODE_CLIENT_CERT"); file != "" {
+		pair, err := tls.LoadX509KeyPair(file, e.variable("CLAUDE_CODE_CLIENT_KEY"))
+		if err != nil {
+			return nil, fmt.Errorf("%w: CLAUDE_CODE_CLIENT_CERT: %w: set claude-code.gateway to off if the key has a passphrase", engine.ErrSetup, err)
+		}
+		t.TLSClientConfig.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}

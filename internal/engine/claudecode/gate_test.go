@@ -1,0 +1,247 @@
+package claudecode
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/request"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+)
+
+// underOwnName makes the model's API one that the command reaches under the vendor's own name, by TLS, through a proxy.
+func (w *world) underOwnName() {
+	w.t.Helper()
+	const host = "api.anthropic.com"
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	made, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	api, err := url.Parse(w.api.URL())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(api))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{made}, PrivateKey: key}}}
+	server.StartTLS()
+	w.t.Cleanup(server.Close)
+	file := w.place(w.t.TempDir(), "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made})))
+	w.engine.Env = append(w.engine.Env, "ANTHROPIC_BASE_URL=https://"+host, "HTTPS_PROXY="+tunnel(w.t, server.Listener.Addr().String()), certificates+"="+file)
+}
+
+// tunnel is an HTTP proxy that connects everything to one address.
+func tunnel(t testing.TB, to string) string {
+	t.Helper()
+	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		out, err := new(net.Dialer).DialContext(context.WithoutCancel(r.Context()), "tcp", to)
+		if r.Method != http.MethodConnect || err != nil {
+			rw.WriteHeader(http.StatusForbidden)
+			return
+		}
+		in, _, err := http.NewResponseController(rw).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = in.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
+		pass := func(a, b net.Conn) { _, _ = io.Copy(a, b); _ = a.Close(); _ = b.Close() }
+		go pass(in, out)
+		go pass(out, in)
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+// sent is a request as the service gets it, without what differs in every process.
+type sent struct{ header, body string }
+
+func sentTo(s *anthropicapi.Server) (all []sent) {
+	differs := regexp.MustCompile(`(?i)(cch|cc_prompt_id|cc_prev_req)=[^;"]*|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|msg_\w+|toolu_\w+|use_\d+|[0-9a-f]{64}|/tmp/[^\s"\\` + "`" + `]*|\d+ tokens left`)
+	for _, q := range s.Requests() {
+		var lines []string
+		for _, name := range slices.Sorted(maps.Keys(q.Header)) {
+			if !slices.Contains([]string{"Content-Length", "Connection", "X-Forwarded-For", "Accept-Encoding", "X-Claude-Code-Prev-Tool-Durations"}, name) {
+				lines = append(lines, name+": "+strings.Join(q.Header[name], ","))
+			}
+		}
+		all = append(all, sent{differs.ReplaceAllString(strings.Join(lines, "\n"), "-"), differs.ReplaceAllString(string(q.Raw), "-")})
+	}
+	return all
+}
+
+// TestSameRequests: what the command sends to the vendor's service is the same with the gateway and without it: bodies, betas, tools, what
+// is to be cached, with a key and with a login.
+func TestSameRequests(t *testing.T) {
+	t.Parallel()
+	for name, variables := range map[string][]string{
+		"key":   nil,
+		"login": {"ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-test"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "login" {
+				anthropicapi.InCI(t)
+			}
+			var ways [2][]sent
+			for i := range ways {
+				w := newWorld(t)
+				w.underOwnName()
+				w.engine.Direct = i == 0
+				w.engine.Env = append(w.engine.Env, variables...)
+				w.ask("Bash", map[string]any{"command": "true", "description": "nothing"})
+				if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go", System: "Be brief."}}, "Bash(true)"); err != nil {
+					t.Fatal(err)
+				}
+				ways[i] = sentTo(w.api)
+			}
+			if len(ways[0]) != 2 || len(ways[1]) != 2 {
+				t.Fatalf("%d requests without the gateway, %d with it", len(ways[0]), len(ways[1]))
+			}
+			for i, direct := range ways[0] {
+				if through := ways[1][i]; direct != through {
+					t.Errorf("request %d:\n%s", i+1, firstDifference(direct.header+"\n"+direct.body, through.header+"\n"+through.body))
+				}
+			}
+		})
+	}
+}
+
+func firstDifference(a, b string) string {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	from := max(0, n-100)
+	return fmt.Sprintf("without: %q\nwith:    %q", a[from:min(len(a), n+200)], b[from:min(len(b), n+200)])
+}
+
+// TestOffline: without a network the command asks its model through the gateway, under the vendor's own name and by an address. What it
+// starts connects nowhere.
+func TestOffline(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("REACHED")) }))
+	t.Cleanup(other.Close)
+	for name, prepare := range map[string]func(*world){"by address": func(*world) {}, "by name": (*world).underOwnName} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newSealedWorld(t)
+			api := w.api.URL()
+			prepare(w)
+			w.program("probe", "for at in "+other.URL+" "+api+"; do curl -sS --noproxy '*' $at; done; true")
+			w.ask("Bash", map[string]any{"command": "./probe all", "description": "look"})
+			r, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{Offline: true}}, "Bash(./probe *)")
+			if text := w.result("Bash").Text; err != nil || r.Text == "" || strings.Contains(text, "REACHED") || strings.Count(text, "curl: (") != 2 {
+				t.Errorf("%v: the agent's command printed %q", err, text)
+			}
+		})
+	}
+}
+
+// TestKeyIsOutside: with the gateway no process of the sealed domain holds the key in its memory, environment or files. Without it the
+// command does.
+func TestKeyIsOutside(t *testing.T) {
+	t.Parallel()
+	for name, direct := range map[string]bool{"through the gateway": false, "without it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if direct {
+				anthropicapi.InCI(t)
+			}
+			w := newSealedWorld(t)
+			raw := []byte(keyOutside)
+			slices.Reverse(raw)
+			key := string(raw)
+			w.engine.Direct, w.engine.Env = direct, append(w.engine.Env, "ANTHROPIC_API_KEY="+key)
+			w.program("probe", "exec '"+w.engine.Self+"' stub '"+w.dir+"' search")
+			w.ask("Bash", map[string]any{"command": "./probe all", "description": "look"})
+			if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Bash(./probe *)"); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.api.Requests()[0].Header.Get("X-Api-Key"); got != key {
+				t.Errorf("the service was asked with the key %q", got)
+			}
+			if text := w.result("Bash").Text; !strings.HasSuffix(text, "searched") || strings.Contains(text, "found:") != direct {
+				t.Errorf("the agent's command printed %q", text)
+			}
+		})
+	}
+}
+
+// TestRequestsAreKept: each request of the command is kept as the service got it, with the answer and what it cost.
+func TestRequestsAreKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var bodies []string
+	var answers []request.Answer
+	w.ask("Bash", map[string]any{"command": "true", "description": "nothing"})
+	r := engine.Request{Input: engine.Input{Prompt: "go"}}
+	r.Run.Sent = func(body []byte) func(request.Answer) {
+		bodies = append(bodies, string(body))
+		return func(a request.Answer) { answers = append(answers, a) }
+	}
+	result, err := w.run(r, "Bash(true)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := 0.0
+	for i, q := range w.api.Requests() {
+		if i >= len(bodies) || i >= len(answers) || bodies[i] != string(q.Raw) {
+			t.Fatalf("request %d is not kept as it was sent", i+1)
+		}
+		cost += answers[i].Cost
+		if a := answers[i]; a.Usage == nil || a.Model == "" || !json.Valid([]byte(bodies[i])) || !strings.Contains(string(a.Body), "message_stop") {
+			t.Errorf("answer %d: %+v", i+1, a)
+		}
+	}
+	if len(bodies) != 2 || result.Cost <= 0 || distant(cost, result.Cost) {
+		t.Errorf("%d requests for %v USD are kept, and %v USD booked", len(bodies), cost, result.Cost)
+	}
+}
+
+func distant(a, b float64) bool { return a > b*1.1 || b > a*1.1 }
+
+// TestNoGate: a service that cannot be reached through the gateway is refused before the agent starts.
+func TestNoGate(t *testing.T) {
+	t.Parallel()
+	offline := engine.Request{Scope: engine.Scope{Offline: true}}
+	for _, c := range []struct {
+		e    Engine
+		want string
+	}{
+		{Engine{Env: []string{"ANTHROPIC_BASE_URL=api"}}, "not an address"},
+		{Engine{Env: []string{certificates + "=/nowhere/ca.pem"}}, certificates},
+		{Engine{Env: []string{"CLAUDE_CODE_CLIENT_CERT=/nowhere/c.pem"}}, "CLAUDE_CODE_CLIENT_CERT"},
+	} {
+		if g, _, err := c.e.open(t.Context(), offline); err == nil || !strings.Contains(err.Error(), c.want) {
+			g.close()
+			t.Errorf("%v: %v", c.e.Env, err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// Package gateway is what every request to a model passes. Send sends one request and keeps what the model answers: the native engine calls
+// it. A Gateway is an HTTP server on a unix socket that does the same for a program, such as the claude command: it holds the key, counts
+// usage while the answer streams, and ends what exceeds the run's limit. It repeats no request: a program repeats its requests itself, and
+// the engine knows when that is safe.
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/request"
+)
+
+// maxAnswer is how many bytes of an answer are kept. The longest answers of today's models have a quarter of it.
+const maxAnswer = 64 << 20
+
+// Send sends a request whose body is body. keep, which may be nil, is called before; the function that it returns is called when the body
+// of the response has ended or is closed, or the request has failed.
+func Send(client *http.Client, r *http.Request, body []byte, keep engine.Keep) (*http.Response, error) {
+	resp, _, err := send(client, r, body, keep)
+	return resp, err
+}
+
+func send(client *http.Client, r *http.Request, body []byte, keep engine.Keep) (*http.Response, *flight, error) {
+	f := &flight{begun: time.Now(), keep: func(request.Answer) {}}
+	if keep != nil {
+		f.keep = keep(body)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		f.end(err)
+		return nil, f, err
+	}
+	f.status = resp.StatusCode
+	f.ReadCloser, resp.Body = resp.Body, f
+	return resp, f, nil
+}
+
+// flight is a request whose answer is not complete. It is the body of the response.
+type flight struct {
+	io.ReadCloser
+	keep   func(request.Answer)
+	begun  time.Time
+	first  time.Duration // from begun to the first byte
+	status int
+	whole  bytes.Buffer
+	once   sync.Once
+
+	mu    sync.Mutex
+	tally tally
+}
+
+// Read implements io.Reader.
+func (f *flight) Read(p []byte) (int, error) {
+	n, err := f.ReadCloser.Read(p)
+	if n > 0 && f.whole.Len() == 0 {
+		f.first = time.Since(f.begun)
+	}
+	f.whole.Write(p[:min(n, maxAnswer-f.whole.Len())])
+	f.mu.Lock()
+	f.tally.add(p[:n])
+	f.mu.Unlock()
+	if err != nil {
+		f.end(err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (f *flight) Close() error {
+	f.end(nil)
+	return f.ReadCloser.Close()
+}
+
+// counted returns what is known of the answer so far.
+func (f *flight) counted() tally {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tally
+}
+
+// end keeps the answer. err is why there is no more of it.
+func (f *flight) end(err error) {
+	f.once.Do(func() {
+		f.mu.Lock()
+		f.tally.end()
+		f.mu.Unlock()
+		t := f.counted()
+		a := request.Answer{Status: f.status, Model: t.model, First: f.first.Milliseconds(), Millis: time.Since(f.begun).Milliseconds(), Body: f.whole.Bytes()}
+		if t.counted {
+			a.Usage = &t.usage
+		}
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			a.Cut = reason(err)
+		case f.status == http.StatusOK && !t.complete:
+			a.Cut = "the answer ended before its end"
+		}
+		f.keep(a)
+	})
+}

@@ -1,0 +1,400 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/request"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Gateway passes the requests of one program on to the Anthropic Messages API. Its fields are set before Listen.
+type Gateway struct {
+	Service *url.URL // address of the service, as in ANTHROPIC_BASE_URL
+
+	Transport http.RoundTripper // reaches the service
+
+	// Secrets maps placeholders to the keys that replace them in the headers of requests.
+	Secrets map[string]string
+
+	Keep   engine.Keep   // nil: requests are not kept
+	Models model.Table   // prices
+	Most   float64       // USD that the requests may cost; 0: no limit
+	Idle   time.Duration // longest wait for the next byte of an answer; 0 is 5 minutes
+
+	server  *http.Server
+	serving sync.WaitGroup // requests
+
+	mu      sync.Mutex
+	closed  bool
+	spent   float64        // USD, of the answers that have ended
+	unheard int            // requests whose answers have ended, see Spent
+	used    runlog.Usage   // of the same
+	flying  map[*call]bool // requests whose answers have not ended
+	limited bool           // a request was refused or cut because of Most
+	fault   string         // why there was no answer to the last request; "": there was one, or the service has refused it
+}
+
+// call is one request of the program. It is the body of the response.
+type call struct {
+	*flight
+	g     *Gateway
+	model string          // that was asked
+	asked float64         // USD that the service may charge for the request before it reports its usage
+	left  context.Context // ends when the program does not wait for the answer any more
+	ctx   context.Context // of the request; its cause says why it was cancelled
+	idle  *time.Timer     // cancels it, after wait
+	wait  time.Duration
+	read  int64     // bytes of the answer
+	over  io.Reader // what the program reads in place of the rest of the answer; nil: the rest
+}
+
+// paths are what the program may ask of the service. Anything else, such as a batch, would cost what nobody counts.
+func paths() []string { return []string{"/v1/messages", "/v1/messages/count_tokens"} }
+
+// maxBody is more than the service accepts, in bytes.
+const maxBody = 64 << 20
+
+// Listen serves a unix socket until Close is called.
+func (g *Gateway) Listen(ctx context.Context, path string) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	g.flying = map[*call]bool{}
+	silent := log.New(io.Discard, "", 0) // Fault tells what is to be told
+	forward := &httputil.ReverseProxy{
+		Rewrite: g.rewrite, Transport: roundTripper(g.send), ErrorHandler: g.failed,
+		FlushInterval: -1, // each part at once
+		ErrorLog:      silent,
+	}
+	g.server = &http.Server{Handler: g.guard(forward), ReadHeaderTimeout: time.Minute, ErrorLog: silent}
+	go func() { _ = g.server.Serve(listener) }() // ends when Close is called
+	return nil
+}
+
+// Close ends the requests that are still open, and waits until their answers are kept. It may be called twice, and before Listen.
+func (g *Gateway) Close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	if g.server != nil {
+		_ = g.server.Close()
+	}
+	g.serving.Wait()
+}
+
+// Spent returns what the requests have cost so far in USD, as far as the service has reported it and a price is known. An answer that is
+// not complete counts with the text that has arrived. unheard is the number of requests that are open, or for which the program did not
+// wait, without any report.
+func (g *Gateway) Spent() (usd float64, unheard int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	usd, unheard = g.spent, g.unheard
+	for c := range g.flying {
+		if c.reported() {
+			usd += c.cost()
+		} else {
+			unheard++
+		}
+	}
+	return usd, unheard
+}
+
+// Limited reports whether the gateway has ended or refused a request because of Most.
+func (g *Gateway) Limited() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limited
+}
+
+// Fault returns why there was no answer to the last request; "" if there was one.
+func (g *Gateway) Fault() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.fault
+}
+
+// guard refuses what the gateway does not pass on.
+func (g *Gateway) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.enter() {
+			return
+		}
+		defer g.serving.Done()
+		inside := strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(g.Service.Path, "/"))
+		switch {
+		case r.Method == http.MethodHead: // the command tries the connection
+			w.WriteHeader(http.StatusOK)
+		case r.Method != http.MethodPost || !slices.Contains(paths(), inside):
+			refuse(w, http.StatusForbidden, "permission_error", fmt.Sprintf("the gateway of ollim passes on no %s %s", r.Method, r.URL.Path))
+		case g.exhausted():
+			refuse(w, http.StatusBadRequest, "invalid_request_error", g.limit())
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// enter reports whether a request may begin.
+func (g *Gateway) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.serving.Add(1)
+	}
+	return !g.closed
+}
+
+// exhausted reports whether the limit is reached, and notes it.
+func (g *Gateway) exhausted() bool {
+	if g.Most == 0 {
+		return false
+	}
+	if usd, _ := g.Spent(); usd < g.Most {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limited = true
+	return true
+}
+
+func (g *Gateway) limit() string {
+	return fmt.Sprintf("the run has reached its limit of %s USD", engine.USD(g.Most))
+}
+
+// rewrite addresses a request to the service.
+func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = g.Service.Scheme, g.Service.Host, g.Service.Host
+	r.Out.Header.Del("Accept-Encoding") // a compressed answer could not be read
+	for _, name := range []string{"X-Api-Key", "Authorization"} {
+		for placeholder, secret := range g.Secrets {
+			if value := r.Out.Header.Get(name); strings.Contains(value, placeholder) {
+				r.Out.Header.Set(name, strings.Replace(value, placeholder, secret, 1))
+			}
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// errLong is the error of a request that the service would not accept.
+var errLong = fmt.Errorf("the request has more than %d bytes", maxBody)
+
+// send sends a request to the service, and cancels it when the service is silent for too long.
+func (g *Gateway) send(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	_ = r.Body.Close()
+	if err == nil && len(body) > maxBody {
+		err = errLong
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := g.begin(body)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	idle := cmp.Or(g.Idle, 5*time.Minute)
+	c.idle = time.AfterFunc(idle, func() { cancel(fmt.Errorf("no data for %s", idle)) })
+	c.wait, c.left, c.ctx = idle, r.Context(), ctx
+	out := r.WithContext(ctx)
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	out.RequestURI = "" // Client.Do accepts none
+	resp, f, err := send(&http.Client{Transport: g.Transport, CheckRedirect: neverFollow}, out, body, g.priced(c))
+	c.idle.Stop()
+	if err != nil {
+		g.end(c, c.reason(err))
+		return nil, err
+	}
+	g.mu.Lock()
+	c.flight, resp.Body = f, c
+	g.mu.Unlock()
+	return resp, nil
+}
+
+// neverFollow keeps a redirect from carrying the key to another host.
+func neverFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// begin registers a request.
+func (g *Gateway) begin(body []byte) *call {
+	var q struct {
+		Model string `json:"model"`
+	}
+	_ = json.Unmarshal(body, &q) // the service says what is wrong with it
+	c := &call{g: g, model: q.Model}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flying[c] = true
+	return c
+}
+
+// priced keeps a request, and its answer with the price.
+func (g *Gateway) priced(c *call) engine.Keep {
+	if g.Keep == nil {
+		return nil
+	}
+	return func(body []byte) func(request.Answer) {
+		answered := g.Keep(body)
+		return func(a request.Answer) {
+			if a.Usage != nil {
+				a.Cost = c.cost()
+			}
+			answered(a)
+		}
+	}
+}
+
+// Read implements io.Reader. When the run's limit is reached, the answer ends with an error event.
+func (c *call) Read(p []byte) (int, error) {
+	if c.over != nil {
+		return c.over.Read(p)
+	}
+	c.idle.Reset(c.wait)
+	n, err := c.flight.Read(p)
+	c.idle.Stop()
+	if c.read += int64(n); c.read > maxAnswer && err == nil {
+		err = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		c.g.end(c, c.reason(err))
+	case c.g.exhausted():
+		c.over = strings.NewReader("\n\nevent: error\ndata: " + string(failure("invalid_request_error", c.g.limit())) + "\n\n")
+	}
+	return n, err
+}
+
+// reason returns why there is no more of an answer.
+func (c *call) reason(err error) string {
+	return "no answer from " + c.g.Service.Host + ": " + reason(cmp.Or(context.Cause(c.ctx), err))
+}
+
+// Close implements io.Closer. It is called once for each response.
+func (c *call) Close() error {
+	err := c.flight.Close()
+	c.g.end(c, "")
+	return err
+}
+
+// cost returns what a request has cost so far, in USD; 0 if no price is known. The service has reported usage.
+func (c *call) cost() float64 {
+	t := c.counted()
+	m := c.g.Models.Resolve(cmp.Or(t.model, c.model))
+	if !m.Priced {
+		m = c.g.Models.Resolve(c.model)
+	}
+	u := model.Tokens(t.usage)
+	u.CacheWrite -= t.hour
+	if !t.complete {
+		u.Out = max(u.Out, t.said/engine.BytesPerToken)
+	}
+	usd, _ := m.Cost(u)
+	if hourly, known := m.Hourly(); known && t.hour > 0 {
+		hour, _ := hourly.Cost(model.Tokens{CacheWrite: t.hour})
+		usd += hour
+	}
+	return usd
+}
+
+// end books a request. why says why there was no answer; "" if there was one. The service charges nothing for a request that it refuses or
+// does not answer.
+func (g *Gateway) end(c *call, why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.flying[c] {
+		return
+	}
+	delete(g.flying, c)
+	g.fault = why
+	switch {
+	case c.reported():
+		g.spent += c.cost()
+		g.used = g.used.Add(c.usage())
+	case c.left.Err() != nil:
+		g.unheard++
+	}
+}
+
+// reported reports whether the service has reported usage.
+func (c *call) reported() bool { return c.flight != nil && c.counted().counted }
+
+func (c *call) usage() runlog.Usage {
+	if c.flight == nil {
+		return runlog.Usage{}
+	}
+	return c.counted().usage
+}
+
+// Used returns the usage that the service has reported so far.
+func (g *Gateway) Used() runlog.Usage {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.used
+	for c := range g.flying {
+		all = all.Add(c.usage())
+	}
+	return all
+}
+
+// failed answers a request to which the service gave no answer.
+func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case r.Context().Err() != nil: // the program has gone
+	case errors.Is(err, errLong):
+		refuse(w, http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
+	default:
+		refuse(w, http.StatusBadGateway, "api_error", g.Fault())
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, kind, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(failure(kind, why))
+}
+
+// failure returns an error as the service words it.
+func failure(kind, why string) []byte {
+	text, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": why}})
+	return text
+}
+
+// reason returns an error without addresses, which may contain what is secret.
+func reason(err error) string {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		err = errno
+	}
+	return plaintext.Line(err.Error())
+}
