@@ -46,7 +46,7 @@ func combinations() (list []combination) {
 }
 
 // shared is what the main conversation and its branches are shown.
-const shared = "Agent Bash Edit Glob Grep Read WebFetch WebSearch Write add_reminder ask_owner cancel_reminder compact_session discord_embed " +
+const shared = "Agent Bash Edit Glob Grep Read WebFetch WebSearch Write add_reminder ask_owner cancel_reminder compact_session " +
 	"enter_fork exit_fork follow_up_chain list_reminders ping_user report_updates save_context search_docs send_file skill update_names"
 
 // tools is what a job of this combination is shown.
@@ -56,7 +56,7 @@ func (m combination) tools() string {
 	}
 	names := []string{"Bash", "Glob", "Grep", "Read", "add_reminder", "cancel_reminder", "list_reminders"}
 	if m.ping {
-		names = append(names, "ask_owner", "discord_embed", "ping_user", "send_file")
+		names = append(names, "ask_owner", "ping_user", "send_file")
 	}
 	if m.mode != "blocked" {
 		names = append(names, "report_updates")
@@ -73,13 +73,13 @@ func offered(q anthropicapi.Request) string {
 // attempts is what an agent may come upon that sends two messages, reports nothing and tries the rest, and what it is told.
 func (m combination) attempts() []attempt {
 	ping := attempt{tool: "mcp__ollim__ping_user", input: map[string]any{"message": "look here"}, want: allowed, says: "Sent."}
-	embed := attempt{tool: "mcp__ollim__discord_embed", input: map[string]any{"title": "and here"}, want: refused, says: "This run has already sent its one message."}
+	second := attempt{tool: "mcp__ollim__ping_user", input: map[string]any{"message": "and here"}, want: refused, says: "This run has already sent its one message."}
 	if !m.ping {
 		ping.want, ping.says = refused, "Pings are disabled for this task (allow-ping: false)."
-		embed.says = ping.says
+		second.says = ping.says
 	}
 	list := []attempt{
-		ping, embed,
+		ping, second,
 		{tool: "mcp__ollim__compact_session", input: map[string]any{"instructions": "all"}, want: refused, says: "compact_session is for persistent routine sessions only."},
 		{tool: "mcp__ollim__follow_up_chain", input: map[string]any{"minutes_from_now": 5}, want: refused, says: "follow_up_chain is for reminders with max-chain only"},
 		{tool: "mcp__ollim__update_names", input: map[string]any{"bot_name": "Rex"}, want: refused, says: "update_names is for the main conversation only."},

@@ -212,6 +212,7 @@ func (h Home) Runner(atShell bool) *run.Runner {
 		Host: run.Host{
 			Process:  sync.OnceValue(func() runlog.Process { return runlog.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
 			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(), Sleep: h.app.Sleep,
+			Embeds: func() bool { token, err := h.DiscordToken(); return err == nil && token != "" },
 			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
 		Settings: run.Settings{

@@ -100,7 +100,8 @@ const (
 	Compacts                // it requests that the session be compacted by its property "instructions"; an engine may do that at once
 )
 
-// Schema returns the JSON Schema of an input, from the names and the types of its fields, of which the first are required.
+// Schema returns the JSON Schema of an input, from the names and the types of its fields, of which the first are required. It does not
+// say that there are no other fields, because every request would carry that for each tool; the tools say it when they are called.
 func Schema(required int, fields ...string) string {
 	var properties, names []string
 	for field := range slices.Chunk(fields, 2) {
@@ -111,7 +112,7 @@ func Schema(required int, fields ...string) string {
 	if required > 0 {
 		needs = `,"required":[` + strings.Join(names[:required], ",") + "]"
 	}
-	return `{"type":"object","properties":{` + strings.Join(properties, ",") + "}" + needs + `,"additionalProperties":false}`
+	return `{"type":"object","properties":{` + strings.Join(properties, ",") + "}" + needs + "}"
 }
 
 // ToolResult is the answer of a tool.

@@ -93,8 +93,7 @@ func output(t Task) string {
 		text = "OUTPUT: You run in the background: nobody but you reads your text output. It stays in this session, where you see it in later fires.\n"
 	}
 	if t.AllowPing {
-		return text + "To reach the owner use `ping_user` for a plain alert, `discord_embed` for structured data, `send_file` for a file, " +
-			"`ask_owner` for a question whose answer the task needs: the run waits for it."
+		return text + "To reach the owner use `ping_user` for an alert, `send_file` for a file, `ask_owner` for a question whose answer the task needs: the run waits for it."
 	}
 	return text + "Pings, embeds and files are disabled for this task."
 }

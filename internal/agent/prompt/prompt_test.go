@@ -107,7 +107,7 @@ func forward() forecast.Forward {
 
 // agentTools are the tools that a prompt may speak of, as it spells them.
 var agentTools = []string{
-	"ping_user", "discord_embed", "send_file", "ask_owner", "report_updates", "follow_up_chain", "compact_session", "`skill`", "`Task`",
+	"ping_user", "send_file", "ask_owner", "report_updates", "follow_up_chain", "compact_session", "`skill`", "`Task`",
 }
 
 // offers reports whether a run of this combination may use a tool (behaviour 2.4, 3.5, 6 and 9.2), and has use for it.
@@ -115,7 +115,7 @@ func (c combination) offers(tool string) bool {
 	switch tool {
 	case "report_updates":
 		return c.background() && c.update != job.Blocked
-	case "ping_user", "discord_embed", "send_file", "ask_owner":
+	case "ping_user", "send_file", "ask_owner":
 		return c.background() && c.pings
 	case "follow_up_chain":
 		return c.chain == "middle"

@@ -57,6 +57,7 @@ type Host struct {
 	Env      []string                                   // environment of gates and of commands in skills
 	Commands policy.OllimAccess                         // what an agent may do with the commands of ollim
 	Serve    func(Service) Socket                       // executes the commands of ollim of a sealed run
+	Embeds   func() bool                                // reports whether a messenger of the owner shows embeds
 	Sealing  Sealing                                    // how the programs that an agent starts are sealed
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 }
@@ -82,7 +83,7 @@ func (r *Runner) Tools(run *runlog.Run) *tools.Set {
 // ToolsOf returns the tools of a run. sender sends their messages.
 func (r *Runner) ToolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 	return &tools.Set{
-		World:  tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Host.Secret, Env: r.EnvOf(run), Quiet: r.Settings.Quiet},
+		World:  tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Host.Secret, Env: r.EnvOf(run), Quiet: r.Settings.Quiet, Embeds: r.Host.Embeds},
 		Stores: r.Stores, Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Host.Commands,
 	}
 }

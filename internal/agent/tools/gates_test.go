@@ -113,6 +113,21 @@ func matrix(t *testing.T, r runlog.Record) string {
 	return string(data)
 }
 
+// TestEmbedsAreOffered: only an agent whose owner has a messenger for embeds is shown the tool. A call of any other sends the text.
+func TestEmbedsAreOffered(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, inMain())
+	shown := func() bool {
+		return slices.ContainsFunc(d.List(), func(t engine.Tool) bool { return t.Name == "discord_embed" })
+	}
+	with := shown()
+	d.World.Embeds = nil
+	if !with || shown() {
+		t.Errorf("with a messenger for embeds the tool is shown: %v, without one: %v", with, shown())
+	}
+	d.begins("discord_embed", `{"title":1}`, "error: bad arguments: ")
+}
+
 // TestEffects: a crash may lose only the uses of tools that write nothing.
 func TestEffects(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,8 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 	stores := state.Of(dir, disk, zone)
 	d.Set = &tools.Set{
 		World: tools.World{
-			Home: dir, Disk: disk, Zone: zone, Random: rand.Reader,
+			Embeds: func() bool { return true },
+			Home:   dir, Disk: disk, Zone: zone, Random: rand.Reader,
 			Secret: []string{dir.Path("secrets.env")},
 			Env:    []string{"PATH=" + os.Getenv("PATH")},
 		},

@@ -25,49 +25,39 @@ import (
 // reminderSchema describes every parameter. A run outside the main conversation and its branches, whose tools are its own, is
 // offered only what it may set.
 func reminderSchema(b *Set) json.RawMessage {
-	const backgroundOnly = " Background only."
 	property := func(kind, description string) map[string]any {
 		return map[string]any{"type": kind, "description": description}
 	}
-	text := func(description string) map[string]any {
-		p := property("string", description)
-		p["minLength"] = 1
-		return p
-	}
+	text := func(description string) map[string]any { return property("string", description) }
 	list := func(description string) map[string]any {
-		p := property("array", description+" If this run does not have them itself, the reminder waits for the approval of the owner.")
+		p := property("array", description)
 		p["items"] = map[string]string{"type": "string"}
 		return p
 	}
-	message := text("The task, worded as a prompt for yourself: say what to look at and what to do.")
+	message := text("The task, worded as a prompt for yourself.")
 	message["maxLength"] = maxBody
-	chain := property("integer", "How many follow-ups the reminder may have, each set by follow_up_chain. Default 0.")
+	chain := property("integer", "How many follow-ups follow_up_chain may set; default 0.")
 	chain["minimum"] = 0
-	mode := text("When the run reports to the main session: on_ping (default), after it has sent the owner a message; always; " +
-		"freely, if it wants to; blocked, never." + backgroundOnly)
-	mode["enum"] = []job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked}
 	properties := map[string]any{
 		"message": message,
-		"when": text("A delay, such as 45m, 2h, 1h30m or 3 days, or a time, such as 17:30, tomorrow 9am, monday 9am, march 7 9am or " +
-			"2026-03-07T09:00. A time without an offset such as +01:00 is in the zone " + b.World.Zone.String() + ". At most ten years ahead."),
-		"description": text("A label for lists and schedules, on one line."),
-		"background": property("boolean", "Default true. false: the task runs in the main conversation, and its answer is "+
-			"delivered to the owner. A background task cannot set false."),
-		"plain": property("boolean", "Default false. true: the message itself is delivered to the owner, without an agent; "+
-			"only description can be set beside it. A background task cannot set true."),
-		"isolated":            property("boolean", "Default false. true: the run begins without the history of the main conversation."+backgroundOnly),
-		"allow_ping":          property("boolean", "Default true, unless this run may not ping the owner. false: the run sends the owner nothing."+backgroundOnly),
-		"update_main_session": mode,
-		"model":               text("An alias, such as opus, sonnet or haiku, or a model id. Default: the configured model."),
-		"allowed_tools":       list("Tool patterns in addition to the default ones, such as Bash(git log *)."),
-		"skills":              list("Names of skills that the agent must invoke first."),
+		"when": text("45m, 1h30m, 3 days, 17:30, tomorrow 9am, monday 9am, march 7 9am or 2026-03-07T09:00, in the zone " +
+			b.World.Zone.String() + " unless an offset such as +01:00 follows."),
+		"description":         text("A label for lists, on one line."),
+		"background":          property("boolean", "Default true. false: the task runs in the main conversation, and its answer goes to the owner."),
+		"plain":               property("boolean", "true: the message itself goes to the owner, without an agent; only description can be set beside it."),
+		"isolated":            property("boolean", "true: without the history of the main conversation."),
+		"allow_ping":          property("boolean", "false: it sends the owner nothing."),
+		"update_main_session": map[string]any{"enum": []job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked}, "description": "When it reports to the main session. Default on_ping: after a message to the owner."},
+		"model":               text("An alias or id."),
+		"allowed_tools":       list("Tool patterns besides the default ones, such as Bash(git log *). The owner approves those that this run lacks."),
+		"skills":              list("Skills to invoke first."),
 		"max_chain":           chain,
 	}
 	for _, name := range (reminderCalls{b}).withheld() {
 		delete(properties, name)
 	}
 	schema, _ := json.Marshal(map[string]any{
-		"type": "object", "properties": properties, "required": []string{"message", "when"}, "additionalProperties": false,
+		"type": "object", "properties": properties, "required": []string{"message", "when"},
 	}) // strings and lists always have a JSON form
 	return schema
 }

@@ -50,6 +50,7 @@ type World struct {
 	Env    []string       // environment of the commands in skills
 	Seal   *seal.Seal     // seal of those commands; nil: they are not sealed
 	Quiet  timeparse.Span // hours in which only critical messages are sent
+	Embeds func() bool    // reports whether a messenger of the owner shows embeds; nil: none does
 }
 
 // tool is one entry of a set.
@@ -66,9 +67,9 @@ var descriptions embed.FS
 
 // Types of the tools' properties.
 const (
-	text   = `{"type":"string","minLength":1}`
+	text   = `{"type":"string"}`
 	flag   = `{"type":"boolean"}`
-	choice = `{"type":"string","minLength":1,"maxLength":80}`
+	choice = `{"type":"string","maxLength":80}`
 	week   = `{"type":"integer","minimum":1,"maximum":10080}`
 )
 
@@ -93,7 +94,7 @@ func tools() []tool {
 	schema := engine.Schema
 	return []tool{
 		{"ping_user", engine.Sends, pings, takes(callPing), schema(1, "message", text, "critical", flag)},
-		{"discord_embed", engine.Sends, pings, takes(callEmbed), EmbedSchema("critical", flag)},
+		{embedTool, engine.Sends, pings, takes(callEmbed), EmbedSchema("critical", flag)},
 		{"send_file", engine.Sends, pings, takes(callSendFile), schema(1, "path", text, "message", `{"type":"string"}`, "critical", flag)},
 		{runlog.AskOwner, engine.Sends, asks, takes(callAsk), schema(1, "question", text,
 			"choices", `{"type":"array","items":`+choice+`,"maxItems":10}`, "expires", `{"type":"string"}`)},
@@ -111,6 +112,11 @@ func tools() []tool {
 		{runlog.SaveContext, engine.Changes, only(inFork, "save_context is for an interactive fork only."), takes(callSaveContext), schema(0)},
 	}
 }
+
+// embedTool is the tool that sends an embed. An agent whose owner has no messenger for it is not shown it; a call sends the text.
+const embedTool = "discord_embed"
+
+func (w World) embeds() bool { return w.Embeds != nil && w.Embeds() }
 
 // only returns the check of a tool that only some runs have; other runs get the refusal.
 func only(has func(*runlog.Run) bool, refusal string) func(*Set) error {
@@ -133,7 +139,7 @@ func (e *Refused) Error() string { return e.Reason }
 func (b *Set) List() []engine.Tool {
 	var list []engine.Tool
 	for _, t := range tools() {
-		if !(permits{b}).names(own + t.name) {
+		if !(permits{b}).names(own+t.name) || t.name == embedTool && !b.World.embeds() {
 			continue
 		}
 		if b.Run.Shared || t.may(b) == nil || t.name == "follow_up_chain" && b.Run.MaxChain > 0 {

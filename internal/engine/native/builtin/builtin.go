@@ -61,8 +61,8 @@ var descriptions embed.FS
 func tools() []tool {
 	const (
 		text    = `{"type":"string"}`
-		name    = `{"type":"string","minLength":1}`
-		number  = `{"type":"integer","minimum":0}`
+		name    = text
+		number  = `{"type":"integer"}`
 		ordinal = `{"type":"integer","minimum":1}`
 		flag    = `{"type":"boolean"}`
 		mode    = `{"type":"string","enum":["files_with_matches","content","count"]}`
@@ -75,7 +75,7 @@ func tools() []tool {
 		{"Edit", engine.Changes, takes(callEdit), schema(3, "file_path", name, "old_string", name, "new_string", text, "replace_all", flag)},
 		{"Glob", engine.ReadsOnly, says(callGlob), schema(1, "pattern", name, "path", name)},
 		{"Grep", engine.ReadsOnly, says(callGrep), schema(1, "pattern", name, "path", name, "glob", name, "type", text, "output_mode", mode,
-			"-A", number, "-B", number, "-C", number, "context", number, "-n", flag, "-i", flag, "-o", flag,
+			"-A", number, "-B", number, "-C", number, "-n", flag, "-i", flag, "-o", flag,
 			"head_limit", number, "offset", number, "multiline", flag)},
 		{"Bash", engine.Starts, takes(callBash), schema(1, "command", name, "timeout", timeout, "description", text)},
 		{"WebFetch", engine.ReadsOnly, takes(callWebFetch), schema(1, "url", name, "prompt", text)},
