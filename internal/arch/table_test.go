@@ -30,7 +30,7 @@ func layers() []layer {
 			"config":    {"heartbeat", "model"},
 			"heartbeat": {"ledger"},
 			"inbox":     {"payload"},
-			"job":       {"heartbeat", "payload"},
+			"job":       {"heartbeat", "model", "payload"},
 			"notice":    {"ledger"},
 			"request":   {"object", "runlog"},
 			"spend":     {"ledger"},

@@ -29,7 +29,7 @@ func (f *fire) spec() run.Spec {
 			Subject: subject(j), Run: f.run, Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil,
 		},
 		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
-		Engine: run.Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
+		Engine: run.Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: f.r.Settings.Main.ThinkingOr(j.Thinking), Moved: o.Moved},
 		Policy: run.Rights{
 			Dirs: j.Roots(f.r.Host.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},

@@ -109,7 +109,7 @@ func (k Forks) take(ctx context.Context, f session.Fork, t forkTurn, o Options, 
 		s.Identity.Kind = kindFork
 	}
 	s.Conversation = &conversation.Fork{Sessions: k.r.Sessions, ID: f.ID, First: t == firstTurn, Busy: k.r.Busy}
-	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model, k.r.Settings.Main.Model), "adaptive"
+	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model, k.r.Settings.Main.Model), k.r.Settings.Main.ThinkingOr(k.r.Settings.Main.Forks)
 	s.Duties = []run.Duty{endFork{forks: k, fork: f, report: t == reportTurn}.enforce}
 	fill(&s)
 	s.Origin = &forkOrigin{

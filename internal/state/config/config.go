@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/model"
 )
 
 // Config is the settings. It has lists of KEY=value instead of maps, because viper folds the case of keys.
@@ -60,9 +61,18 @@ const (
 type Chat struct {
 	Model       string // "" is the engine's default
 	Thinking    string // as in job files
+	Forks       string // thinking in interactive forks, as in job files
 	Permissions string // a policy.Mode
 	Busy        string // what a message does to a turn in progress
 	Markdown    string // whether a terminal shows Markdown styled
+}
+
+// ThinkingOr returns a setting of thinking, or for model.LikeMain that of the main conversation.
+func (c Chat) ThinkingOr(wish string) string {
+	if wish == model.LikeMain {
+		return c.Thinking
+	}
+	return wish
 }
 
 // Channels configures the turns of channels.

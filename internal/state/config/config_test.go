@@ -77,6 +77,7 @@ env  default
 models  default
 chat.model  default
 chat.thinking off default
+chat.fork-thinking adaptive default
 chat.permissions dontAsk default
 chat.busy queue default
 chat.markdown on default
@@ -175,6 +176,7 @@ env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
 chat.model  default
 chat.thinking off default
+chat.fork-thinking adaptive default
 chat.permissions dontAsk default
 chat.busy queue default
 chat.markdown on default

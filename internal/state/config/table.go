@@ -67,6 +67,15 @@ func (c *Config) chat() []key {
 			}},
 		{"chat.thinking", &c.Chat.Thinking, "Thinking in the main conversation: off, adaptive, true or a number of tokens.", "", "off",
 			func(s string) error { _, err := model.ParseThinking(s); return err }},
+		{"chat.fork-thinking", &c.Chat.Forks, "Thinking in interactive forks, as chat.thinking; main: as the main conversation. With another value than there a\n" +
+			"service reads main's messages again instead of from its cache.", "", "adaptive",
+			func(s string) error {
+				if s == model.LikeMain {
+					return nil
+				}
+				_, err := model.ParseThinking(s)
+				return err
+			}},
 		{"chat.permissions", &c.Chat.Permissions,
 			"Tool uses that no pattern allows: dontAsk refuses them; default asks you, on the terminal of the turn or\n" +
 				"in Discord; acceptEdits does the same, but lets the agent write files of the data directory without asking.",

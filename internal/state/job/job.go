@@ -70,7 +70,7 @@ type Job struct {
 	Session      string // SessionPersistent or ""
 	Isolated     bool
 	Model        string
-	Thinking     string // "true", "false", "off", "adaptive" or a number of tokens
+	Thinking     string // "true", "false", "off", "adaptive", model.LikeMain or a number of tokens
 	Update       UpdateMode
 	AllowPing    bool
 	AllowedTools []string

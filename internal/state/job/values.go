@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/cron"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/model"
 )
 
 func text(key, help string, at func(*Job) *string, check func(string) error) field {
@@ -152,7 +153,7 @@ func description() field {
 // thinking returns the field thinking. Different spellings (True, 0100) are stored in one form.
 func thinking() field {
 	return field{
-		key: "thinking", kind: scalarField, help: "true, false, off, adaptive or a number of tokens",
+		key: "thinking", kind: scalarField, help: "true, false, off, adaptive, main or a number of tokens",
 		read: func(j *Job, v yamldoc.Value) error {
 			if on, err := v.Bool(); err == nil {
 				j.Thinking = strconv.FormatBool(on)
@@ -167,7 +168,7 @@ func thinking() field {
 				return err
 			}
 			j.Thinking = s
-			return oneOf("true", "false", "off", "adaptive")(s)
+			return oneOf("true", "false", "off", "adaptive", model.LikeMain)(s)
 		},
 		write: func(j Job) any {
 			if n, err := strconv.Atoi(j.Thinking); err == nil {

@@ -120,6 +120,10 @@ func like(text, form string) bool {
 	return true
 }
 
+// LikeMain is a value of thinking for a branch of the main conversation: as much as there, so that the messages that the service has cached
+// for main serve the branch as well.
+const LikeMain = "main"
+
 // ParseThinking returns a setting of how much to think in its one spelling: true, false, off, adaptive or a number of tokens.
 func ParseThinking(text string) (string, error) {
 	word := strings.ToLower(text)
