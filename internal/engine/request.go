@@ -41,9 +41,14 @@ type Run struct {
 	Sent Keep // keeps the requests to models, and their answers; nil: none is kept
 }
 
-// Keep keeps the body of a request that is about to be sent to a model, which nobody changes any more. The function that it returns is
-// called once, with the answer, which nobody changes either.
-type Keep func(body []byte) (answered func(request.Answer))
+// Keep keeps the body of a request that is about to be sent to a model, which nobody changes any more.
+type Keep func(body []byte) Kept
+
+// Kept is what is told of a request that is kept.
+type Kept struct {
+	Begun    func()               // the answer begins to arrive; may be nil
+	Answered func(request.Answer) // the answer has ended, or there is none; it is called once, and nobody changes the answer
+}
 
 // Input is what the agent is told.
 type Input struct {

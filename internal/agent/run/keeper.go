@@ -35,20 +35,20 @@ func (k *keeper) do(store func() error) {
 // keep returns what stores the requests of a run.
 func (k *keeper) keep(book request.Book, run string) engine.Keep {
 	log := book.Log(run)
-	return func(body []byte) func(request.Answer) {
+	return func(body []byte) engine.Kept {
 		number := 0
 		k.do(func() (err error) {
 			number, err = log.Add(context.Background(), body)
 			return err
 		})
-		return func(a request.Answer) {
+		return engine.Kept{Answered: func(a request.Answer) {
 			k.do(func() error {
 				if a.To = number; number == 0 { // the request is not stored
 					return nil
 				}
 				return log.AddAnswer(context.Background(), a)
 			})
-		}
+		}}
 	}
 }
 

@@ -202,9 +202,9 @@ func TestRequestsAreKept(t *testing.T) {
 	var answers []request.Answer
 	w.ask("Bash", map[string]any{"command": "true", "description": "nothing"})
 	r := engine.Request{Input: engine.Input{Prompt: "go"}}
-	r.Run.Sent = func(body []byte) func(request.Answer) {
+	r.Run.Sent = func(body []byte) engine.Kept {
 		bodies = append(bodies, string(body))
-		return func(a request.Answer) { answers = append(answers, a) }
+		return engine.Kept{Answered: func(a request.Answer) { answers = append(answers, a) }}
 	}
 	result, err := w.run(r, "Bash(true)")
 	if err != nil {

@@ -19,17 +19,17 @@ import (
 // maxAnswer is how many bytes of an answer are kept. The longest answers of today's models have a quarter of it.
 const maxAnswer = 64 << 20
 
-// Send sends a request whose body is body. keep, which may be nil, is called before; the function that it returns is called when the body
-// of the response has ended or is closed, or the request has failed.
+// Send sends a request whose body is body. keep, which may be nil, is called before. Answered is called when the body of the response has
+// ended or is closed, or the request has failed.
 func Send(client *http.Client, r *http.Request, body []byte, keep engine.Keep) (*http.Response, error) {
 	resp, _, err := send(client, r, body, keep)
 	return resp, err
 }
 
 func send(client *http.Client, r *http.Request, body []byte, keep engine.Keep) (*http.Response, *flight, error) {
-	f := &flight{begun: time.Now(), keep: func(request.Answer) {}}
+	f := &flight{begun: time.Now()}
 	if keep != nil {
-		f.keep = keep(body)
+		f.kept = keep(body)
 	}
 	resp, err := client.Do(r)
 	if err != nil {
@@ -44,7 +44,7 @@ func send(client *http.Client, r *http.Request, body []byte, keep engine.Keep) (
 // flight is a request whose answer is not complete. It is the body of the response.
 type flight struct {
 	io.ReadCloser
-	keep   func(request.Answer)
+	kept   engine.Kept
 	begun  time.Time
 	first  time.Duration // from begun to the first byte
 	status int
@@ -60,6 +60,9 @@ func (f *flight) Read(p []byte) (int, error) {
 	n, err := f.ReadCloser.Read(p)
 	if n > 0 && f.whole.Len() == 0 {
 		f.first = time.Since(f.begun)
+		if f.kept.Begun != nil && f.status == http.StatusOK {
+			f.kept.Begun()
+		}
 	}
 	f.whole.Write(p[:min(n, maxAnswer-f.whole.Len())])
 	f.mu.Lock()
@@ -101,6 +104,8 @@ func (f *flight) end(err error) {
 		case f.status == http.StatusOK && !t.complete:
 			a.Cut = "the answer ended before its end"
 		}
-		f.keep(a)
+		if f.kept.Answered != nil {
+			f.kept.Answered(a)
+		}
 	})
 }

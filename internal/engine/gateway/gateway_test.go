@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -30,8 +31,9 @@ type world struct {
 	program *http.Client
 	service *httptest.Server
 
-	mu   sync.Mutex
-	kept []exchanged
+	mu    sync.Mutex
+	kept  []exchanged
+	begun int // answers
 }
 
 type exchanged struct {
@@ -65,18 +67,21 @@ func newWorld(t *testing.T, serve http.HandlerFunc) *world {
 	return w
 }
 
-func (w *world) keep(body []byte) func(request.Answer) {
+func (w *world) keep(body []byte) engine.Kept {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := len(w.kept)
 	w.kept = append(w.kept, exchanged{body: string(body)})
-	return func(a request.Answer) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.kept[n].answer != nil {
-			w.t.Error("an answer is kept twice")
-		}
-		w.kept[n].answer = &a
+	return engine.Kept{
+		Begun: func() { w.begun++ },
+		Answered: func(a request.Answer) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.kept[n].answer != nil {
+				w.t.Error("an answer is kept twice")
+			}
+			w.kept[n].answer = &a
+		},
 	}
 }
 
@@ -216,6 +221,9 @@ func TestGateway(t *testing.T) {
 		t.Errorf("the service got %s with %s, forwarded for %q", address, sent, got.Get("X-Forwarded-For"))
 	}
 	last := w.last()
+	if w.begun != 1 {
+		t.Errorf("the answer has begun %d times", w.begun)
+	}
 	want := runlog.Usage{In: 1000, Out: 500, CacheRead: 10000, CacheWrite: 3000}
 	if a := last.answer; last.body != question || string(a.Body) != whole || a.Usage == nil || *a.Usage != want || !near(a.Cost, stoppedUSD) ||
 		a.Model != "claude-test-1" || a.Status != http.StatusOK || a.Cut != "" {

@@ -258,14 +258,14 @@ func (g *Gateway) priced(c *call) engine.Keep {
 	if g.Keep == nil {
 		return nil
 	}
-	return func(body []byte) func(request.Answer) {
-		answered := g.Keep(body)
-		return func(a request.Answer) {
+	return func(body []byte) engine.Kept {
+		kept := g.Keep(body)
+		return engine.Kept{Begun: kept.Begun, Answered: func(a request.Answer) {
 			if a.Usage != nil {
 				a.Cost = c.cost()
 			}
-			answered(a)
-		}
+			kept.Answered(a)
+		}}
 	}
 }
 

@@ -129,13 +129,13 @@ func (t *turn) sent() engine.Keep {
 	if t.request.Run.Sent == nil {
 		return nil
 	}
-	return func(body []byte) func(request.Answer) {
-		answered := t.request.Run.Sent(body)
-		return func(a request.Answer) {
+	return func(body []byte) engine.Kept {
+		kept := t.request.Run.Sent(body)
+		return engine.Kept{Begun: kept.Begun, Answered: func(a request.Answer) {
 			if a.Usage != nil {
 				a.Cost, _ = t.how.model.Cost(model.Tokens(*a.Usage))
 			}
-			answered(a)
-		}
+			kept.Answered(a)
+		}}
 	}
 }
