@@ -20,7 +20,7 @@ import (
 // runShow are the options of run show. The numbers begin at 1; 0 stands for an option that is not given.
 type runShow struct {
 	request, answer int
-	requests        bool
+	requests, job   bool
 }
 
 func newRunShow(d *deps) *cobra.Command {
@@ -30,7 +30,8 @@ func newRunShow(d *deps) *cobra.Command {
 	flags.BoolVar(&o.requests, "requests", false, "list the run's requests to models: number, time, status, model, tokens, cost")
 	flags.IntVar(&o.request, "request", 0, "print the body of the run's `N`-th request, from 1")
 	flags.IntVar(&o.answer, "answer", 0, "print the body of the answer to the run's `N`-th request, from 1")
-	cmd.MarkFlagsMutuallyExclusive("requests", "request", "answer")
+	flags.BoolVar(&o.job, "job-file", false, "print the job's file as it was when the run began")
+	cmd.MarkFlagsMutuallyExclusive("requests", "request", "answer", "job-file")
 	cmd.RunE = inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 		switch {
 		case o.requests:
@@ -39,6 +40,8 @@ func newRunShow(d *deps) *cobra.Command {
 			return runBody(d, h, args, "request", o.request, h.Requests.Read)
 		case flags.Changed("answer"):
 			return runBody(d, h, args, "answer", o.answer, h.Requests.ReadAnswer)
+		case o.job:
+			return runBody(d, h, args, "job-file", 1, func(run string, _ int) ([]byte, bool, error) { return h.Requests.ReadJob(run) })
 		}
 		return runRunShow(d, h, args)
 	})
@@ -74,9 +77,9 @@ func runBody(d *deps, h app.Home, runs []string, option string, n int, read func
 		case errors.Is(err, request.ErrNone) && option == "request":
 			return noRequest(r, fmt.Errorf("request %d: %w", n, err))
 		case err != nil:
-			return fmt.Errorf("%s %d: %w", option, n, err)
+			return fmt.Errorf("%s: %w", option, err)
 		case hidden:
-			d.warn(fmt.Sprintf("run %s: %s %d: values of secrets are replaced by [secret]", r.ID, option, n))
+			d.warn(fmt.Sprintf("run %s: %s: values of secrets are replaced by [secret]", r.ID, option))
 		}
 		_, err = d.Out.Write(body)
 		return err

@@ -26,7 +26,7 @@ func (f *fire) spec() run.Spec {
 	j, o := f.job, f.options
 	s := run.Spec{
 		Identity: run.Identity{
-			Subject: subject(j), Run: f.run, Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil,
+			Subject: subject(j), Run: f.run, Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil, File: j.Source(),
 		},
 		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: run.Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: f.r.Settings.Main.ThinkingOr(j.Thinking), Moved: o.Moved},

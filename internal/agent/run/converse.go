@@ -52,7 +52,7 @@ func (w *work) converse(ctx context.Context, e engine.Engine, input prompt.Input
 func (w *work) request(granted float64) (engine.Request, error) {
 	request, err := w.r.requestOf(w.spec, w.run, w.tools)
 	if !w.run.Private {
-		request.Run.Sent = w.keeper.keep(w.r.Requests, w.run.ID)
+		request.Run.Sent = w.keeper.keep(w.r.Requests, w.run.ID, w.spec.Identity.File)
 	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.money.raise(granted), w.run.Reserved
 	request.Run.Socket, request.Run.Vars, request.Scope.Seal, request.Scope.Hints = w.box.socket, w.box.vars, w.tools.World.Seal, w.box.hints

@@ -32,9 +32,12 @@ func (k *keeper) do(store func() error) {
 	}()
 }
 
-// keep returns what stores the requests of a run.
-func (k *keeper) keep(book request.Book, run string) engine.Keep {
+// keep stores the file of a run's job, if there is one, and returns what stores the run's requests.
+func (k *keeper) keep(book request.Book, run string, file []byte) engine.Keep {
 	log := book.Log(run)
+	if file != nil {
+		k.do(func() error { return log.AddJob(context.Background(), file) })
+	}
 	return func(body []byte) engine.Kept {
 		number := 0
 		k.do(func() (err error) {

@@ -39,6 +39,7 @@ type Identity struct {
 	Queued         bool        // the request waits until it can run, so a pause or a limit writes no record
 	Again          bool        // the run with id Run is waiting, and continues in its existing record; see Origin.Begin
 	Scheduled      time.Time   // time that the run is scheduled for; zero if there is none
+	File           []byte      // text of the job's file, which is kept with the requests; nil: there is none
 	Guard          *lock.Guard // lock of the job, which the engine inherits and Run releases; nil if there is none
 }
 

@@ -147,6 +147,14 @@ func Format(j Job) ([]byte, error) {
 	return yamldoc.NewPage(pairs, j.Body)
 }
 
+// Source returns the text of the job's file as it was read; nil if it was not read from a file.
+func (j Job) Source() []byte {
+	if j.page == nil {
+		return nil
+	}
+	return j.page.With(j.page.Doc)
+}
+
 // WithEnabled returns the text of the job's file with enabled set to false, or without enabled if it is true. Nothing else changes.
 func (j Job) WithEnabled(enabled bool) ([]byte, error) {
 	doc, err := j.page.Doc.Delete([]string{"enabled"})

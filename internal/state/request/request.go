@@ -1,5 +1,5 @@
 // Package request stores what was sent to models and what they answered, in state/runs/ID/requests.jsonl, one line for each request and
-// one for each answer. The line of a request holds the parameters and refers to the system prompt, the tools and the messages, which are
+// one for each answer, after one for the file of the job. The line of a request holds the parameters and refers to the system prompt, the tools and the messages, which are
 // objects, each stored once under the hash of its content. So a body is rebuilt byte for byte, and a long conversation that is sent again
 // and again takes the place of its messages. The line of an answer has its usage, price and times, and refers to its body.
 //
@@ -48,8 +48,11 @@ type line struct {
 	Body   json.RawMessage `json:"body,omitempty"`   // body with references, see fold
 	Bare   bool            `json:"bare,omitempty"`   // Body has no line break at its end
 	Whole  string          `json:"whole,omitempty"`  // object that is the whole body, in place of Body
-	Answer *Answer         `json:"answer,omitempty"` // nil: it is a request
+	Answer *Answer         `json:"answer,omitempty"` // nil: it is a request, or the job's file
+	Job    bool            `json:"job,omitempty"`    // it is the text of the job's file
 }
+
+func (e line) request() bool { return e.Answer == nil && !e.Job }
 
 // Answer is what a service answered to a request.
 type Answer struct {
@@ -134,6 +137,17 @@ func (l *runLog) AddAnswer(ctx context.Context, a Answer) error {
 	return l.store(ctx, e, f.objects)
 }
 
+// AddJob stores the text of the file of the run's job.
+func (l *runLog) AddJob(ctx context.Context, text []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := line{At: l.book.Disk.Now(), Job: true}
+	f := folder{objects: map[string][]byte{}}
+	text, e.Hidden = l.book.hide(text)
+	e.Whole, e.SHA256 = f.put(text), hashOf(text)
+	return l.store(ctx, e, f.objects)
+}
+
 // hide returns a body without the values of secrets, and reports whether there were any.
 func (b Book) hide(body []byte) ([]byte, bool) {
 	if b.Secrets == nil {
@@ -176,7 +190,7 @@ func (b Book) Read(run string, n int) (body []byte, hidden bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if e.Answer != nil {
+		if !e.request() {
 			continue
 		}
 		if count++; count == n {
@@ -205,15 +219,30 @@ func (b Book) ReadAnswer(run string, n int) (body []byte, hidden bool, err error
 	return nil, false, fmt.Errorf("%w: no answer to request %d is kept", ErrNone, n)
 }
 
+// ReadJob returns the text of the file of a run's job as it was when the run began, and whether values of secrets were replaced in it. The
+// error is an ErrNone or an ErrDamaged.
+func (b Book) ReadJob(run string) (text []byte, hidden bool, err error) {
+	for e, err := range store.Lines[line](b.Home.Requests(run), nil) {
+		if err != nil {
+			return nil, false, err
+		}
+		if e.Job {
+			text, err := b.body(e)
+			return text, e.Hidden, err
+		}
+	}
+	return nil, false, fmt.Errorf("%w: the file of the job is not kept", ErrNone)
+}
+
 // Exchanges returns the requests of a run with their answers, in the order in which they were sent. The answers have no bodies.
 func (b Book) Exchanges(run string) (all []Exchange, err error) {
 	for e, err := range store.Lines[line](b.Home.Requests(run), nil) {
 		switch {
 		case err != nil:
 			return all, err
-		case e.Answer == nil:
+		case e.request():
 			all = append(all, Exchange{Number: len(all) + 1, At: e.At, Hidden: e.Hidden})
-		case 0 < e.Answer.To && e.Answer.To <= len(all):
+		case e.Answer != nil && 0 < e.Answer.To && e.Answer.To <= len(all):
 			all[e.Answer.To-1].Answer = e.Answer
 		}
 	}
