@@ -46,8 +46,8 @@ type Keep func(body []byte) Kept
 
 // Kept is what is told of a request that is kept.
 type Kept struct {
-	Begun    func()               // the answer begins to arrive; may be nil
-	Answered func(request.Answer) // the answer has ended, or there is none; it is called once, and nobody changes the answer
+	Begun    func()               // the answer begins to arrive
+	Answered func(request.Answer) // the answer has ended, or there is none; it is called once. Nobody changes the answer; its times are not set
 }
 
 // Input is what the agent is told.

@@ -58,7 +58,7 @@ func leading(r engine.Request, held *lock.Held, note func()) (engine.Request, fu
 	sent := r.Run.Sent
 	r.Run.Sent = func(body []byte) engine.Kept {
 		kept := sent(body)
-		return engine.Kept{Begun: begun, Answered: kept.Answered}
+		return engine.Kept{Begun: func() { kept.Begun(); begun() }, Answered: kept.Answered}
 	}
 	return r, release
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/request"
@@ -39,12 +40,14 @@ func (k *keeper) keep(book request.Book, run string, file []byte) engine.Keep {
 		k.do(func() error { return log.AddJob(context.Background(), file) })
 	}
 	return func(body []byte) engine.Kept {
-		number := 0
+		number, sent, first := 0, book.Disk.Now(), time.Duration(0)
 		k.do(func() (err error) {
 			number, err = log.Add(context.Background(), body)
 			return err
 		})
-		return engine.Kept{Answered: func(a request.Answer) {
+		begun := func() { first = book.Disk.Now().Sub(sent) }
+		return engine.Kept{Begun: begun, Answered: func(a request.Answer) {
+			a.First, a.Millis = first.Milliseconds(), book.Disk.Now().Sub(sent).Milliseconds()
 			k.do(func() error {
 				if a.To = number; number == 0 { // the request is not stored
 					return nil

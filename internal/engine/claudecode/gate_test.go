@@ -204,7 +204,7 @@ func TestRequestsAreKept(t *testing.T) {
 	r := engine.Request{Input: engine.Input{Prompt: "go"}}
 	r.Run.Sent = func(body []byte) engine.Kept {
 		bodies = append(bodies, string(body))
-		return engine.Kept{Answered: func(a request.Answer) { answers = append(answers, a) }}
+		return engine.Kept{Begun: func() {}, Answered: func(a request.Answer) { answers = append(answers, a) }}
 	}
 	result, err := w.run(r, "Bash(true)")
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/request"
@@ -27,7 +26,7 @@ func Send(client *http.Client, r *http.Request, body []byte, keep engine.Keep) (
 }
 
 func send(client *http.Client, r *http.Request, body []byte, keep engine.Keep) (*http.Response, *flight, error) {
-	f := &flight{begun: time.Now()}
+	f := &flight{}
 	if keep != nil {
 		f.kept = keep(body)
 	}
@@ -45,8 +44,6 @@ func send(client *http.Client, r *http.Request, body []byte, keep engine.Keep) (
 type flight struct {
 	io.ReadCloser
 	kept   engine.Kept
-	begun  time.Time
-	first  time.Duration // from begun to the first byte
 	status int
 	whole  bytes.Buffer
 	once   sync.Once
@@ -58,11 +55,8 @@ type flight struct {
 // Read implements io.Reader.
 func (f *flight) Read(p []byte) (int, error) {
 	n, err := f.ReadCloser.Read(p)
-	if n > 0 && f.whole.Len() == 0 {
-		f.first = time.Since(f.begun)
-		if f.kept.Begun != nil && f.status == http.StatusOK {
-			f.kept.Begun()
-		}
+	if n > 0 && f.whole.Len() == 0 && f.status == http.StatusOK && f.kept.Begun != nil {
+		f.kept.Begun()
 	}
 	f.whole.Write(p[:min(n, maxAnswer-f.whole.Len())])
 	f.mu.Lock()
@@ -94,7 +88,7 @@ func (f *flight) end(err error) {
 		f.tally.end()
 		f.mu.Unlock()
 		t := f.counted()
-		a := request.Answer{Status: f.status, Model: t.model, First: f.first.Milliseconds(), Millis: time.Since(f.begun).Milliseconds(), Body: f.whole.Bytes()}
+		a := request.Answer{Status: f.status, Model: t.model, Body: f.whole.Bytes()}
 		if t.counted {
 			a.Usage = &t.usage
 		}

@@ -211,7 +211,7 @@ func TestGateway(t *testing.T) {
 		}
 		next <- struct{}{}
 	}
-	if _, err := lines.ReadByte(); err != io.EOF { //nolint:errorlint // a Reader returns this very value
+	if _, err := lines.ReadByte(); err != io.EOF {
 		t.Error(err)
 	}
 	if got.Get("X-Api-Key") != "SECRET" || got.Get("Authorization") != "Bearer SECRET" || got.Get("Anthropic-Beta") != "one,two" || got.Get("Accept-Encoding") != "" {
@@ -326,7 +326,7 @@ func TestFaults(t *testing.T) {
 // endless is an event of many bytes.
 type endless struct{ bytes int }
 
-func (e endless) Read(p []byte) (int, error) { return 0, io.EOF }
+func (e endless) Read([]byte) (int, error) { return 0, io.EOF }
 
 // WriteTo implements io.WriterTo.
 func (e endless) WriteTo(w io.Writer) (n int64, err error) {

@@ -59,7 +59,6 @@ type call struct {
 	*flight
 	g     *Gateway
 	model string          // that was asked
-	asked float64         // USD that the service may charge for the request before it reports its usage
 	left  context.Context // ends when the program does not wait for the answer any more
 	ctx   context.Context // of the request; its cause says why it was cancelled
 	idle  *time.Timer     // cancels it, after wait
