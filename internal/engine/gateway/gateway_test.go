@@ -26,7 +26,7 @@ import (
 
 // world is a gateway between a program and a service.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	g       *Gateway
 	program *http.Client
 	service *httptest.Server
@@ -44,7 +44,7 @@ type exchanged struct {
 // models has prices in USD for a million tokens.
 const models = "claude-test-1 window=200000 in=10 out=100 cache-read=1 cache-write=20 cache-write-1h=40"
 
-func newWorld(t *testing.T, serve http.HandlerFunc) *world {
+func newWorld(t testing.TB, serve http.HandlerFunc) *world {
 	t.Helper()
 	w := &world{t: t, service: httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // only then does the server notice that the client has gone
