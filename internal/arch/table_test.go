@@ -86,6 +86,7 @@ func owners() map[string]string {
 		"github.com/spf13/viper":               "internal/state/config",
 		"github.com/rogpeppe/go-internal/diff": "internal/platform/plaintext",
 		"golang.org/x/net/html":                "internal/engine/native/builtin",
+		"golang.org/x/net/netutil":             "internal/engine/gateway",
 		"golang.org/x/net/http/httpproxy":      "internal/engine/claudecode",
 		"golang.org/x/image":                   "internal/platform/media",
 		"github.com/cenkalti/backoff/v5":       "internal/agent/conversation",

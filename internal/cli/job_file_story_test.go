@@ -18,7 +18,7 @@ func TestJobFileIsKept(t *testing.T) {
 		t.Errorf("%q is kept, not %q", got, text)
 	}
 	w.must("ask", "-n", "hello")
-	if r := w.run("run", "show", "last", "--job-file"); r.status != int(statusNoJob) || !strings.Contains(r.errOut, "the file of the job is not kept") {
+	if r := w.run("run", "show", "last", "--job-file"); r.status != int(statusNoJob) || !strings.Contains(r.errOut, "no job file is kept") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -75,20 +75,24 @@ func runBody(d *deps, h app.Home, runs []string, option string, n int, read func
 		body, hidden, err := read(r.ID, n)
 		switch {
 		case errors.Is(err, request.ErrNone) && option == "request":
-			return noRequest(r, fmt.Errorf("request %d: %w", n, err))
+			all, _ := h.Requests.Exchanges(r.ID)
+			return noRequest(r, len(all), fmt.Errorf("request %d: %w", n, err))
 		case err != nil:
 			return fmt.Errorf("%s: %w", option, err)
 		case hidden:
-			d.warn(fmt.Sprintf("run %s: %s: values of secrets are replaced by [secret]", r.ID, option))
+			d.warn(fmt.Sprintf("run %s: --%s: values of secrets are replaced by [secret]", r.ID, option))
 		}
 		_, err = d.Out.Write(body)
 		return err
 	})
 }
 
-// noRequest says why a run has no such request, if its engine keeps none.
-func noRequest(r runlog.Record, err error) error {
-	if r.Engine == engine.Native || r.Engine == engine.ClaudeCode {
+// noRequest says why a run has no such request; all is the number of those that it has.
+func noRequest(r runlog.Record, all int, err error) error {
+	switch {
+	case r.Engine == engine.ClaudeCode && all == 0:
+		return &withStatus{errors.New("no request is kept; those of claude are kept if claude-code.gateway is on"), statusNoJob}
+	case r.Engine == engine.Native, r.Engine == engine.ClaudeCode:
 		return err
 	}
 	return &withStatus{fmt.Errorf("its engine, %s, asks no model", cmp.Or(r.Engine, "none")), statusNoJob}
@@ -110,6 +114,9 @@ func runRequests(d *deps, h app.Home, runs []string) error {
 			return err
 		}
 		all, err := h.Requests.Exchanges(r.ID)
+		if len(all) == 0 && err == nil {
+			return noRequest(r, 0, fmt.Errorf("requests: %w: the run asked no model", request.ErrNone))
+		}
 		for _, x := range all {
 			list = append(list, requestLine{r.ID, x.Number, x.At.In(h.Config.Zone), x.Answer})
 		}

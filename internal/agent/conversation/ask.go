@@ -29,9 +29,9 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) error {
 		if t.current.session == "" && t.current.parent != "" {
 			r.Session.ID, r.Session.Fork = t.current.parent, true
 		}
-		led, ended := t.lead(ctx, r)
-		result, err := t.Engine.Run(ctx, led, t.Tools, t.sink(ctx))
-		ended()
+		lead := t.lead(ctx, r)
+		result, err := t.Engine.Run(ctx, lead.request(r), t.Tools, lead.sink(t.sink(ctx)))
+		lead.ended()
 		var overloaded *engine.Overloaded
 		if !errors.As(err, &overloaded) {
 			if t.answer = result.Text; t.history.Discard { // the turn's next message needs the earlier ones

@@ -40,11 +40,12 @@ func (k *keeper) keep(book request.Book, run string, file []byte) engine.Keep {
 		k.do(func() error { return log.AddJob(context.Background(), file) })
 	}
 	return func(body []byte) engine.Kept {
-		number, sent, first := 0, book.Disk.Now(), time.Duration(0)
+		number, first := 0, time.Duration(0)
 		k.do(func() (err error) {
 			number, err = log.Add(context.Background(), body)
 			return err
 		})
+		sent := book.Disk.Now()
 		begun := func() { first = book.Disk.Now().Sub(sent) }
 		return engine.Kept{Begun: begun, Answered: func(a request.Answer) {
 			a.First, a.Millis = first.Milliseconds(), book.Disk.Now().Sub(sent).Milliseconds()
@@ -65,6 +66,6 @@ func (w *work) kept() {
 	defer w.keeper.mu.Unlock()
 	<-w.keeper.last
 	if w.keeper.err != nil {
-		w.r.Warn(fmt.Errorf("run %s: a request to the model is not kept: %w", w.run.ID, w.keeper.err))
+		w.r.Warn(fmt.Errorf("run %s: its requests and answers are not all kept: %w", w.run.ID, w.keeper.err))
 	}
 }

@@ -116,7 +116,7 @@ func (a *account) look(account string) (cost float64, alive bool) {
 		return 0, true
 	}
 	bill, err := a.runs.Bill(record)
-	if err != nil {
+	if err != nil || !record.Done() && record.Rebooted() { // a power failure may have lost its last events
 		return -1, false
 	}
 	return max(bill.Cost-record.Settled, 0), false

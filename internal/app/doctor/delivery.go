@@ -87,7 +87,7 @@ func (e *examination) outbox(context.Context) string {
 		case err == nil && held.Count > 0:
 			return held.String()
 		case held.Others > 0:
-			return fmt.Sprintf("%d for the next tick", held.Others)
+			return fmt.Sprintf("%d waiting for the next tick", held.Others)
 		}
 		return "empty"
 	}

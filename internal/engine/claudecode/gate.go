@@ -8,12 +8,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpproxy"
 
@@ -26,7 +28,7 @@ import (
 // and with another division of the system prompt (2.1.197 and 2.1.330). With the socket and the name, its requests are the same as without
 // the gateway; TestSameRequests compares them.
 //
-// The command gets no key but a placeholder, which the gateway replaces. The key is in no process of the sealed domain.
+// The command gets placeholders in place of keyVariables, which the gateway replaces. Those keys are in no process of the sealed domain.
 
 // socketOf is the variable that names the socket to the command. ollim's own claude processes and the command's remote sessions use it.
 const socketOf = "ANTHROPIC_UNIX_SOCKET"
@@ -47,15 +49,16 @@ func (e *Engine) gated() bool {
 // gate is the gateway of one process of the command.
 type gate struct {
 	*gateway.Gateway
-	socket string
-	own    string // directory that is removed with the socket; "": none
+	transport *http.Transport
+	socket    string
+	own       string // directory that is removed with the socket; "": none
 }
 
 // open opens a gateway, and returns an engine whose environment leads to it.
 func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, error) {
 	service, err := url.Parse(cmp.Or(e.variable("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"))
 	if err != nil || service.Host == "" {
-		return nil, e, fmt.Errorf("%w: ANTHROPIC_BASE_URL is not an address", engine.ErrSetup)
+		return nil, e, fmt.Errorf("%w: ANTHROPIC_BASE_URL is not an address: want https://HOST", engine.ErrSetup)
 	}
 	transport, err := e.transport()
 	if err != nil {
@@ -71,7 +74,7 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 			with.Env = append(with.Env, name+"="+placeholder)
 		}
 	}
-	g := &gate{Gateway: &gateway.Gateway{
+	g := &gate{transport: transport, Gateway: &gateway.Gateway{
 		Service: service, Transport: transport, Secrets: secrets, Keep: r.Run.Sent, Models: e.Models,
 	}}
 	if r.Limits.MaxCost > 0 {
@@ -94,19 +97,22 @@ func (g *gate) close() {
 		return
 	}
 	g.Close()
+	g.transport.CloseIdleConnections()
 	_ = os.Remove(g.socket)
 	if g.own != "" {
 		_ = os.Remove(g.own)
 	}
 }
 
-// explain returns how a process ended: as the gateway knows it, if the command only says that there was no answer.
+// explain returns how a process ended, given what the command says: as the gateway knows it, if the command only says that there was no
+// answer.
 func (g *gate) explain(err error) error {
-	if g == nil || err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, engine.ErrMaxCost) {
+	known := []error{engine.ErrMaxCost, engine.ErrMaxTurns, engine.ErrSessionUnknown, engine.ErrKey}
+	if g == nil || err == nil || errors.As(err, new(*engine.Overloaded)) || slices.ContainsFunc(known, func(k error) bool { return errors.Is(err, k) }) {
 		return err
 	}
 	if g.Limited() {
-		return fmt.Errorf("%w: the next answer would exceed %s USD", engine.ErrMaxCost, engine.USD(g.Most))
+		return fmt.Errorf("%w: the gateway ended an answer, because the %s USD that were left are spent", engine.ErrMaxCost, engine.USD(g.Most))
 	}
 	if fault := g.Fault(); fault != "" {
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, fault)
@@ -114,12 +120,16 @@ func (g *gate) explain(err error) error {
 	return err
 }
 
+// connectTime is how long a connection to the service may take. The command tries several times.
+const connectTime = 30 * time.Second
+
 // transport returns what reaches the service as the command would: through the owner's proxy, and with the owner's certificates.
 func (e *Engine) transport() (*http.Transport, error) {
 	either := func(name string) string { return cmp.Or(e.variable(strings.ToLower(name)), e.variable(name)) }
 	proxy := (&httpproxy.Config{HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY")}).ProxyFunc()
 	t := &http.Transport{
-		Proxy:              func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
+		Proxy:       func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
+		DialContext: (&net.Dialer{Timeout: connectTime}).DialContext, TLSHandshakeTimeout: connectTime,
 		DisableCompression: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if file := e.variable(certificates); file != "" {
@@ -139,7 +149,7 @@ func (e *Engine) transport() (*http.Transport, error) {
 	if file := e.variable("CLAUDE_CODE_CLIENT_CERT"); file != "" {
 		pair, err := tls.LoadX509KeyPair(file, e.variable("CLAUDE_CODE_CLIENT_KEY"))
 		if err != nil {
-			return nil, fmt.Errorf("%w: CLAUDE_CODE_CLIENT_CERT: %w: set claude-code.gateway to off if the key has a passphrase", engine.ErrSetup, err)
+			return nil, fmt.Errorf("%w: CLAUDE_CODE_CLIENT_CERT and CLAUDE_CODE_CLIENT_KEY: %w; a key with a passphrase needs claude-code.gateway: off", engine.ErrSetup, err)
 		}
 		t.TLSClientConfig.Certificates = []tls.Certificate{pair}
 	}

@@ -135,7 +135,7 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 			return p, err
 		}
 	} else if r.Scope.Offline {
-		return p, fmt.Errorf("%w: network: none needs claude-code.gateway: on, and a service other than a cloud of CLAUDE_CODE_USE_…", engine.ErrSetup)
+		return p, fmt.Errorf("%w: a job with network: none needs the gateway: ollim config set claude-code.gateway on, and no CLAUDE_CODE_USE_... in env", engine.ErrSetup)
 	}
 	p.env = append(e.environment(r), shell...)
 	if p.secrets, err = e.secrets(); err != nil {

@@ -22,6 +22,9 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 	if err := e.exposed(r); err != nil {
 		return err
 	}
+	if r, err = reserve(ctx, r); err != nil {
+		return err
+	}
 	at, err := e.place(ctx, r, t.want.session, from)
 	defer at.close(ctx)
 	if err != nil {
@@ -31,9 +34,6 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 		if err := t.sink.ReportServers(e.AskServers(ctx, r)); err != nil {
 			return err
 		}
-	}
-	if r, err = reserve(ctx, r); err != nil {
-		return err
 	}
 	t.want.version = known.Version
 	if at.gate != nil {
@@ -66,11 +66,11 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 		return err
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // kill processes that it left, in any process group: only the engine has the variable
-	return e.forgetIf(at.gate.explain(e.attend(ctx, cmd, out, end, said, t)))
+	return e.forgetIf(e.attend(ctx, cmd, out, end, said, t, at.gate))
 }
 
 // attend reads events until the command has ended. It stops the command when ctx ends or t asks for it.
-func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *stderrLog, t *turn) error {
+func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *stderrLog, t *turn, g *gate) error {
 	enough, give := context.WithCancel(ctx)
 	defer give()
 	t.stop = give
@@ -92,7 +92,7 @@ func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io
 	if t.fatal != nil || readErr != nil {
 		return errors.Join(t.fatal, readErr)
 	}
-	return t.judge(waitErr, strings.TrimSpace(said.last()))
+	return g.explain(t.judge(waitErr, strings.TrimSpace(said.last())))
 }
 
 // stop stops the command when ctx ends: by SIGINT, after which it exits within a tenth of a second with a session that can be

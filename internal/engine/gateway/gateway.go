@@ -50,18 +50,21 @@ type flight struct {
 
 	mu    sync.Mutex
 	tally tally
+	begun bool // Begun was called
 }
 
 // Read implements io.Reader.
 func (f *flight) Read(p []byte) (int, error) {
 	n, err := f.ReadCloser.Read(p)
-	if n > 0 && f.whole.Len() == 0 && f.status == http.StatusOK && f.kept.Begun != nil {
-		f.kept.Begun()
-	}
 	f.whole.Write(p[:min(n, maxAnswer-f.whole.Len())])
 	f.mu.Lock()
 	f.tally.add(p[:n])
+	begun := f.tally.begun && !f.begun
+	f.begun = f.begun || begun
 	f.mu.Unlock()
+	if begun && f.kept.Begun != nil {
+		f.kept.Begun()
+	}
 	if err != nil {
 		f.end(err)
 	}
@@ -69,8 +72,11 @@ func (f *flight) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (f *flight) Close() error {
-	f.end(nil)
+func (f *flight) Close() error { return f.stop(nil) }
+
+// stop closes an answer of which nobody reads more, for a reason that is kept; nil: it is complete, or the service has ended it.
+func (f *flight) stop(why error) error {
+	f.end(why)
 	return f.ReadCloser.Close()
 }
 
@@ -96,7 +102,7 @@ func (f *flight) end(err error) {
 		case err != nil && !errors.Is(err, io.EOF):
 			a.Cut = reason(err)
 		case f.status == http.StatusOK && !t.complete:
-			a.Cut = "the answer ended before its end"
+			a.Cut = "the connection ended before the answer"
 		}
 		if f.kept.Answered != nil {
 			f.kept.Answered(a)

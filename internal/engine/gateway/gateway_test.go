@@ -248,17 +248,50 @@ func TestLimit(t *testing.T) {
 	w.g.Most = stoppedUSD
 	w.listen()
 	status, body := w.answer()
-	if status != http.StatusOK || !strings.HasSuffix(body, part(`{"error":{"message":"the run has reached its limit of 0.15 USD","type":"invalid_request_error"},"type":"error"}`)[len("event: x\n"):]) {
+	if status != http.StatusOK || !strings.HasSuffix(body, part(`{"error":{"message":"the run has spent the 0.15 USD that its limit had left","type":"invalid_request_error"},"type":"error"}`)[len("event: x\n"):]) {
 		t.Errorf("%d, %d bytes, %.200q", status, len(body), body[max(0, len(body)-200):])
 	}
-	if status, body := w.answer(); status != http.StatusBadRequest || !strings.Contains(body, "limit of 0.15 USD") || asked != 1 {
+	if status, body := w.answer(); status != http.StatusBadRequest || !strings.Contains(body, "the 0.15 USD that its limit had left") || asked != 1 {
 		t.Errorf("the next request: %d %q, and the service was asked %d times", status, body, asked)
 	}
 	if !w.g.Limited() {
 		t.Error("the gateway does not say that it has ended an answer")
 	}
-	if a := w.last().answer; a.Usage == nil || a.Cost < startedUSD || a.Cost > 2*w.g.Most {
+	if a := w.last().answer; a.Usage == nil || a.Cost < startedUSD || a.Cost > 2*w.g.Most || !strings.Contains(a.Cut, "limit") {
 		t.Errorf("%+v", a)
+	}
+}
+
+// TestPaidAnswer: an answer whose whole usage is known is not cut, whatever it costs.
+func TestPaidAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { streamed(rw, started, text, counted, stopped) })
+	w.g.Most = startedUSD + 0.001
+	w.listen()
+	if status, body := w.answer(); status != http.StatusOK || !strings.HasSuffix(body, part(stopped)) || w.g.Limited() {
+		t.Errorf("%d %q", status, body)
+	}
+	if status, _ := w.answer(); status != http.StatusBadRequest {
+		t.Errorf("the next request: %d", status)
+	}
+}
+
+// TestCount: the question how many tokens a request has costs nothing, and its answer is complete.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, `{"input_tokens":2000}`) })
+	w.listen()
+	resp, err := w.ask(t.Context(), "/v1/messages/count_tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if a := w.last().answer; a.Cut != "" || a.Usage != nil || w.begun != 0 {
+		t.Errorf("%+v, begun %d times", a, w.begun)
+	}
+	if usd, unheard := w.g.Spent(); usd != 0 || unheard != 0 {
+		t.Errorf("%v USD, %d without a report", usd, unheard)
 	}
 }
 
@@ -282,8 +315,8 @@ func TestFaults(t *testing.T) {
 		}, 429, `{"type":"error"}`, "", 0},
 		"closed":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "no answer from 127.0.0.1", "EOF", 0},
 		"cut":        {func(rw http.ResponseWriter, _ *http.Request) { cut(rw, started, text) }, 200, "EOF", "no answer from 127.0.0.1", startedUSD},
-		"silent":     {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 502, "no data for 50ms", "no data for 50ms", 0},
-		"stalled":    {func(rw http.ResponseWriter, r *http.Request) { streamed(rw, started); <-r.Context().Done() }, 200, "EOF", "no data for 50ms", startedUSD},
+		"silent":     {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 502, "no data for 0.05 seconds", "no data for 0.05 seconds", 0},
+		"stalled":    {func(rw http.ResponseWriter, r *http.Request) { streamed(rw, started); <-r.Context().Done() }, 200, "EOF", "no data for 0.05 seconds", startedUSD},
 		"garbage":    {func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("\x00{{{\ndata: {\n")) }, 200, "{{{", "", 0},
 		"redirected": {func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "/elsewhere", http.StatusFound) }, 302, "", "", 0},
 		"absurd": {func(rw http.ResponseWriter, _ *http.Request) {
@@ -303,7 +336,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, c.serve)
-			if strings.Contains(c.fault, "50ms") {
+			if strings.Contains(c.fault, "0.05") {
 				w.g.Idle = 50 * time.Millisecond
 			}
 			w.listen()
@@ -316,7 +349,8 @@ func TestFaults(t *testing.T) {
 			if fault := w.g.Fault(); !strings.Contains(fault, c.fault) || (fault == "") != (c.fault == "") {
 				t.Errorf("the fault is %q", fault)
 			}
-			if usd, unheard := w.g.Spent(); !near(usd, c.cost) || unheard != 0 || a.Usage != nil && !near(a.Cost, c.cost) {
+			silent := map[bool]int{true: 1}[name == "silent"] // the service may charge for it
+			if usd, unheard := w.g.Spent(); !near(usd, c.cost) || unheard != silent || a.Usage != nil && !near(a.Cost, c.cost) {
 				t.Errorf("%v USD are spent, and %v kept, not %v; %d without a report", usd, a.Cost, c.cost, unheard)
 			}
 		})

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/model"
@@ -43,6 +45,7 @@ type Gateway struct {
 
 	server  *http.Server
 	serving sync.WaitGroup // requests
+	places  chan struct{}  // one for each request that is passed on
 
 	mu      sync.Mutex
 	closed  bool
@@ -54,21 +57,14 @@ type Gateway struct {
 	fault   string         // why there was no answer to the last request; "": there was one, or the service has refused it
 }
 
-// call is one request of the program. It is the body of the response.
-type call struct {
-	*flight
-	g     *Gateway
-	model string          // that was asked
-	left  context.Context // ends when the program does not wait for the answer any more
-	ctx   context.Context // of the request; its cause says why it was cancelled
-	idle  *time.Timer     // cancels it, after wait
-	wait  time.Duration
-	read  int64     // bytes of the answer
-	over  io.Reader // what the program reads in place of the rest of the answer; nil: the rest
-}
-
 // paths are what the program may ask of the service. Anything else, such as a batch, would cost what nobody counts.
 func paths() []string { return []string{"/v1/messages", "/v1/messages/count_tokens"} }
+
+// Programs of the agent can use the gateway too: so many connections and requests at once do not exhaust this process.
+const (
+	connections = 256
+	atOnce      = 16
+)
 
 // maxBody is more than the service accepts, in bytes.
 const maxBody = 64 << 20
@@ -82,7 +78,8 @@ func (g *Gateway) Listen(ctx context.Context, path string) error {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	g.flying = map[*call]bool{}
+	g.flying, g.places = map[*call]bool{}, make(chan struct{}, atOnce)
+	listener = netutil.LimitListener(listener, connections)
 	silent := log.New(io.Discard, "", 0) // Fault tells what is to be told
 	forward := &httputil.ReverseProxy{
 		Rewrite: g.rewrite, Transport: roundTripper(g.send), ErrorHandler: g.failed,
@@ -115,7 +112,7 @@ func (g *Gateway) Spent() (usd float64, unheard int) {
 	for c := range g.flying {
 		if c.reported() {
 			usd += c.cost()
-		} else {
+		} else if !c.counts {
 			unheard++
 		}
 	}
@@ -148,10 +145,12 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		case r.Method == http.MethodHead: // the command tries the connection
 			w.WriteHeader(http.StatusOK)
 		case r.Method != http.MethodPost || !slices.Contains(paths(), inside):
-			refuse(w, http.StatusForbidden, "permission_error", fmt.Sprintf("the gateway of ollim passes on no %s %s", r.Method, r.URL.Path))
+			refuse(w, http.StatusForbidden, "permission_error", fmt.Sprintf("the gateway of ollim does not pass on %s %s", r.Method, r.URL.Path))
 		case g.exhausted():
 			refuse(w, http.StatusBadRequest, "invalid_request_error", g.limit())
 		default:
+			g.places <- struct{}{}
+			defer func() { <-g.places }()
 			next.ServeHTTP(w, r)
 		}
 	})
@@ -182,7 +181,7 @@ func (g *Gateway) exhausted() bool {
 }
 
 func (g *Gateway) limit() string {
-	return fmt.Sprintf("the run has reached its limit of %s USD", engine.USD(g.Most))
+	return fmt.Sprintf("the run has spent the %s USD that its limit had left", engine.USD(g.Most))
 }
 
 // rewrite addresses a request to the service.
@@ -216,11 +215,11 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := g.begin(body)
+	c := g.begin(r, body)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	idle := cmp.Or(g.Idle, 5*time.Minute)
-	c.idle = time.AfterFunc(idle, func() { cancel(fmt.Errorf("no data for %s", idle)) })
-	c.wait, c.left, c.ctx = idle, r.Context(), ctx
+	c.idle = time.AfterFunc(idle, func() { cancel(fmt.Errorf("no data for %g seconds", idle.Seconds())) })
+	c.wait, c.ctx = idle, ctx
 	out := r.WithContext(ctx)
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.RequestURI = "" // Client.Do accepts none
@@ -240,12 +239,12 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 func neverFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // begin registers a request.
-func (g *Gateway) begin(body []byte) *call {
+func (g *Gateway) begin(r *http.Request, body []byte) *call {
 	var q struct {
 		Model string `json:"model"`
 	}
 	_ = json.Unmarshal(body, &q) // the service says what is wrong with it
-	c := &call{g: g, model: q.Model}
+	c := &call{g: g, model: q.Model, counts: strings.HasSuffix(r.URL.Path, "/count_tokens"), left: r.Context(), ctx: r.Context()}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.flying[c] = true
@@ -268,59 +267,6 @@ func (g *Gateway) priced(c *call) engine.Keep {
 	}
 }
 
-// Read implements io.Reader. When the run's limit is reached, the answer ends with an error event.
-func (c *call) Read(p []byte) (int, error) {
-	if c.over != nil {
-		return c.over.Read(p)
-	}
-	c.idle.Reset(c.wait)
-	n, err := c.flight.Read(p)
-	c.idle.Stop()
-	if c.read += int64(n); c.read > maxAnswer && err == nil {
-		err = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-	case err != nil:
-		c.g.end(c, c.reason(err))
-	case c.g.exhausted():
-		c.over = strings.NewReader("\n\nevent: error\ndata: " + string(failure("invalid_request_error", c.g.limit())) + "\n\n")
-	}
-	return n, err
-}
-
-// reason returns why there is no more of an answer.
-func (c *call) reason(err error) string {
-	return "no answer from " + c.g.Service.Host + ": " + reason(cmp.Or(context.Cause(c.ctx), err))
-}
-
-// Close implements io.Closer. It is called once for each response.
-func (c *call) Close() error {
-	err := c.flight.Close()
-	c.g.end(c, "")
-	return err
-}
-
-// cost returns what a request has cost so far, in USD; 0 if no price is known. The service has reported usage.
-func (c *call) cost() float64 {
-	t := c.counted()
-	m := c.g.Models.Resolve(cmp.Or(t.model, c.model))
-	if !m.Priced {
-		m = c.g.Models.Resolve(c.model)
-	}
-	u := model.Tokens(t.usage)
-	u.CacheWrite -= t.hour
-	if !t.complete {
-		u.Out = max(u.Out, t.said/engine.BytesPerToken)
-	}
-	usd, _ := m.Cost(u)
-	if hourly, known := m.Hourly(); known && t.hour > 0 {
-		hour, _ := hourly.Cost(model.Tokens{CacheWrite: t.hour})
-		usd += hour
-	}
-	return usd
-}
-
 // end books a request. why says why there was no answer; "" if there was one. The service charges nothing for a request that it refuses or
 // does not answer.
 func (g *Gateway) end(c *call, why string) {
@@ -330,33 +276,27 @@ func (g *Gateway) end(c *call, why string) {
 		return
 	}
 	delete(g.flying, c)
-	g.fault = why
+	if c.left.Err() == nil { // otherwise the program has gone, which is no fault of the service
+		g.fault = why
+	}
 	switch {
 	case c.reported():
 		g.spent += c.cost()
 		g.used = g.used.Add(c.usage())
-	case c.left.Err() != nil:
+	case !c.counts && c.ctx.Err() != nil: // the program has gone, or the service was silent for too long
 		g.unheard++
 	}
 }
 
-// reported reports whether the service has reported usage.
-func (c *call) reported() bool { return c.flight != nil && c.counted().counted }
-
-func (c *call) usage() runlog.Usage {
-	if c.flight == nil {
-		return runlog.Usage{}
-	}
-	return c.counted().usage
-}
-
-// Used returns the usage that the service has reported so far.
+// Used returns the usage of the answers that have ended, or are complete.
 func (g *Gateway) Used() runlog.Usage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := g.used
 	for c := range g.flying {
-		all = all.Add(c.usage())
+		if c.reported() && c.counted().complete {
+			all = all.Add(c.usage())
+		}
 	}
 	return all
 }

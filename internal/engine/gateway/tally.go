@@ -16,6 +16,8 @@ type tally struct {
 	hour     int  // tokens of usage.CacheWrite that are cached for an hour
 	counted  bool // usage was reported
 	said     int  // bytes of text, thoughts and inputs of tools
+	begun    bool // the model has begun to answer
+	ending   bool // the usage of the whole answer was reported, and only its end is missing
 	complete bool // the end of the answer was seen
 
 	line []byte // an incomplete line, or the whole of an answer that is no stream
@@ -40,8 +42,7 @@ type event struct {
 	} `json:"delta"`
 	Usage   *usage `json:"usage"`
 	Choices []struct {
-		Finish *string `json:"finish_reason"`
-		Delta  struct {
+		Delta struct {
 			Content   string `json:"content"`
 			Reasoning string `json:"reasoning_content"`
 		} `json:"delta"`
@@ -107,9 +108,10 @@ func (t *tally) take(line []byte) {
 	t.said += len(e.Delta.Text) + len(e.Delta.Thinking) + len(e.Delta.Input)
 	for _, c := range e.Choices {
 		t.said += len(c.Delta.Content) + len(c.Delta.Reasoning)
-		t.complete = t.complete || !streamed && c.Finish != nil
 	}
-	t.complete = t.complete || e.Type == "message_stop" || e.Type == "error" || !streamed && e.Stop != nil
+	t.begun = t.begun || e.Type == "message_start" || len(e.Choices) > 0 || e.Stop != nil
+	t.ending = t.ending || e.Type == "message_delta"
+	t.complete = t.complete || e.Type == "message_stop" || e.Type == "error" || !streamed
 }
 
 // most is more tokens than any service reports for one answer. An absurd count is ignored.

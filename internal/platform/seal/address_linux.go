@@ -41,10 +41,10 @@ func inetOf(raw []byte) (addr netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16(raw[2:])), ok
 }
 
-// judgeTCP allows every address if Network is set. Otherwise it allows those of Connect and of sockets that listen inside.
+// judgeTCP allows every address if Network is set. Otherwise it allows those of sockets that listen inside.
 func (c *call) judgeTCP(addr netip.AddrPort) error {
 	switch {
-	case c.rules.Network, c.mayConnect(addr):
+	case c.rules.Network:
 		return nil
 	case !ownAddress(addr.Addr()):
 		return errDenied
@@ -54,14 +54,6 @@ func (c *call) judgeTCP(addr netip.AddrPort) error {
 		return err
 	}
 	return c.network.inside(listening)
-}
-
-// mayConnect reports whether Connect names the address.
-func (c *call) mayConnect(addr netip.AddrPort) bool {
-	return slices.ContainsFunc(c.rules.Connect, func(allowed string) bool {
-		a, err := netip.ParseAddrPort(allowed)
-		return err == nil && a.Addr().Unmap() == addr.Addr() && a.Port() == addr.Port()
-	})
 }
 
 // ownAddress reports whether a connection to the address stays on this machine.

@@ -32,7 +32,6 @@ type Rules struct {
 	Write   []string // the same, and the contents may be changed; in directories, files may be made, renamed and removed
 	List    []string // directory trees in which names may be listed
 	Sockets []string // unix sockets that programs may connect to
-	Connect []string // IP:PORT addresses that are allowed although Network is false; hosts by name need a Proxy
 	Network bool     // TCP and DNS to any address; false: only to sockets that were bound inside
 	Canary  string   // an existing file that a sealed process must not be able to open
 }
@@ -43,7 +42,6 @@ func (r Rules) add(others Rules) Rules {
 	r.Write = append(r.Write[:len(r.Write):len(r.Write)], others.Write...)
 	r.List = append(r.List[:len(r.List):len(r.List)], others.List...)
 	r.Sockets = append(r.Sockets[:len(r.Sockets):len(r.Sockets)], others.Sockets...)
-	r.Connect = append(r.Connect[:len(r.Connect):len(r.Connect)], others.Connect...)
 	r.Network = r.Network || others.Network
 	if others.Canary != "" {
 		r.Canary = others.Canary

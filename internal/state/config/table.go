@@ -67,8 +67,8 @@ func (c *Config) chat() []key {
 			}},
 		{"chat.thinking", &c.Chat.Thinking, "Thinking in the main conversation: off, adaptive, true or a number of tokens.", "", "off",
 			func(s string) error { _, err := model.ParseThinking(s); return err }},
-		{"chat.fork-thinking", &c.Chat.Forks, "Thinking in interactive forks, as chat.thinking; main: as the main conversation. With another value than there a\n" +
-			"service reads main's messages again instead of from its cache.", "", "adaptive",
+		{"chat.fork-thinking", &c.Chat.Forks, "Thinking in interactive forks: a value as for chat.thinking, or main for that value itself. With a different value a\n" +
+			"service charges main's messages as new input instead of reading them from its cache.", "", "adaptive",
 			func(s string) error {
 				if s == model.LikeMain {
 					return nil
@@ -107,8 +107,8 @@ func (c *Config) messengers() []key {
 			"How much the model of claude thinks and works: low, medium, high, xhigh or max. The default of the command itself\n" +
 				"changes with its version.", "", "high", oneOf("low", "medium", "high", "xhigh", "max")},
 		{"claude-code.gateway", &c.Claude.Gateway,
-			"Requests of claude to its model pass through ollim: on keeps them, holds the key, counts what they cost and is all that\n" +
-				"a job with `network: none` can reach; off lets claude connect by itself.", "", on, oneOf(on, Off)},
+			"With on, claude sends its requests through ollim, which keeps them, adds the key and counts their cost; a job with\n" +
+				"`network: none` needs this. With off, claude connects to its service by itself.", "", on, oneOf(on, Off)},
 		{"discord.api", &c.Discord.API,
 			"Address of Discord's API. The bot's token is stored by ollim secret set discord.TOKEN. With a token,\n" +
 				"messages also go to your direct messages; no delivery command is needed.", "api: https://discord.com", "", checkAPI},

@@ -12,6 +12,7 @@
 package request
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -78,7 +80,7 @@ type Exchange struct {
 
 // Errors of a request that cannot be read.
 var (
-	ErrNone    = errors.New("no such request")
+	ErrNone    = errors.New("not kept")
 	ErrDamaged = errors.New("the request cannot be rebuilt")
 )
 
@@ -123,18 +125,57 @@ func (l *runLog) Add(ctx context.Context, body []byte) (n int, err error) {
 	return l.count, nil
 }
 
-// AddAnswer stores the answer to a request.
+// AddAnswer stores the answer to a request. If the body cannot be stored, the rest of the answer is. A body in whose parts a secret is
+// spread is not stored.
 func (l *runLog) AddAnswer(ctx context.Context, a Answer) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := line{At: l.book.Disk.Now(), Answer: &a}
+	bare := line{At: l.book.Disk.Now(), Answer: &a}
+	e := bare
 	f := folder{objects: map[string][]byte{}}
 	if len(a.Body) > 0 {
 		var body []byte
-		body, e.Hidden = l.book.hide(a.Body)
-		e.Whole, e.SHA256 = f.put(body), hashOf(body)
+		if body, e.Hidden = l.book.hide(a.Body); l.book.spread(body) {
+			e.Hidden, body = true, nil
+		}
+		if body != nil {
+			e.Whole, e.SHA256 = f.put(body), hashOf(body)
+		}
 	}
-	return l.store(ctx, e, f.objects)
+	if err := l.store(ctx, e, f.objects); err != nil {
+		return errors.Join(err, l.append(ctx, bare))
+	}
+	return nil
+}
+
+// spread reports whether a secret is spread over the events of a stream. The pieces of a text come in events of their own.
+func (b Book) spread(stream []byte) bool {
+	if b.Secrets == nil {
+		return false
+	}
+	var text strings.Builder
+	for part := range bytes.Lines(stream) {
+		var e struct {
+			Delta struct {
+				Text     string `json:"text"`
+				Thinking string `json:"thinking"`
+				Input    string `json:"partial_json"`
+			} `json:"delta"`
+			Choices []struct {
+				Delta struct {
+					Content string `json:"content"`
+				} `json:"delta"`
+			} `json:"choices"`
+		}
+		if data, found := bytes.CutPrefix(part, []byte("data:")); !found || json.Unmarshal(data, &e) != nil {
+			continue
+		}
+		text.WriteString(e.Delta.Text + e.Delta.Thinking + e.Delta.Input)
+		for _, c := range e.Choices {
+			text.WriteString(c.Delta.Content)
+		}
+	}
+	return b.Secrets().Hide(text.String()) != text.String()
 }
 
 // AddJob stores the text of the file of the run's job.
@@ -216,7 +257,7 @@ func (b Book) ReadAnswer(run string, n int) (body []byte, hidden bool, err error
 		body, err := b.body(e)
 		return body, e.Hidden, err
 	}
-	return nil, false, fmt.Errorf("%w: no answer to request %d is kept", ErrNone, n)
+	return nil, false, fmt.Errorf("%w: no answer to request %d is kept: ollim run show --requests lists the requests", ErrNone, n)
 }
 
 // ReadJob returns the text of the file of a run's job as it was when the run began, and whether values of secrets were replaced in it. The
@@ -231,7 +272,7 @@ func (b Book) ReadJob(run string) (text []byte, hidden bool, err error) {
 			return text, e.Hidden, err
 		}
 	}
-	return nil, false, fmt.Errorf("%w: the file of the job is not kept", ErrNone)
+	return nil, false, fmt.Errorf("%w: no job file is kept: the run has no job, did not reach its engine, or is from an earlier version", ErrNone)
 }
 
 // Exchanges returns the requests of a run with their answers, in the order in which they were sent. The answers have no bodies.

@@ -175,6 +175,26 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestSpreadSecret: a secret whose pieces are in several events of an answer is not stored; the rest of the answer is.
+func TestSpreadSecret(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.Secrets = func() plaintext.Secrets { return plaintext.NewSecrets("sk-very-secret") }
+	log := b.Log(run)
+	add(t, log, conversation("a"))
+	body := `data: {"delta":{"text":"it is sk-ver"}}` + "\n" + `data: {"delta":{"text":"y-secret"}}` + "\n"
+	if err := log.AddAnswer(context.Background(), Answer{To: 1, Status: 200, Body: []byte(body)}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := b.Exchanges(run)
+	if err != nil || len(all) != 1 || all[0].Answer == nil || all[0].Answer.Status != 200 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if kept, _, err := b.ReadAnswer(run, 1); err != nil || len(kept) > 0 {
+		t.Errorf("%q is kept, %v", kept, err)
+	}
+}
+
 func sizes(t testing.TB, b Book) (objects int, lines, content int64) {
 	t.Helper()
 	list, err := os.ReadDir(b.Home.Objects())
