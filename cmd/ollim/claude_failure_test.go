@@ -147,7 +147,7 @@ func failures() []failure {
 		{name: "401", status: 69, said: "401", requests: 1, ci: true, set: answer(anthropicapi.Reply{Status: 401})},
 		{name: "403", status: 69, said: "403", ci: true, set: answer(anthropicapi.Reply{Status: 403})},
 		{name: "credit", status: 69, said: "(?i)credit", ci: true, set: answer(anthropicapi.Reply{Status: 400, Message: "Your credit balance is too low to access the Anthropic API."})},
-		{name: "404", status: 1, said: "model", ci: true, set: answer(anthropicapi.Reply{Status: 404, Message: "model: claude-x"})},
+		{name: "404", status: 69, said: "model", ci: true, set: answer(anthropicapi.Reply{Status: 404, Message: "model: claude-x"})},
 		{name: "429 for ever", status: 69, ci: true, said: "the model service did not answer within 15s, the last try: .*429", brief: true, set: answer(anthropicapi.Reply{Status: 429})},
 		{name: "529 for ever", status: 69, ci: true, said: "the model service did not answer within 15s, the last try: .*529", brief: true, set: answer(anthropicapi.Reply{Status: 529})},
 		{name: "network refused", status: 69, said: "(?i)unable to connect|connection refused", ci: true, set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},

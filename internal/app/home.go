@@ -150,6 +150,15 @@ func (h Home) Models() (model.Table, error) {
 	return t, nil
 }
 
+// models is Models without the owner's lines if they are invalid, which the engine reports.
+func (h Home) models() model.Table {
+	t, err := h.Models()
+	if err != nil {
+		return model.Known()
+	}
+	return t
+}
+
 // past returns the runs from which the accounts of spending are made if the ledger has none.
 func (h Home) past(since time.Time) (past []spend.Past, err error) {
 	all, err := h.Runs.Tally(since)
@@ -216,7 +225,7 @@ func (h Home) Runner(atShell bool) *run.Runner {
 			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
 		Settings: run.Settings{
-			Engine: h.Config.Engine, CompactAt: h.Config.CompactAt, Quiet: h.Config.Quiet,
+			Engine: h.Config.Engine, Fallback: h.Config.Fallback, Models: h.models, CompactAt: h.Config.CompactAt, Quiet: h.Config.Quiet,
 			Names: h.Config.Names, Main: h.Config.Chat, Channel: h.Config.Channels,
 		},
 		SetNames: h.SetNames,

@@ -65,6 +65,8 @@ func (v *voice) hear(e runlog.Event) {
 		v.tally.text = ""
 	case e.Type == runlog.Retry:
 		v.d.warn("retried: " + e.Text)
+	case e.Type == runlog.FellBack:
+		v.d.warn(fellBack(e))
 	case e.Type == runlog.Text && v.live():
 		if !v.streamed {
 			v.show(e.Text)
@@ -194,7 +196,7 @@ func (v *voice) stream(e runlog.Event) {
 		v.begun = true
 		system.Subtype, system.Cwd, system.Tools, system.Model, system.Permission = "init", v.root, v.tools, e.Model, "dontAsk"
 		v.object(system)
-	case runlog.Retry:
+	case runlog.Retry, runlog.FellBack:
 		system.Subtype, system.Error = "api_retry", e.Text
 		v.object(system)
 	case runlog.Compacted:

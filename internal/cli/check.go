@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -58,6 +59,7 @@ func runCheck(ctx context.Context, d *deps, files []string) error {
 	if untested := h.UntestedClaude(ctx); untested != "" {
 		c.say(finding{File: filepath.Base(d.ConfigFile(h.Dir)), Key: "claude-code.command", What: "note", Text: untested})
 	}
+	c.fallback(filepath.Base(d.ConfigFile(h.Dir)), h.Config.Fallback, h.Config.Chat.Model, "")
 	for _, j := range jobs.Jobs {
 		c.good(h.Dir.Relative(j.Path), j)
 	}
@@ -223,6 +225,13 @@ func (c *checker) inHome(path string, j job.Job) {
 	if j.Seal != "" {
 		c.seal(j, path)
 	}
+	switch {
+	case j.Plain:
+	case j.Fallback != nil:
+		c.fallback(path, j.Fallback, j.Model, j.Engine)
+	case j.Model != "" || j.Engine != "":
+		c.repeated(path, c.home.Config.Fallback, j.Model, j.Engine)
+	}
 	if _, why, err := c.rules.Seals(j); err == nil && why != "" && j.Network == job.NetworkNone {
 		c.say(finding{File: path, Key: "network", What: "note", Text: "network: none is not enforced: " + why})
 	}
@@ -237,6 +246,36 @@ func (c *checker) inHome(path string, j job.Job) {
 	}
 	if waiting, _ := c.home.Approvals.Waits(j); waiting {
 		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})
+	}
+}
+
+// fallback reports the models of a list that a run with a cost limit does not ask, and those that repeat the requested model.
+func (c *checker) fallback(path string, list []string, requested, engine string) {
+	table, err := c.home.Models()
+	if err != nil { // it is reported as a fault of the settings
+		return
+	}
+	for _, name := range list {
+		if m := conversation.Named(table, name); !m.Priced {
+			text := name + " has no price in the table of models, so a run with a cost limit does not ask it: " +
+				"ollim config set models '" + m.ID + " in=USD out=USD' (per million tokens)"
+			c.say(finding{File: path, Key: "fallback", What: "note", Text: text})
+		}
+	}
+	c.repeated(path, list, requested, engine)
+}
+
+// repeated reports the models of a list that are the requested one.
+func (c *checker) repeated(path string, list []string, requested, engine string) {
+	table, err := c.home.Models()
+	if err != nil || len(list) == 0 {
+		return
+	}
+	id := conversation.Named(table, c.home.Turns(false).PlanOf(engine, requested).Model).ID
+	for _, name := range list {
+		if conversation.Named(table, name).ID == id {
+			c.say(finding{File: path, Key: "fallback", What: "note", Text: name + " is the model that is asked anyway"})
+		}
 	}
 }
 

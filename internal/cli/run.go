@@ -54,7 +54,7 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 			if r.Finished != nil {
 				took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
 			}
-			end, reason := t.mark(state(outcome(r)), toolMarks(r), cmp.Or(r.Error, r.Question))
+			end, reason := t.mark(state(outcome(r)), marksOf(r), cmp.Or(r.Error, r.Question))
 			t.row(r.ID, past(r.Started), brief(r.Name), end, took, fmt.Sprintf("$%.2f", r.Cost), prose(reason))
 		} else if err := d.emit(r); err != nil {
 			return err
@@ -76,14 +76,18 @@ func runRunList(d *deps, h app.Home, job string, n int) error {
 	return nil
 }
 
-// toolMarks says how many uses of tools were denied and failed, whatever the outcome of the run; "" for none.
-func toolMarks(r runlog.Record) string {
+// marksOf says how many uses of tools were denied and failed, and which model was asked instead, whatever the outcome of the run; "" for
+// none.
+func marksOf(r runlog.Record) string {
 	var marks []string
 	if r.ToolDenied > 0 {
 		marks = append(marks, fmt.Sprintf("%d denied", r.ToolDenied))
 	}
 	if r.ToolFailed > 0 {
 		marks = append(marks, plaintext.Count(r.ToolFailed, "failed tool"))
+	}
+	if r.Fallback != "" {
+		marks = append(marks, "fallback "+r.ModelUsed)
 	}
 	return strings.Join(marks, ", ")
 }
@@ -236,6 +240,8 @@ func eventText(e runlog.Event) string {
 			return "verify " + e.Tool + " ok"
 		}
 		return block("verify "+e.Tool+" failed", e.Text)
+	case runlog.FellBack:
+		return "fallback " + fellBack(e)
 	case runlog.ServerFailed:
 		return "server " + e.Tool + " could not be used: " + plaintext.Lines(e.Text)
 	case runlog.Session:
@@ -252,6 +258,11 @@ func eventText(e runlog.Event) string {
 		return fmt.Sprintf("updates %d popped", e.Count)
 	}
 	return block(string(e.Type), e.Text)
+}
+
+// fellBack says which model a turn goes on with, and why.
+func fellBack(e runlog.Event) string {
+	return e.Model + " is asked instead: " + plaintext.Lines(e.Text)
 }
 
 // blockIndent is by how much text is indented below its label.

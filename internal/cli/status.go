@@ -141,6 +141,9 @@ func runRows(t *table, s overview.Status, now time.Time) {
 		}
 		t.row(row...)
 	}
+	for _, m := range s.Models {
+		t.row("model", when(m.Since, now), m.Model, prose(plaintext.Short(m.Text, 240)), strings.Join(m.Jobs, ", "))
+	}
 }
 
 func waitingRows(t *table, s overview.Status, now time.Time) {
@@ -272,7 +275,7 @@ func shortStatus(s overview.Status, now time.Time) string {
 		n    int
 		what string
 	}{
-		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {missed, "missed"}, {len(s.Overdue), "overdue"},
+		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {len(s.Models), "model faults"}, {missed, "missed"}, {len(s.Overdue), "overdue"},
 		{len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"}, {s.Updates, "updates"}, {s.Undelivered, "undelivered"},
 		{s.Invalid, "invalid"},
 	} {

@@ -135,6 +135,8 @@ var (
 	// ErrSetup: the engine is not installed or configured so that it could be used: its program, its model, its directories. It is an
 	// ErrUnavailable, and waiting does not help.
 	ErrSetup = fmt.Errorf("%w", ErrUnavailable)
+	// ErrModel: the service does not have the model, or refuses it to the account. It is an ErrSetup.
+	ErrModel = fmt.Errorf("%w", ErrSetup)
 	// ErrSessionUnknown: the session to continue does not exist any more.
 	ErrSessionUnknown = errors.New("session unknown to the engine")
 	// ErrForeignSession: the session belongs to another engine.

@@ -16,10 +16,13 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// ask runs the engine. While the service is overloaded and nothing with effects has happened, it tries again until ctx ends.
+// ask runs the engine. While the service is overloaded and nothing with effects has happened, it tries again until ctx ends, or with
+// another model, see fallBack.
 func (t *Turn) ask(ctx context.Context, r engine.Request) error {
 	wait := backoff.NewExponentialBackOff()
-	waited := time.Duration(0)
+	waited, begun := time.Duration(0), t.book.Sessions.Disk.Now()
+	var passed error // why models of the fallback were passed over
+	r.Input.Delta = watched(r.Input.Delta, &t.shown)
 	r.Run.Locks, r.Session.Follow, r.Session.Discard, r.Session.Messages = t.locks(r), t.history.Follow, t.history.Discard, t.history.Messages
 	for {
 		r.Session.ID, r.Session.Fork, r.Limits.Spent = t.current.session, false, t.spent
@@ -33,7 +36,22 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) error {
 		result, err := t.Engine.Run(ctx, lead.request(r), t.Tools, lead.sink(t.sink(ctx)))
 		lead.ended()
 		var overloaded *engine.Overloaded
-		if !errors.As(err, &overloaded) {
+		temporary, pause := errors.As(err, &overloaded), time.Duration(0)
+		if temporary {
+			pause = max(overloaded.After, wait.NextBackOff())
+		}
+		if errors.Is(err, engine.ErrModel) || temporary && t.Fallback.tired(begun, t.book.Sessions.Disk.Now().Add(pause)) {
+			fell, over := t.fallBack(ctx, &r, err)
+			if passed = errors.Join(passed, over); fell {
+				waited, begun = 0, t.book.Sessions.Disk.Now()
+				wait.Reset()
+				continue
+			}
+		}
+		if err != nil {
+			err = errors.Join(err, passed)
+		}
+		if !temporary {
 			if t.answer = result.Text; t.history.Discard { // the turn's next message needs the earlier ones
 				said := []transcript.Message{transcript.Said(transcript.User, r.Input.Prompt)}
 				t.history.Messages = slices.Concat(t.history.Messages, said, result.Messages)
@@ -44,7 +62,6 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) error {
 		if standErr != nil || standing.Effects {
 			return errors.Join(err, standErr)
 		}
-		pause := max(overloaded.After, wait.NextBackOff())
 		if waited += pause; r.Limits.Patience > 0 && waited > r.Limits.Patience {
 			return err
 		}
@@ -69,7 +86,7 @@ func (t *Turn) sink(ctx context.Context) engine.Sink {
 				return err
 			}
 		}
-		t.spent += e.Cost
+		t.model, t.spent = cmp.Or(e.Model, t.model), t.spent+e.Cost
 		t.observe(e)
 		err := t.Run.Event(context.WithoutCancel(ctx), e)
 		if e.Type == runlog.CompactFailed && e.Tool == "" && t.conv.Event() != "" { // an automatic compaction

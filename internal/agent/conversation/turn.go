@@ -44,7 +44,8 @@ type Parts struct {
 type Turn struct {
 	Parts
 
-	Request engine.Request // the request to the engine without prompt and session; set before the engine is called
+	Request  engine.Request // the request to the engine without prompt and session; set before the engine is called
+	Fallback Fallback       // what to ask if its model cannot be used
 
 	book    Book
 	conv    Conversation
@@ -56,6 +57,8 @@ type Turn struct {
 	answer  string  // the agent's last answer
 	updates updates
 	meter   meter
+	model   string // of the session, as the engine last named it
+	shown   bool   // a person may have read a part of an answer
 }
 
 // updates are the pending updates that the turn is shown.

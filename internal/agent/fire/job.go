@@ -28,8 +28,11 @@ func (f *fire) spec() run.Spec {
 		Identity: run.Identity{
 			Subject: subject(j), Run: f.run, Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil, File: j.Source(),
 		},
-		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
-		Engine: run.Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: f.r.Settings.Main.ThinkingOr(j.Thinking), Moved: o.Moved},
+		Input: prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
+		Engine: run.Choice{
+			Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Fallback: j.Fallback,
+			Thinking: f.r.Settings.Main.ThinkingOr(j.Thinking), Moved: o.Moved,
+		},
 		Policy: run.Rights{
 			Dirs: j.Roots(f.r.Host.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},

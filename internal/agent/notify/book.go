@@ -132,6 +132,26 @@ func (b Book) Forget(ctx context.Context, job string) error {
 	return err
 }
 
+// Spare removes a job from those that a cause concerns. The cause ends as by Close if it concerns no other.
+func (b Book) Spare(ctx context.Context, key, job, how string) error {
+	var made []notice.Message
+	var kind Kind
+	err := b.Notices.Edit(ctx, func(p *notice.Page) bool {
+		e, known := p.Causes[key]
+		if _, concerned := e.Jobs[job]; !known || !e.Open() || !concerned {
+			return false
+		}
+		kind, e.Jobs = Kind(e.Kind), maps.Clone(e.Jobs)
+		if delete(e.Jobs, job); len(e.Jobs) > 0 {
+			p.Set(key, e)
+			return true
+		}
+		made = b.close(p, key, e, how, nil)
+		return true
+	})
+	return errors.Join(err, b.say(ctx, made, kind))
+}
+
 // Keep opens the causes of a kind that hold now, and closes the others.
 func (b Book) Keep(ctx context.Context, kind Kind, now []Cause, how string) error {
 	present := map[string]bool{}

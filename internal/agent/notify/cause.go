@@ -22,6 +22,7 @@ type Kind string
 const (
 	Service  Kind = "service"      // a model service is overloaded or cannot be reached (engine)
 	Key      Kind = "key"          // a key or login is missing or refused, or the account has no credit (engine)
+	Model    Kind = "model"        // a model does not exist any more, is refused or stays overloaded (model)
 	Engine   Kind = "engine"       // an engine is not configured or does not start (engine)
 	Limit    Kind = "limit"        // a spending limit is reached (setting)
 	Reserved Kind = "reserved"     // runs in progress have reserved the rest of a limit (spend)

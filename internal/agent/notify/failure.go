@@ -1,9 +1,11 @@
 package notify
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -35,6 +37,12 @@ func Failure(record runlog.Record, what string, home paths.Dir) Cause {
 		c.Name = "The key of the engine " + record.Engine
 		c.Text = fmt.Sprintf("The engine %s has no key or login that works: %s", record.Engine, record.Error)
 		c.Remedy = keyRemedy(record.Engine) + "; then " + askRemedy
+	case Model:
+		c.Subject, _, _ = strings.Cut(cmp.Or(record.ModelUsed, record.Model), "[") // without a window, as in claude-opus-4-8[1m]
+		c.Name = "The model " + c.Subject
+		c.Text = fmt.Sprintf("The model %s of the engine %s cannot be used: %s", c.Subject, record.Engine, record.Error)
+		c.Remedy = "choose another one: `model:` of a job, `ollim config set chat.model`, or `native.model`; " +
+			"`ollim config set fallback MODEL` names one for the next time"
 	case Engine:
 		c.Name, c.Remedy = "The engine "+record.Engine, "`ollim doctor` says what is missing"
 		c.Text = fmt.Sprintf("The engine %s cannot be used: %s", record.Engine, record.Error)
@@ -51,6 +59,19 @@ func Failure(record runlog.Record, what string, home paths.Dir) Cause {
 	default:
 		c.Kind, c.Subject, c.Name = Job, record.Job, record.Label()
 		c.Text = failed(record.Label(), what, record.Error)
+	}
+	return c
+}
+
+// Substitute returns the cause of a run that another model than the requested one has answered. setting says where the model is chosen.
+func Substitute(record runlog.Record, model, setting string) Cause {
+	c := Cause{
+		Kind: Model, Subject: model, Name: "The model " + model, Run: record.ID, Remedy: setting,
+		Text: fmt.Sprintf("%s answers in place of %s: %s", record.ModelUsed, model, record.Fallback),
+		Jobs: []Affected{{ID: record.Job, Name: record.Label()}},
+	}
+	if strings.Contains(record.Fallback, runlog.StaysOverloaded) {
+		c.Remedy = "nothing if it passes; else " + setting
 	}
 	return c
 }

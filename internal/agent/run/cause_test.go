@@ -22,6 +22,7 @@ func TestFaultOf(t *testing.T) {
 		"":             {nil, words, context.Canceled, &spend.Limit{Key: "per-run"}, errUnreported},
 		notify.Service: {&engine.Overloaded{Reason: words.Error()}, fmt.Errorf("%w: %w", engine.ErrUnavailable, words)},
 		notify.Key:     {engine.ErrKey, engine.ErrNoKey, fmt.Errorf("%w: %w", engine.ErrKey, words)},
+		notify.Model:   {engine.ErrModel, fmt.Errorf("%w: %w", engine.ErrModel, words)},
 		notify.Engine:  {ErrNoEngine, fmt.Errorf("%w: %w", engine.ErrSetup, words)},
 		notify.Disk:    {&store.NotWritten{Path: "run.json", Err: syscall.ENOSPC}, fmt.Errorf("%w: %w", engine.ErrSetup, syscall.ENOSPC)},
 		notify.Limit:   {&spend.Limit{Key: "per-day", Until: time.Unix(1, 0)}},

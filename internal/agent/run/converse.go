@@ -39,6 +39,7 @@ func (w *work) converse(ctx context.Context, e engine.Engine, input prompt.Input
 	if turn.Request, err = w.request(granted); err != nil {
 		return err
 	}
+	turn.Fallback = models{w.r, w.spec, w.run}.fallback()
 	if w.spec.Compact != "" {
 		return w.money.remedy("", w.compactNow(ctx, turn))
 	}
@@ -72,7 +73,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 			System: system(s, run), SystemOnly: !run.Shared, Attachments: seen, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
 		},
 		Session: engine.Session{Full: r.full(s, run)},
-		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},
+		Model:   engine.Model{Name: asked(run), Thinking: s.Engine.Thinking},
 		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience},
 		Scope: engine.Scope{
 			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.World.Protected(),

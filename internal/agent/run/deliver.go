@@ -66,6 +66,9 @@ func (w *work) report(ctx context.Context, cause error) {
 	if !none {
 		w.recovered(ctx)
 	}
+	if !none || w.run.Fallback != "" {
+		models{w.r, w.spec, w.run}.report(ctx)
+	}
 	w.spec.Origin.Report(ctx, w.run, cause)
 }
 

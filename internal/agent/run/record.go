@@ -70,6 +70,9 @@ func (w *work) release() {
 // complete fills in what a Spec may leave out.
 func (r *Runner) complete(s Spec) Spec {
 	s.Engine.Name = cmp.Or(s.Engine.Name, r.Settings.Engine)
+	if s.Engine.Fallback == nil {
+		s.Engine.Fallback = r.Settings.Fallback
+	}
 	if s.Sender == nil {
 		s.Sender = r.Outbox
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -41,8 +42,10 @@ type Runner struct {
 
 // Settings are the owner's settings that runs follow.
 type Settings struct {
-	Engine    string // the configured engine; "" if there is none
-	CompactAt int    // tokens at which a session is compacted without being asked; 0: its model's window decides
+	Engine    string             // the configured engine; "" if there is none
+	Fallback  []string           // models that are asked in order if a run's own cannot be used
+	Models    func() model.Table // what is known of models; nil without Fallback and causes of models
+	CompactAt int                // tokens at which a session is compacted without being asked; 0: its model's window decides
 	Names     config.Names
 	Main      config.Chat
 	Channel   config.Channels

@@ -102,6 +102,8 @@ func (w *work) faultOf(cause error) notify.Kind {
 		return notify.Limit
 	case errors.Is(cause, engine.ErrKey):
 		return notify.Key
+	case errors.Is(cause, engine.ErrModel):
+		return notify.Model
 	case errors.Is(cause, ErrNoEngine), errors.Is(cause, engine.ErrSetup):
 		return notify.Engine
 	case errors.Is(cause, engine.ErrUnavailable):

@@ -39,7 +39,7 @@ func (e *examination) outages() map[string]outage {
 			continue
 		}
 		switch notify.Kind(r.Fault) {
-		case notify.Service, notify.Key, notify.Engine:
+		case notify.Service, notify.Key, notify.Engine, notify.Model:
 			o := found[r.Engine]
 			if o.runs == 0 {
 				o.last = r
@@ -119,6 +119,7 @@ func (d Doctor) Ask(ctx context.Context) []Finding {
 		return e.list
 	}
 	r := e.home.Runner(false)
+	r.Settings.Fallback = nil // the question is whether the engine's own model answers
 	for _, name := range slices.Sorted(maps.Keys(e.engineNames())) {
 		if strings.HasPrefix(name, "script:") {
 			continue // it plays a file, and asks nobody

@@ -8,10 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/forecast"
@@ -35,6 +37,7 @@ type Status struct {
 	Running   []run        `json:"running"`   // newest last
 	Failed    []run        `json:"failed"`    // newest first, one for each job
 	Missed    []tally      `json:"missed"`    // slots at which nothing ran, by job
+	Models    []faulty     `json:"models"`    // that cannot be used
 	Waiting   []question   `json:"waiting"`   // for an answer
 	Approvals []string     `json:"approvals"` // names that ollim approve takes
 	Queued    []message    `json:"queued"`    // to the main conversation
@@ -83,6 +86,14 @@ type question struct {
 	Answered bool      `json:"answered"`
 }
 
+// faulty is a model that does not exist any more, is refused or stays overloaded.
+type faulty struct {
+	Model string    `json:"model"`
+	Since time.Time `json:"since"`
+	Text  string    `json:"text"` // what is wrong, and which model answers instead
+	Jobs  []string  `json:"jobs"` // names
+}
+
 // message is a message of the owner that has no answer yet.
 type message struct {
 	Arrived time.Time `json:"arrived"`
@@ -103,12 +114,13 @@ const fires = 3
 // Collect reads the status. A brief one has the runs of the last day only, and no trends. The error is of the parts that could not be read.
 func Collect(ctx context.Context, h app.Home, brief bool) (Status, error) {
 	s := Status{
-		Running: []run{}, Failed: []run{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{},
+		Running: []run{}, Failed: []run{}, Models: []faulty{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{},
 		Overdue: []fire{}, Next: []fire{}, Week: []week{}, Findings: []Finding{},
 	}
 	var errs []error
 	for _, part := range []func(context.Context, app.Home) error{
-		s.tick, func(_ context.Context, h app.Home) error { return errors.Join(s.runs(h, brief), s.missed(h, brief)) }, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money, s.seal,
+		s.tick, func(_ context.Context, h app.Home) error { return errors.Join(s.runs(h, brief), s.missed(h, brief)) },
+		s.models, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money, s.seal,
 	} {
 		errs = append(errs, part(ctx, h))
 	}
@@ -134,6 +146,23 @@ func (s *Status) seal(_ context.Context, h app.Home) error {
 	}
 	s.Seal.On, s.Seal.Why = why == "", why
 	return nil
+}
+
+func (s *Status) models(_ context.Context, h app.Home) error {
+	page, err := h.Notices.Read()
+	for _, key := range slices.Sorted(maps.Keys(page.Causes)) {
+		e := page.Causes[key]
+		if e.Kind != string(notify.Model) || !e.Open() {
+			continue
+		}
+		f := faulty{Model: e.Subject, Since: e.Since.In(h.Config.Zone), Text: e.Text, Jobs: []string{}}
+		for _, j := range e.Jobs {
+			f.Jobs = append(f.Jobs, j.Name)
+		}
+		slices.Sort(f.Jobs)
+		s.Models = append(s.Models, f)
+	}
+	return err
 }
 
 func (s *Status) questions(_ context.Context, h app.Home) error {

@@ -154,6 +154,8 @@ func (s *story) event(e runlog.Event) {
 		}
 	case runlog.Retry:
 		s.part("Tried again", "", e.Text, messageText)
+	case runlog.FellBack:
+		s.part("Fallback", e.Model, e.Text, messageText)
 	case runlog.ServerFailed:
 		s.part("Server failed", e.Tool, e.Text, messageText)
 	case runlog.Compacted:

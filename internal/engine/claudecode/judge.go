@@ -3,6 +3,7 @@ package claudecode
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -41,6 +42,9 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		return fmt.Errorf("%w: %s", engine.ErrMaxTurns, plaintext.Count(max(1, e.Turns-1), "answer"))
 	case !e.IsError && exit == nil && e.Subtype == "success":
 		return nil
+	case t.ended.apiError == "model_not_found",
+		e.Status != nil && *e.Status == http.StatusForbidden && engine.RefusesModel(t.model, why):
+		return fmt.Errorf("%w: %s", engine.ErrModel, firstLine(why))
 	case t.ended.apiError == "authentication_failed" && e.Status != nil:
 		return fmt.Errorf("%w: the key or login was refused (%d): %s", engine.ErrKey, *e.Status, firstLine(why))
 	case strings.Contains(why, "Not logged in"):

@@ -138,6 +138,16 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.result, err, c.want)
 		}
 	}
+	for _, said := range []string{ // by the real command (2.1.330)
+		`{"type":"assistant","error":"model_not_found","message":{}}` + "\n" + `{"type":"result","subtype":"success","is_error":true,"api_error_status":404,` +
+			`"result":"There's an issue with the selected model (claude-x). It may not exist or you may not have access to it."}`,
+		`{"type":"assistant","error":"authentication_failed","message":{}}` + "\n" + `{"type":"result","subtype":"success","is_error":true,"api_error_status":403,` +
+			`"result":"Failed to authenticate. API Error: 403 Your API key does not have permission to use the specified resource."}`,
+	} {
+		if turn, _ := play(t, said+"\n"); !errors.Is(turn.judge(failed(), ""), engine.ErrModel) {
+			t.Errorf("%s: %v", said, turn.judge(failed(), ""))
+		}
+	}
 	turn, _ := play(t, `{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded"}`+"\n")
 	if _, ok := errors.AsType[*engine.Overloaded](turn.judge(failed(), "")); !ok {
 		t.Error("an overload is not told as one")

@@ -127,8 +127,9 @@ func (f refusal) err() error {
 	case f.status == http.StatusPaymentRequired, f.code == "insufficient_quota", f.code == "billing_not_active",
 		strings.Contains(strings.ToLower(f.message), "credit balance is too low"):
 		return fmt.Errorf("%w: no credit: %s", engine.ErrKey, said)
-	case f.code == "model_not_found", f.status == http.StatusBadRequest && strings.Contains(f.message, "is not a valid model"),
-		f.status == http.StatusNotFound && f.message != "":
+	case f.noModel():
+		return fmt.Errorf("%w: model %q: %s", engine.ErrModel, f.model, said)
+	case f.status == http.StatusNotFound && f.message != "":
 		return fmt.Errorf("%w: model %q: %s", engine.ErrSetup, f.model, said)
 	case f.status == http.StatusNotFound:
 		return fmt.Errorf("%w: model %q: %s (is the base URL right?)", engine.ErrSetup, f.model, said)
@@ -161,6 +162,21 @@ func (f refusal) tooLong() bool {
 		"exceeds the maximum number of tokens", "maximum prompt length", "max_tokens must be at least 1, got -",
 		"reduce the length of the messages",
 	}, func(words string) bool { return strings.Contains(said, words) })
+}
+
+// noModel reports whether the service does not have the model, or refuses it to the account. Status 404 with another message is that of a
+// wrong base URL.
+func (f refusal) noModel() bool {
+	switch f.status {
+	case http.StatusNotFound:
+		kinds := []string{"not_found_error", "NotFoundError"}
+		return f.code == "model_not_found" || slices.Contains(kinds, f.kind) || strings.Contains(strings.ToLower(f.message), "model")
+	case http.StatusBadRequest:
+		return f.code == "model_not_found" || strings.Contains(f.message, "is not a valid model")
+	case http.StatusForbidden:
+		return f.code == "model_not_found" || engine.RefusesModel(f.model, f.message)
+	}
+	return f.code == "model_not_found"
 }
 
 // thinking reports whether the request was wrong in what it says of thoughts. OpenAI does not always name the field in its words.

@@ -120,6 +120,8 @@ func (c *content) hear(e runlog.Event, now time.Time) {
 	case runlog.Retry: // the answer begins anew
 		c.arriving = nil
 		c.do("the service is busy, trying again…", now)
+	case runlog.FellBack:
+		c.note(e.Model + " answers: " + e.Text)
 	case runlog.CarriedOver:
 		c.note(prompt.CarriedOver(e.Tool, e.Session))
 	case runlog.UpdatesPopped:

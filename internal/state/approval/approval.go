@@ -1,7 +1,7 @@
-// Package approval records what the owner approved. A job with allowed-tools, gate, after, verify, unsealed, heartbeat, dirs, subagent or
-// skills has permissions beyond the default, which take effect only in the form that the owner saw. That form is a Subject: the id, those
-// fields, the prompt, the definitions of the MCP servers whose tools allowed-tools names, and the contents of every file that they
-// name, including literal words of Bash patterns and of the servers' commands.
+// Package approval records what the owner approved. A job with allowed-tools, gate, after, verify, unsealed, heartbeat, dirs, subagent,
+// skills or fallback has permissions beyond the default, which take effect only in the form that the owner saw. That form is a Subject:
+// the id, those fields, the prompt, the definitions of the MCP servers whose tools allowed-tools names, and the contents of every file
+// that they name, including literal words of Bash patterns and of the servers' commands.
 // tool-policy.yaml is a subject of its own. After a change of any part the owner must approve it again. The caller asks the
 // owner.
 //

@@ -28,8 +28,8 @@ const missingFile = "missing"
 // skillKind is the Kind of a skill and the prefix of its Key.
 const skillKind = "skill"
 
-// fields are the keys of a job file that widen it. Lists are sorted and without duplicates, because their order grants
-// nothing.
+// fields are the keys of a job file that widen it. Lists other than fallback are sorted and without duplicates, because
+// their order grants nothing.
 type fields struct {
 	AllowedTools []string `json:"allowed-tools,omitempty"`
 	Gate         string   `json:"gate,omitempty"`
@@ -39,6 +39,7 @@ type fields struct {
 	Heartbeat    string   `json:"heartbeat,omitempty"`
 	Dirs         []string `json:"dirs,omitempty"`
 	Subagent     string   `json:"subagent,omitempty"`
+	Fallback     []string `json:"fallback,omitempty"` // in the order of the file, which decides what is asked first
 	Skills       []string `json:"skills,omitempty"`
 	Servers      []string `json:"mcp-servers,omitempty"` // the definitions of the servers whose tools allowed-tools names
 	Hook         []string `json:"webhook,omitempty"`     // of a webhook: who may call it, and what the agent is told
@@ -63,7 +64,7 @@ func (f fields) each() []field {
 		{"allowed-tools", f.AllowedTools}, {"gate", one(f.Gate)}, {"after", one(f.After)}, {"dirs", f.Dirs},
 		{"subagent", one(f.Subagent)}, {"skills", f.Skills}, {"mcp-servers", f.Servers},
 		{callKey, f.Hook}, {"verify", one(f.Verify)}, {"heartbeat", one(f.Heartbeat)}, {"seal", one(f.Seal)}, {"network", one(f.Network)},
-		{"unsealed", f.Unsealed},
+		{"unsealed", f.Unsealed}, {"fallback", f.Fallback},
 	}
 }
 
@@ -75,7 +76,7 @@ func fieldsOf(j job.Job) fields {
 	}
 	return fields{
 		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Verify: j.Verify, Unsealed: set(j.Unsealed), Heartbeat: j.Heartbeat,
-		Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills), Seal: j.Seal, Network: network,
+		Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills), Seal: j.Seal, Network: network, Fallback: j.Fallback,
 	}
 }
 
@@ -145,7 +146,7 @@ func (s Subject) Digest() string {
 	put(s.Key, s.Kind, s.Body)
 	for _, f := range s.Fields.each() {
 		switch f.key {
-		case "mcp-servers", callKey, "verify", "heartbeat", "seal", "network", "unsealed":
+		case "mcp-servers", callKey, "verify", "heartbeat", "seal", "network", "unsealed", "fallback":
 			if len(f.values) == 0 {
 				continue // so that approvals from before such a field existed stay valid
 			}

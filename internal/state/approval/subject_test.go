@@ -36,6 +36,7 @@ func TestEachFieldWidens(t *testing.T) {
 		"heartbeat":     func(j *job.Job) { j.Heartbeat = "https://a.example" },
 		"dirs":          func(j *job.Job) { j.Dirs = []string{"/a"} },
 		"subagent":      func(j *job.Job) { j.Subagent = "a" },
+		"fallback":      func(j *job.Job) { j.Fallback = []string{"a", "b"} },
 		"skills":        func(j *job.Job) { j.Skills = []string{"s"} },
 	} {
 		d, j := newDesk(t), job.New(job.Reminder)
@@ -240,6 +241,7 @@ func TestDigestOfEachField(t *testing.T) {
 		"call":     func(j *job.Job) { j.Heartbeat = "https://a.example" },
 		"subagent": func(j *job.Job) { j.Subagent = "other" },
 		"skills":   func(j *job.Job) { j.Skills = j.Skills[1:] },
+		"fallback": func(j *job.Job) { j.Fallback = []string{"sonnet"} },
 	} {
 		j := widened()
 		change(&j)
@@ -298,7 +300,7 @@ func TestDigestTellsApart(t *testing.T) {
 		s.Fields = fields{AllowedTools: texts.Draw(t, "tools"), Gate: word("gate"), After: word("after"), Dirs: texts.Draw(t, "dirs")}
 		s.Fields.Seal, s.Fields.Network = word("seal"), word("network")
 		s.Fields.Verify, s.Fields.Heartbeat = word("verify"), word("heartbeat")
-		s.Fields.Unsealed = texts.Draw(t, "unsealed")
+		s.Fields.Unsealed, s.Fields.Fallback = texts.Draw(t, "unsealed"), texts.Draw(t, "fallback")
 		for _, name := range texts.Draw(t, "files") {
 			s.Files[name] = word("digest")
 		}

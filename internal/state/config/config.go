@@ -32,6 +32,7 @@ type Config struct {
 
 	Env      []string
 	Models   []string // lines for model.Table.With, which are checked
+	Fallback []string // models that are asked in order if a run's own cannot be used
 	Chat     Chat
 	Channels Channels
 	Delivery delivery

@@ -75,6 +75,7 @@ quiet 22:00-07:00 default
 summary off default
 env  default
 models  default
+fallback  default
 chat.model  default
 chat.thinking off default
 chat.fork-thinking adaptive default
@@ -174,6 +175,7 @@ quiet 22:00-07:00 default
 summary off default
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
+fallback  default
 chat.model  default
 chat.thinking off default
 chat.fork-thinking adaptive default
@@ -254,7 +256,7 @@ func TestVariables(t *testing.T) {
 	for key, value := range map[string]string{
 		"timezone": "UTC", "engine": "claude-code", "delivery.timeout": "5s", "claude-code.command": "/x/Y", "spend.per-run": "2",
 		"spend.per-day": "none", "spend.per-month": "1.5", "spend.runs-per-day": "9", "native.provider": "openai", "native.base-url": "https://x/y",
-		"native.model": "Opus", "native.max-tokens": "9", "native.web-search": "off", "webhook.listen": "[::1]:80", "webhook.max-body": "512KiB", "webhook.jobs": "9", "models": "", "env": "", "delivery.command": "",
+		"native.model": "Opus", "native.max-tokens": "9", "native.web-search": "off", "webhook.listen": "[::1]:80", "webhook.max-body": "512KiB", "webhook.jobs": "9", "models": "", "fallback": "", "env": "", "delivery.command": "",
 	} {
 		name := "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 		given := value

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
-	"unicode"
 )
 
 // Providers of the native engine.
@@ -35,13 +33,6 @@ func checkURL(s, example string) error {
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return fmt.Errorf("%q is not the address of a service: write one like %s", s, example)
-	}
-	return nil
-}
-
-func checkModel(s string) error {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
-		return fmt.Errorf("%q is not the name of a model", s)
 	}
 	return nil
 }

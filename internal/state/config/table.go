@@ -52,6 +52,9 @@ func (c *Config) general() []key {
 				_, err := model.Known().With([]string{s})
 				return err
 			}},
+		{"fallback", &c.Fallback, "Models to ask, in order, if the requested one does not exist any more, is refused for the account, or stays\n" +
+			"overloaded before the agent has said or done anything. You are told, and no limit is exceeded.",
+			"fallback: [sonnet]", "", model.CheckName},
 	}
 }
 
@@ -63,7 +66,7 @@ func (c *Config) chat() []key {
 				if s == "" { // an empty text leaves the default
 					return nil
 				}
-				return checkModel(s)
+				return model.CheckName(s)
 			}},
 		{"chat.thinking", &c.Chat.Thinking, "Thinking in the main conversation: off, adaptive, true or a number of tokens.", "", "off",
 			func(s string) error { _, err := model.ParseThinking(s); return err }},
@@ -148,7 +151,7 @@ func (c *Config) servers() []key {
 			}},
 		{"native.base-url", &c.Native.BaseURL,
 			"Address of the service (default: the provider's own).", "base-url: http://localhost:11434/v1", "", CheckURL},
-		{"native.model", &c.Native.Model, "Model: an alias or the service's own name.", "", "sonnet", checkModel},
+		{"native.model", &c.Native.Model, "Model: an alias or the service's own name.", "", "sonnet", model.CheckName},
 		{"native.max-tokens", &c.Native.MaxTokens,
 			"Maximum tokens of one answer; 0 means the maximum of the model.", "", "0", func(s string) error {
 				if n, err := strconv.ParseUint(s, 10, 31); err != nil || strconv.FormatUint(n, 10) != s { // 010 would be read as 8

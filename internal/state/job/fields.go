@@ -75,6 +75,7 @@ func table() []field {
 		only(Routine, bg(text("session", "persistent: one session across fires", func(j *Job) *string { return &j.Session }, oneOf("persistent")))),
 		bg(agent(boolean("isolated", "start without any history", func(j *Job) *bool { return &j.Isolated }))),
 		agent(text("model", "model alias or id", func(j *Job) *string { return &j.Model }, nil)),
+		agent(fallback()),
 		bg(agent(thinking())),
 		bg(agent(updateMode())),
 		bg(agent(boolean("allow-ping", "the agent may ping the owner", func(j *Job) *bool { return &j.AllowPing }))),

@@ -126,6 +126,9 @@ func forAgent(t *rapid.T, j *Job) {
 	j.Subagent, j.Gate, j.After = optional(name()).Draw(t, "subagent"), optional(name()).Draw(t, "gate"), optional(name()).Draw(t, "after")
 	j.Seal, j.Network = rapid.SampledFrom([]string{"", SealOn}).Draw(t, "seal"), rapid.SampledFrom([]string{NetworkAny, NetworkNone}).Draw(t, "network")
 	j.Verify, j.Heartbeat = optional(name()).Draw(t, "verify"), rapid.SampledFrom([]string{"", "https://hc-ping.com/a?b=c"}).Draw(t, "heartbeat")
+	if rapid.Bool().Draw(t, "has fallback") {
+		j.Fallback = rapid.SliceOfN(name(), 0, 3).Draw(t, "fallback")
+	}
 	for _, p := range j.Programs() {
 		if rapid.Bool().Draw(t, "unsealed "+p.Key) {
 			j.Unsealed = append(j.Unsealed, p.Key)
@@ -207,7 +210,7 @@ func isSet(j Job, key string) bool {
 		"allowed-tools": len(j.AllowedTools) > 0, "skills": len(j.Skills) > 0, "subagent": j.Subagent != "", "engine": j.Engine != "",
 		"timeout": j.Timeout != 30*time.Minute, "catch-up": j.CatchUp != 0, "max-cost": j.MaxCost != 0, "gate": j.Gate != "", "after": j.After != "",
 		"verify": j.Verify != "", "retry": j.Retry != 0, "heartbeat": j.Heartbeat != "", "seal": j.Seal != "", "network": j.Network != NetworkAny,
-		"dirs": len(j.Dirs) > 0, "unsealed": len(j.Unsealed) > 0, "max-chain": j.MaxChain != 0, "chain-depth": j.ChainDepth != 0,
+		"dirs": len(j.Dirs) > 0, "unsealed": len(j.Unsealed) > 0, "fallback": j.Fallback != nil, "max-chain": j.MaxChain != 0, "chain-depth": j.ChainDepth != 0,
 		"chain-parent": j.ChainParent != "" && (j.MaxChain == 0 || j.ChainParent != j.ID), "plain": j.Plain, "enabled": !j.Enabled,
 	}[key]
 	return set || !known

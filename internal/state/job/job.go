@@ -70,7 +70,8 @@ type Job struct {
 	Session      string // SessionPersistent or ""
 	Isolated     bool
 	Model        string
-	Thinking     string // "true", "false", "off", "adaptive", model.LikeMain or a number of tokens
+	Fallback     []string // models that are asked in order if Model cannot be used; nil: the configured ones, empty: none
+	Thinking     string   // "true", "false", "off", "adaptive", model.LikeMain or a number of tokens
 	Update       UpdateMode
 	AllowPing    bool
 	AllowedTools []string

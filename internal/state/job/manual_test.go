@@ -88,5 +88,5 @@ func section(t *testing.T, kind string) string {
 
 // widening is the fields of behaviour 9.5.
 func widening() []string {
-	return []string{"after", "allowed-tools", "dirs", "gate", "heartbeat", "skills", "subagent", "unsealed", "verify"}
+	return []string{"after", "allowed-tools", "dirs", "fallback", "gate", "heartbeat", "skills", "subagent", "unsealed", "verify"}
 }

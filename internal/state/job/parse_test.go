@@ -120,9 +120,9 @@ func TestDefaults(t *testing.T) {
 // The tables of sections 1.3 and 1.4 of the behaviour, in their order.
 func TestFieldsOfTheTables(t *testing.T) {
 	for kind, want := range map[Kind]string{
-		Routine: `id cron timezone description background session isolated model thinking update-main-session allow-ping
+		Routine: `id cron timezone description background session isolated model fallback thinking update-main-session allow-ping
 			allowed-tools skills subagent engine timeout catch-up max-cost gate after verify retry heartbeat dirs seal network unsealed enabled`,
-		Reminder: `id run-at description background isolated model thinking update-main-session allow-ping allowed-tools skills
+		Reminder: `id run-at description background isolated model fallback thinking update-main-session allow-ping allowed-tools skills
 			subagent engine timeout max-cost gate after verify retry heartbeat dirs seal network unsealed max-chain chain-depth chain-parent plain enabled`,
 	} {
 		var got []string
@@ -133,7 +133,7 @@ func TestFieldsOfTheTables(t *testing.T) {
 			case "background", "isolated", "allow-ping", "plain", "enabled":
 				on := f.Key == "allow-ping" || f.Key == "enabled" || f.Key == "background" && kind == Reminder
 				want.Kind, want.Default = Bool, fmt.Sprint(on)
-			case "allowed-tools", "skills", "dirs", "unsealed":
+			case "allowed-tools", "skills", "dirs", "unsealed", "fallback":
 				want.Kind = List
 			}
 			if f != want || f.Help == "" {

@@ -59,6 +59,14 @@ func list(key, help string, at func(*Job) *[]string, check ...func(string) error
 	}
 }
 
+// fallback returns the field fallback. An empty list, unlike none, turns the configured one off.
+func fallback() field {
+	const help = "models to ask, in order, if the job's own cannot be used (default: the configured ones; an empty list is none)"
+	f := list("fallback", help, func(j *Job) *[]string { return &j.Fallback }, model.CheckName)
+	f.write = func(j Job) any { return unless(j.Fallback == nil, j.Fallback) }
+	return f
+}
+
 // parsed returns a field whose text parse puts into the job.
 func parsed(key, help string, parse func(*Job, string) error, write func(Job) any) field {
 	return field{key: key, kind: scalarField, help: help, write: write, read: func(j *Job, v yamldoc.Value) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Model is one model.
@@ -123,6 +124,14 @@ func like(text, form string) bool {
 // LikeMain is a value of thinking for a branch of the main conversation: as much as there, so that the messages that the service has cached
 // for main serve the branch as well.
 const LikeMain = "main"
+
+// CheckName returns an error for a text that is not the name of a model at any service.
+func CheckName(s string) error {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%q is not the name of a model", s)
+	}
+	return nil
+}
 
 // ParseThinking returns a setting of how much to think in its one spelling: true, false, off, adaptive or a number of tokens.
 func ParseThinking(text string) (string, error) {

@@ -36,11 +36,13 @@ const (
 	FollowUp      eventType = "follow_up" // the agent asked for the chain's next reminder at the time in Text; the last such event counts
 	Nudge         eventType = "nudge"     // the agent was reminded that a report is due
 	// the agent asked to enter or end a fork, which is done when the turn ends: Tool is the tool, Text the topic
-	ForkWish      eventType = "fork_wish"
-	Fork          eventType = "fork"      // Tool says what became of the interactive fork; Text is its topic
-	Message       eventType = "message"   // a message other than a ping got its number; Tool is its kind
-	Delivered     eventType = "delivered" // the result of delivering that message
-	Retry         eventType = "retry"
+	ForkWish  eventType = "fork_wish"
+	Fork      eventType = "fork"      // Tool says what became of the interactive fork; Text is its topic
+	Message   eventType = "message"   // a message other than a ping got its number; Tool is its kind
+	Delivered eventType = "delivered" // the result of delivering that message
+	Retry     eventType = "retry"
+	// the turn goes on with Model instead of the model Tool, which cannot be used for the reason in Text
+	FellBack      eventType = "fallback"
 	SessionLost   eventType = "session_lost"
 	CarriedOver   eventType = "carried_over" // the prompt repeats the last turns of Session, which belongs to the engine Tool
 	UpdatesPopped eventType = "updates"
@@ -51,6 +53,9 @@ const (
 	Verified eventType = "verify"
 	Answered eventType = "answered" // the run continues with the owner's answer; Reported is its cost so far
 )
+
+// StaysOverloaded stands in the reason of a fallback from a model whose service was overloaded until the end of the retries.
+const StaysOverloaded = "stays overloaded"
 
 // AskOwner is the Tool of a Ping that asks the owner a question. Text is the question.
 const AskOwner = "ask_owner"
@@ -98,7 +103,7 @@ type Event struct {
 // unsaid returns the event without the content of the conversation. The error of a failed run is kept.
 func (e Event) unsaid() Event {
 	e.Input = nil
-	if e.Type != ErrorEvent && e.Type != Retry {
+	if e.Type != ErrorEvent && e.Type != Retry && e.Type != FellBack {
 		e.Text = ""
 	}
 	return e

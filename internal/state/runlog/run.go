@@ -68,6 +68,7 @@ type Record struct {
 	Model  string `json:"model,omitempty"` // the requested model; "" is the engine's default
 
 	ModelUsed     string `json:"model_used,omitempty"`     // name that the engine reported
+	Fallback      string `json:"fallback,omitempty"`       // why another model than the requested one was asked; "": none was
 	EngineVersion string `json:"engine_version,omitempty"` // version of the engine's program
 	Effort        string `json:"effort,omitempty"`         // how much the model was asked to think, in the engine's terms
 

@@ -191,7 +191,7 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 // Conclude sets the outcome of the run and the totals of its events in the record in memory. It does not write them.
 func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
-	r.Usage, r.Turns, r.ContextBefore, r.Context = Usage{}, 0, 0, 0
+	r.Usage, r.Turns, r.ContextBefore, r.Context, r.Fallback = Usage{}, 0, 0, 0, ""
 	r.Verify, r.Requests, r.ToolCalls, r.ToolErrors, r.ToolFailed, r.ToolDenied = "", 0, 0, 0, 0, 0
 	var s Standing
 	var bill bill
@@ -254,6 +254,8 @@ func (r *Run) sum(e Event, denied map[string]bool) {
 		if e.Session != "" {
 			r.SessionAfter = e.Session
 		}
+	case FellBack:
+		r.Model, r.Fallback = cmp.Or(r.Model, e.Tool), strings.TrimPrefix(r.Fallback+"; "+e.Text, "; ")
 	case ToolUse:
 		r.ToolCalls++
 	case Verdict:
