@@ -292,6 +292,11 @@ func Set(path, key string, values []string) error {
 		}
 		value = values[0]
 	}
+	return edit(path, func(doc *yamldoc.Doc) (*yamldoc.Doc, error) { return doc.Set(k.path(), value) })
+}
+
+// edit replaces the file by what change makes of it, if the settings are valid then.
+func edit(path string, change func(*yamldoc.Doc) (*yamldoc.Doc, error)) error {
 	text, err := read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -300,7 +305,7 @@ func Set(path, key string, values []string) error {
 	if err != nil {
 		return err
 	}
-	if doc, err = doc.Set(k.path(), value); err != nil {
+	if doc, err = change(doc); err != nil {
 		return err
 	}
 	if _, err := check(keys(new(Config)), doc); err != nil {
@@ -308,3 +313,24 @@ func Set(path, key string, values []string) error {
 	}
 	return store.Replace(path, doc.Text())
 }
+
+// MergeModels merges lines in the form of models.txt into the setting models, see model.Merge, and keeps comments and order. name is that
+// of the text in errors, which are *model.BadLine if a line is invalid. The caller holds the lock of the file.
+func MergeModels(path, name, text string) error {
+	return edit(path, func(doc *yamldoc.Doc) (*yamldoc.Doc, error) {
+		var own []string
+		if v, ok := doc.Root().Get(models); ok {
+			var err error
+			if own, err = v.Texts(); err != nil {
+				return nil, err
+			}
+		}
+		merged, err := model.Merge(name, text, own)
+		if err != nil {
+			return nil, err
+		}
+		return doc.SetList([]string{models}, merged)
+	})
+}
+
+const models = "models"

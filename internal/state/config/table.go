@@ -47,7 +47,7 @@ func (c *Config) general() []key {
 				}
 				return checkNUL(s)
 			}},
-		{"models", &c.Models, "Additions and changes to the table of `ollim model list`: windows in tokens, prices in USD per million tokens.",
+		{models, &c.Models, "Additions and changes to the table of `ollim model list`: windows in tokens, prices in USD per million tokens.",
 			"models: [\"qwen3:8b window=32768 in=0 out=0\"]", "", func(s string) error {
 				_, err := model.Known().With([]string{s})
 				return err

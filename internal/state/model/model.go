@@ -16,8 +16,9 @@ type Model struct {
 	Entry   string // the id of its line; "" if it has none. It differs from ID for anthropic/claude-… and dated ids
 	Known   bool   // the table has a line for it
 	Aliases []string
-	Window  int // tokens in a conversation, including the answer; 0 if unknown
-	Output  int // tokens in one answer; 0 if unknown
+	Window  int    // tokens in a conversation, including the answer; 0 if unknown
+	Output  int    // tokens in one answer; 0 if unknown
+	Retires string // day, as in 2027-01-31, from which the service no longer has the model; "" if none is known
 
 	Priced    bool // the price is known
 	Price     rates
@@ -93,7 +94,7 @@ func variants(name string) []string {
 		}
 	}
 	for _, v := range slices.Clone(list) {
-		list = append(list, undated(v))
+		list = append(list, Undated(v))
 	}
 	for _, v := range slices.Clone(list) {
 		list = append(list, strings.ReplaceAll(v, ".", "-")) // claude-sonnet-4.5
@@ -101,8 +102,8 @@ func variants(name string) []string {
 	return list
 }
 
-// undated removes a date at the end: -20250929, @20250929 or -2025-09-29.
-func undated(id string) string {
+// Undated removes a date at the end of an id: -20250929, @20250929 or -2025-09-29.
+func Undated(id string) string {
 	for _, form := range []string{"-00000000", "@00000000", "-0000-00-00"} {
 		if rest := len(id) - len(form); rest > 0 && like(id[rest:], form) {
 			return id[:rest]

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
@@ -22,10 +23,18 @@ type entry struct {
 	id      string
 	aliases []string
 	named   bool // it sets aliases, perhaps to none
+	retires string
+	dated   bool // it sets retires, perhaps to none
 	numbers map[string]float64
 }
 
-// Keys of a line, besides alias.
+// Keys of a line that are not numbers.
+const (
+	alias   = "alias"
+	retires = "retires"
+)
+
+// Keys of a line that are numbers.
 const (
 	window     = "window"
 	output     = "output"
@@ -160,15 +169,19 @@ func (e *entry) set(word string) error {
 	if !found {
 		return fmt.Errorf("%q is not KEY=VALUE", word)
 	}
-	if _, twice := e.numbers[key]; twice || key == "alias" && e.named {
+	if _, twice := e.numbers[key]; twice || key == alias && e.named || key == retires && e.dated {
 		return fmt.Errorf("%s: given twice", key)
 	}
 	var n float64
 	var err error
 	switch {
-	case key == "alias":
+	case key == alias:
 		e.named = true
 		e.aliases, err = names(e.id, value)
+		return err
+	case key == retires:
+		e.dated = true
+		e.retires, err = date(value)
 		return err
 	case slices.Contains(counts(), key):
 		n, err = count(value)
@@ -185,7 +198,7 @@ func (e *entry) set(word string) error {
 }
 
 func unknownKey(key string) error {
-	all := slices.Concat([]string{"alias"}, counts(), prices())
+	all := slices.Concat([]string{alias}, counts(), prices(), []string{retires})
 	if near := plaintext.Similar(key, all); len(near) > 0 {
 		return fmt.Errorf("%q: unknown key%s", key, plaintext.Suggestion(near[0]))
 	}
@@ -221,6 +234,14 @@ func checkName(s string) error {
 	return nil
 }
 
+// date checks a date; "" is none.
+func date(text string) (string, error) {
+	if _, err := time.Parse(time.DateOnly, text); err != nil && text != "" {
+		return "", fmt.Errorf("%s: %q is not a date: write one like 2027-01-31", retires, text)
+	}
+	return text, nil
+}
+
 func count(text string) (float64, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n == 0 || n > mostTokens {
@@ -247,6 +268,9 @@ func (e entry) changed(by entry) entry {
 	e.numbers = numbers
 	if by.named {
 		e.aliases, e.named = by.aliases, true
+	}
+	if by.dated {
+		e.retires, e.dated = by.retires, true
 	}
 	return e
 }
@@ -281,7 +305,7 @@ func (e entry) model() Model {
 	return Model{
 		ID: e.id, Entry: e.id, Known: true, Aliases: slices.Clone(e.aliases),
 		Window: int(e.numbers[window]), Output: int(e.numbers[output]),
-		Priced: priced, Price: e.price(""),
+		Retires: e.retires, Priced: priced, Price: e.price(""),
 		Long: int(e.numbers[long]), LongPrice: e.price(above),
 	}
 }
