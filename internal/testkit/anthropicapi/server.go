@@ -9,6 +9,8 @@
 //     ([Request.IsCompaction]) gets a summary that quotes its additional instructions.
 //  3. the text "ok".
 //
+// GET /v1/models lists the models of [Server.List], by pages; without them it is 404.
+//
 // No credentials are judged: any x-api-key or Authorization will do, none is 401.
 package anthropicapi
 
@@ -24,7 +26,11 @@ import (
 )
 
 // Server is one such API, with the methods of [wiretest.Server]. Its URL is as in ANTHROPIC_BASE_URL.
-type Server struct{ *core }
+type Server struct {
+	*core
+
+	catalog *catalog
+}
 
 type (
 	core     = apiserver.Server[Request, Reply]
@@ -34,9 +40,9 @@ type (
 // New starts a server on 127.0.0.1 that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	again := &refusals{}
-	answer := func(x exchange, r *http.Request) { serve(x, r, again) }
-	s := &Server{apiserver.New(t, "apitest", answer, func(Request) Reply { return Reply{Text: "ok"} })}
+	again, list := &refusals{}, &catalog{}
+	answer := func(x exchange, r *http.Request) { serve(x, r, again, list) }
+	s := &Server{apiserver.New(t, "apitest", answer, func(Request) Reply { return Reply{Text: "ok"} }), list}
 	s.On(Request.IsCompaction, summary)
 	return s
 }
@@ -46,13 +52,15 @@ func (s *Server) CompactReply(r Reply) { s.On(Request.IsCompaction, func(Request
 
 const maxBody = 32 << 20 // bytes, the limit of the real API
 
-func serve(x exchange, r *http.Request, again *refusals) {
+func serve(x exchange, r *http.Request, again *refusals, list *catalog) {
 	a := answer{x, unique("req", fmt.Sprint(r.Host, x.Number, time.Now().UnixNano())), again}
 	a.Header("Request-Id", a.id)
 	raw, err := a.Body(r, maxBody)
 	switch {
 	case err != nil:
 		a.fail(Reply{Status: http.StatusRequestEntityTooLarge})
+	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
+		a.models(r.Header, r.URL.Query(), list)
 	case r.URL.Path != "/v1/messages" && r.URL.Path != "/v1/messages/count_tokens":
 		a.fail(Reply{Status: http.StatusNotFound})
 	case r.Method != http.MethodPost:

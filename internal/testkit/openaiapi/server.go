@@ -7,6 +7,8 @@
 // A request to POST /v1/chat/completions is answered, in this order, by: the checks of the real service (see check.go),
 // whose refusals are kept for [Server.Violations]; the script of the test (see package testkit); the text "ok".
 //
+// GET /v1/models lists the models of [Server.List]; without them it is 404.
+//
 // The server ends with its test: responses that are still held, silent or endless then are cut. Every key is accepted.
 package openaiapi
 
@@ -20,7 +22,11 @@ import (
 )
 
 // Server is one such service, with the methods of [wiretest.Server].
-type Server struct{ *core }
+type Server struct {
+	*core
+
+	catalog *catalog
+}
 
 type (
 	core     = apiserver.Server[request, Reply]
@@ -30,7 +36,9 @@ type (
 // New starts a server on 127.0.0.1 that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	return &Server{apiserver.New(t, "openaitest", serve, func(request) Reply { return Reply{Text: "ok"} })}
+	list := &catalog{}
+	answer := func(x exchange, r *http.Request) { serve(x, r, list) }
+	return &Server{apiserver.New(t, "openaitest", answer, func(request) Reply { return Reply{Text: "ok"} }), list}
 }
 
 // URL returns the base URL, with /v1 at its end as in OPENAI_BASE_URL.
@@ -38,7 +46,7 @@ func (s *Server) URL() string { return s.core.URL() + "/v1" }
 
 const maxBody = 64 << 20 // bytes
 
-func serve(x exchange, r *http.Request) {
+func serve(x exchange, r *http.Request, list *catalog) {
 	a := answer{x}
 	raw, err := a.Body(r, maxBody)
 	switch {
@@ -46,6 +54,8 @@ func serve(x exchange, r *http.Request) {
 		a.fail(Reply{Status: http.StatusRequestEntityTooLarge})
 	case r.URL.Path == "/v1/responses" && r.Method == http.MethodPost:
 		a.search(r.Header, raw)
+	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
+		a.models(list)
 	case r.URL.Path != "/v1/chat/completions":
 		a.fail(Reply{Status: http.StatusNotFound, Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
 	case r.Method != http.MethodPost:
