@@ -253,13 +253,18 @@ func (h Home) SetNames(user, bot string) error {
 
 // Set changes one setting of config.yaml.
 func (h Home) Set(ctx context.Context, key string, values ...string) error {
+	return h.edit(ctx, func(path string) error { return config.Set(path, key, values) })
+}
+
+// edit changes config.yaml while it holds its lock.
+func (h Home) edit(ctx context.Context, change func(path string) error) error {
 	held, err := h.Disk.Lock(ctx, h.Dir.Lock("config"))
 	if err != nil {
 		return err
 	}
 	defer held.Release()
 	path := h.app.ConfigFile(h.Dir)
-	err = config.Set(path, key, values)
+	err = change(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", path, ErrNoConfig)
 	}

@@ -174,15 +174,23 @@ func (a *App) address(c config.Service, keys credentials) (string, error) {
 	return address, nil
 }
 
-// service returns the API that the native engine talks to. Only a service on this machine needs no key.
-func (a *App) service(c config.Service, keys credentials) (s native.Service, err error) {
+// options returns how the native engine reaches its service; its address also with an error. Only a service on this machine needs no key.
+func (a *App) options(c config.Service, keys credentials) (provider.Options, error) {
 	name := keyName(c.Provider)
 	key := keys.get(name)
 	if key == "" && !isLocal(c.BaseURL) {
 		err := fmt.Errorf("%w: no key for %s: %s", engine.ErrKey, cmp.Or(c.BaseURL, c.Provider), keys.sought(a, name))
-		return s, keyHint(err, name)
+		return provider.Options{BaseURL: c.BaseURL}, keyHint(err, name)
 	}
-	o := provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: keys.place(a, name)}
+	return provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: keys.place(a, name)}, nil
+}
+
+// service returns the API that the native engine talks to.
+func (a *App) service(c config.Service, keys credentials) (s native.Service, err error) {
+	o, err := a.options(c, keys)
+	if err != nil {
+		return s, err
+	}
 	s = native.Service{Provider: provider.NewAnthropic(o), Name: c.Provider, Local: isLocal(c.BaseURL)}
 	s.Searches = c.Searches(o.HasSearch)
 	if c.Provider == config.OpenAI {

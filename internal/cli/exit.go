@@ -29,6 +29,7 @@ import (
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/inbox"
+	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -140,6 +141,7 @@ func rules() []rule {
 		{is(session.ErrID), statusUsage}, {is(channel.ErrName), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
 		{as[*plaintext.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
 		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
+		{as[*model.BadLine], statusData},
 		{is(errTooLong), statusData}, {as[*channel.Damaged], statusData}, {as[*question.Closed], statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
 		{is(engine.ErrUnavailable), statusUnavailable},
 		{as[*fs.PathError], statusUnwritten}, // state that cannot even be read

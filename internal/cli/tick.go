@@ -53,6 +53,7 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 		Typed:     isTerminal(d.In) || isTerminal(d.Stderr),
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
 		Bill:      func(ctx context.Context) error { return overview.TellBill(ctx, h) },
+		Models:    h.TellModels,
 	}
 	if h.Config.Summary == config.SummaryWeekly {
 		m.Summary = func() (string, error) {

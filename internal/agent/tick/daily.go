@@ -75,13 +75,13 @@ func (m Minute) noteStarts(jobs []job.Job) error {
 }
 
 // daily is what is done in the first minute of a day, after everything that is due. An agent may have left any number of files, so the next
-// minute removes what could not be removed in time.
-func (m Minute) daily(ctx, sending context.Context) error {
+// minute removes what could not be removed in time. done reports whether that minute was this one.
+func (m Minute) daily(ctx, sending context.Context) (done bool, err error) {
 	f := m.Runner
 	today := m.now().In(f.Zone).Format(time.DateOnly)
 	p, err := m.page()
 	if err != nil || p.Tidied == today {
-		return err
+		return false, err
 	}
 	fire.New(f).Slots.EndOrphans(sending, time.Time{}, m.now())
 	old := p.settle(m.now(), m.patience())
@@ -93,7 +93,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 		p.Tidied, err = "", ctx.Err()
 	}
 	err = errors.Join(err, cleaner{m}.sweepObjects(ctx), cleaner{m}.sweepDrafts(), cleaner{m}.sweepLocks(), f.Runs.SweepStops(), cleaner{m}.forgetApprovals(ctx), m.Sweep(ctx), m.Bill(ctx), f.Budget.Set(ctx, nil, nil))
-	return errors.Join(err, m.save(p))
+	return p.Tidied == today, errors.Join(err, m.save(p))
 }
 
 // patience is how far the clock must have advanced from an instant before anything is removed as of that instant: a tenth of the time that

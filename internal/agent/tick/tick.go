@@ -41,6 +41,7 @@ type Minute struct {
 	Heartbeat string                               // URL of the owner's monitor; "": none
 	Space     func(dir string) (uint64, error)     // returns the free space of a file system, in bytes; nil: it is not known
 	Bill      func(context.Context) error          // tells the owner once a day what is wrong with the costs
+	Models    func(context.Context) error          // tells the owner once a day what is wrong with the models; nil: nobody looks
 	Typed     bool                                 // a person typed it, so it does not show that a scheduler runs ticks
 	Summary   func() (string, error)               // the last week in words, without what the error says; nil: the owner wants none
 
@@ -128,8 +129,19 @@ func (m Minute) action(do string, j job.Job, at time.Time) Action {
 	return Action{Do: do, Job: j.ID, Name: j.Name(), At: at.In(m.Runner.Zone)}
 }
 
-// Pass does the minute's work. An error in one part does not stop the others.
+// Pass does the minute's work. An error in one part does not stop the others. Once a day the models are checked after it. That may wait
+// for services, and holds nothing up: the next minute's tick may begin meanwhile.
 func (m Minute) Pass(ctx context.Context) error {
+	m.read = sync.OnceValues(m.page)
+	newDay, err := m.pass(ctx)
+	if newDay && m.Models != nil && ctx.Err() == nil {
+		err = errors.Join(err, m.Models(ctx))
+	}
+	return err
+}
+
+// pass does the minute's work while it holds the tick's lock. newDay reports whether the daily work was done.
+func (m Minute) pass(ctx context.Context) (newDay bool, err error) {
 	before, _ := Seen(m.Runner.Home) // a fault of the page is reported when the page is read
 	seen := m.now()
 	if m.Typed {
@@ -140,14 +152,13 @@ func (m Minute) Pass(ctx context.Context) error {
 	path := lockPath(m.Runner.Home)
 	guard, err := lock.TryGuard(path)
 	if errors.Is(err, lock.ErrBusy) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer guard.Release()
 	_ = os.Chtimes(path, seen, seen) // if it fails, Seen has only the page
-	m.read = sync.OnceValues(m.page)
 	pauseErr := m.firer().Pauses.End(ctx)
 	files, err := m.Runner.Jobs.Load()
 	if err == nil {
@@ -166,7 +177,8 @@ func (m Minute) Pass(ctx context.Context) error {
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}
-	return m.heartbeats(ctx, errors.Join(err, m.daily(ctx, sending)))
+	newDay, dailyErr := m.daily(ctx, sending)
+	return newDay, m.heartbeats(ctx, errors.Join(err, dailyErr))
 }
 
 // lookedAt returns an instant before which every record was written that earlier ticks have seen, the latest of which was at before. It is

@@ -73,6 +73,7 @@ func checks() []check {
 		{"planted", false, (*examination).planted},
 		{"engine", true, (*examination).engines},
 		{"uses", true, (*examination).uses},
+		{"models", true, (*examination).models},
 		{"sessions", true, (*examination).sessions},
 		{"entries", true, (*examination).entries},
 		{"tick", false, (*examination).tick},

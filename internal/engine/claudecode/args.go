@@ -18,9 +18,9 @@ import (
 // server is the name of ollim's tool server. The agent sees its tools as mcp__ollim__ping_user and so on.
 const server = "ollim"
 
-// defaultModel is used if none is chosen. Without the flag --model a resumed session gets another window and system prompt than a new
+// DefaultModel is used if none is chosen. Without the flag --model a resumed session gets another window and system prompt than a new
 // one.
-const defaultModel = "opus"
+const DefaultModel = "opus"
 
 // common returns the flags that turns, forks and compactions of a session share. The command does not store them.
 func (e *Engine) common(r engine.Request, known Known) ([]string, error) {
@@ -85,7 +85,7 @@ func (e *Engine) newer(r engine.Request, known Known) (args []string) {
 
 // model returns the id of the request's model at the service. The command's meaning of an alias changes with its version.
 func (e *Engine) model(r engine.Request) string {
-	name, long, isLong := strings.Cut(orElse(r.Model.Name, defaultModel), "[")
+	name, long, isLong := strings.Cut(orElse(r.Model.Name, DefaultModel), "[")
 	if name = e.Models.Resolve(name).ID; isLong {
 		name += "[" + long
 	}

@@ -192,6 +192,9 @@ func (d Dir) Objects() string { return d.State("objects") }
 // ClaudeContract is what was found out about the installed claude command. It is a cache.
 func (d Dir) ClaudeContract() string { return d.State("cache", "claude.json") }
 
+// ModelLists is what the model services listed when they were last asked. It is a cache.
+func (d Dir) ModelLists() string { return d.State("cache", "models.json") }
+
 // JobIndex is what earlier processes learnt of the job files. It is a cache.
 func (d Dir) JobIndex() string { return d.State("cache", "jobs") }
 
