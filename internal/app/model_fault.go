@@ -171,12 +171,12 @@ func (h Home) TellModels(ctx context.Context) error {
 	for _, f := range h.ModelFaults(uses, lists, false) {
 		causes = append(causes, f.cause())
 	}
-	return h.Runner(false).Notify().Keep(ctx, notify.Model, causes, "needs no change any more")
+	return h.Runner(false).Notify().Keep(ctx, notify.Models, causes, "needs no change any more")
 }
 
 func (f ModelFault) cause() notify.Cause {
 	c := notify.Cause{
-		Kind: notify.Model, Subject: f.Engine + " " + f.Model + " " + f.Fault, Name: "The model " + f.Model,
+		Kind: notify.Models, Subject: f.Engine + " " + f.Model + " " + f.Fault, Name: "The model " + f.Model,
 		Text: "The model " + f.Model + " " + f.Text, Jobs: f.jobs, Remedy: "`" + f.Remedy + "`; `ollim model check` shows all",
 	}
 	if others := f.settings(); len(others) > 0 {

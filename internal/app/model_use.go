@@ -36,6 +36,9 @@ func (h Home) ModelUses() ([]ModelUse, error) {
 	}
 	u := uses{home: h, table: table, defaults: map[string]bool{}}
 	u.add(ModelUse{By: "chat.model", Engine: h.Config.Engine, remedy: setModel("chat.model")}, h.Config.Chat.Model)
+	for _, name := range h.Config.Fallback {
+		u.add(ModelUse{By: "fallback", Engine: h.Config.Engine, remedy: setModel("fallback")}, name)
+	}
 	for _, j := range set.Jobs {
 		if j.Enabled && !j.Plain {
 			u.addJob(j)
@@ -95,6 +98,9 @@ func (u *uses) addJob(j job.Job) {
 	use.remedy = "ollim " + string(j.Kind) + " edit " + j.ID
 	if j.Kind == job.Reminder {
 		use.remedy = "change model in " + j.Path
+	}
+	for _, other := range j.Fallback {
+		u.add(use, other)
 	}
 	name := j.Model
 	if name == "" && j.Mode() == job.Foreground && u.home.Config.Chat.Model != "" {

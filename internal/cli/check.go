@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/approval"
@@ -234,6 +235,9 @@ func (c *checker) inHome(path string, j job.Job) {
 	}
 	if _, why, err := c.rules.Seals(j); err == nil && why != "" && j.Network == job.NetworkNone {
 		c.say(finding{File: path, Key: "network", What: "note", Text: "network: none is not enforced: " + why})
+	}
+	if h := c.home; j.Network == job.NetworkNone && h.Config.Claude.Gateway == config.Off && cmp.Or(j.Engine, h.Config.Engine) == engine.ClaudeCode {
+		c.say(finding{File: path, Key: "network", What: "note", Text: "the run will fail: network: none needs the gateway: ollim config set claude-code.gateway on"})
 	}
 	for _, dir := range c.rules.OnPath(j) {
 		c.say(finding{File: path, Key: "dirs", What: "note", Text: "the agent may write in " + dir + ", which is on PATH: programs that it puts there run as yours, not sealed"})

@@ -172,10 +172,8 @@ func SocketPath(dir, name string) (path, own string, err error) {
 		dir = real
 	}
 	if path = filepath.Join(dir, name); len(path) > LongestSocket {
-		if own, err = os.MkdirTemp("/tmp", "ollim-"); err != nil {
-			return "", "", err
-		}
-		return filepath.Join(own, name), own, nil
+		own = fmt.Sprintf("/tmp/ollim-%s-%s%d", filepath.Base(dir), name, os.Getpid()) // the tick removes what names a run that has ended
+		return filepath.Join(own, name), own, os.Mkdir(own, 0o700)
 	}
 	if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
 		err = nil

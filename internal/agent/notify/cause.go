@@ -38,7 +38,7 @@ const (
 	Monitor  Kind = "monitor"      // a monitor does not answer heartbeats (job, or tick)
 	Unit     Kind = "unit"         // a unit of systemd fails before its run begins (unit)
 	Bill     Kind = "bill"         // costs grow (job, or month)
-	Model    Kind = "model"        // a model that is used is not listed, retires, or has no price or another one (engine, model, fault)
+	Models   Kind = "models"       // a model that is used is not listed, retires, or has no price or another one (engine, model, fault)
 
 	Slots Kind = "slots" // slots were missed: an event, see Tell
 	Late  Kind = "late"  // reminders are late: an event

@@ -111,6 +111,24 @@ type costs struct {
 	told usage            // usage that the command has reported, of all its results
 }
 
+// mostTokens is more than any service reports for one turn.
+const mostTokens = 1_000_000_000
+
+// plausible returns what the command has reported, or what the gateway has counted if that is absurd: one wrong count of a service would stop
+// every later run of the day.
+func (c *costs) plausible(added spent) spent {
+	for _, m := range added.Models {
+		if u := m.usage(); min(u.In, u.Out, u.CacheRead, u.CacheWrite) < 0 || max(u.In, u.Out, u.CacheRead, u.CacheWrite) > mostTokens {
+			if c.gate == nil {
+				return spent{Cost: c.reported, Models: map[string]consumed{}}
+			}
+			usd, _ := c.gate.Spent()
+			return spent{Cost: usd, Models: map[string]consumed{}}
+		}
+	}
+	return added
+}
+
 // unreported returns the price of what has passed the gateway and is in no result, in USD: answers that broke off, and requests that
 // programs of the agent made.
 func (c *costs) unreported(added spent) float64 {

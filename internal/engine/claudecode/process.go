@@ -92,7 +92,11 @@ func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io
 	if t.fatal != nil || readErr != nil {
 		return errors.Join(t.fatal, readErr)
 	}
-	return g.explain(t.judge(waitErr, strings.TrimSpace(said.last())))
+	err := g.explain(t.judge(waitErr, strings.TrimSpace(said.last())))
+	if g != nil && t.ended.event == nil { // it was killed, and reports nothing
+		err = errors.Join(err, t.cutShort())
+	}
+	return err
 }
 
 // stop stops the command when ctx ends: by SIGINT, after which it exits within a tenth of a second with a session that can be

@@ -367,7 +367,7 @@ func textOf(content json.RawMessage) string {
 
 // end records usage and cost from the result event, because those of single messages are provisional.
 func (t *turn) end(e event) error {
-	added := t.cost.added(e)
+	added := t.cost.plausible(t.cost.added(e))
 	added.Cost += t.cost.unreported(added)
 	t.result.Text, t.result.Cost = e.Result, t.result.Cost+added.Cost
 	if t.result.Session != "" && e.Subtype == "error_during_execution" && added.input() == 0 {

@@ -25,7 +25,7 @@ func BenchmarkExchange(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				resp, err := at.client.Post(at.address+"/v1/messages", "application/json", strings.NewReader(body)) //nolint:noctx // it ends with the service
+				resp, err := at.client.Post(at.address+"/v1/messages", "application/json", strings.NewReader(body))
 				if err != nil {
 					b.Fatal(err)
 				}

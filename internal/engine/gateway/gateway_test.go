@@ -313,12 +313,14 @@ func TestFaults(t *testing.T) {
 			rw.WriteHeader(http.StatusTooManyRequests)
 			_, _ = io.WriteString(rw, `{"type":"error"}`)
 		}, 429, `{"type":"error"}`, "", 0},
-		"closed":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "no answer from 127.0.0.1", "EOF", 0},
-		"cut":        {func(rw http.ResponseWriter, _ *http.Request) { cut(rw, started, text) }, 200, "EOF", "no answer from 127.0.0.1", startedUSD},
-		"silent":     {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 502, "no data for 0.05 seconds", "no data for 0.05 seconds", 0},
-		"stalled":    {func(rw http.ResponseWriter, r *http.Request) { streamed(rw, started); <-r.Context().Done() }, 200, "EOF", "no data for 0.05 seconds", startedUSD},
-		"garbage":    {func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("\x00{{{\ndata: {\n")) }, 200, "{{{", "", 0},
-		"redirected": {func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "/elsewhere", http.StatusFound) }, 302, "", "", 0},
+		"closed":  {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "no answer from 127.0.0.1", "EOF", 0},
+		"cut":     {func(rw http.ResponseWriter, _ *http.Request) { cut(rw, started, text) }, 200, "EOF", "no answer from 127.0.0.1", startedUSD},
+		"silent":  {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 502, "no data for 0.05 seconds", "no data for 0.05 seconds", 0},
+		"stalled": {func(rw http.ResponseWriter, r *http.Request) { streamed(rw, started); <-r.Context().Done() }, 200, "EOF", "no data for 0.05 seconds", startedUSD},
+		"garbage": {func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("\x00{{{\ndata: {\n")) }, 200, "{{{", "", 0},
+		"redirected": {func(rw http.ResponseWriter, r *http.Request) {
+			http.Redirect(rw, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, 502, "redirects requests to /elsewhere", "redirects requests to", 0},
 		"absurd": {func(rw http.ResponseWriter, _ *http.Request) {
 			streamed(rw, `{"type":"message_delta","usage":{"output_tokens":1000000000000000}}`, stopped)
 		}, 200, "", "", 0},
@@ -416,7 +418,7 @@ func TestClosed(t *testing.T) {
 	asked := make(chan string, 10)
 	w := newWorld(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("X-Api-Key") })
 	w.listen()
-	for _, path := range []string{"/v1/messages/batches", "/v1/files", "/v1/organizations", "/v1/messages/../files", "/other"} {
+	for _, path := range []string{"/v1/messages/batches", "/v1/files", "/v1/organizations", "/v1/messages/../files", "/v1%2fmessages", "/other"} {
 		resp, err := w.ask(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)

@@ -144,7 +144,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		switch {
 		case r.Method == http.MethodHead: // the command tries the connection
 			w.WriteHeader(http.StatusOK)
-		case r.Method != http.MethodPost || !slices.Contains(paths(), inside):
+		case r.Method != http.MethodPost || !slices.Contains(paths(), inside) || r.URL.RawPath != "":
 			refuse(w, http.StatusForbidden, "permission_error", fmt.Sprintf("the gateway of ollim does not pass on %s %s", r.Method, r.URL.Path))
 		case g.exhausted():
 			refuse(w, http.StatusBadRequest, "invalid_request_error", g.limit())
@@ -232,8 +232,19 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	c.flight, resp.Body = f, c
 	g.mu.Unlock()
+	if resp.StatusCode/100 == 3 { // the program would follow it, past the gateway
+		err := errRedirect{resp.Header.Get("Location")}
+		_ = c.stop(err)
+		g.end(c, g.Service.Host+" "+err.Error())
+		return nil, err
+	}
 	return resp, nil
 }
+
+// errRedirect is the error of a service that sends requests elsewhere.
+type errRedirect struct{ to string }
+
+func (e errRedirect) Error() string { return "redirects requests to " + plaintext.Line(e.to) }
 
 // neverFollow keeps a redirect from carrying the key to another host.
 func neverFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
