@@ -99,6 +99,9 @@ func (d Dir) Canary() string { return d.State("canary") }
 // Requests is what a run has sent to models, one line for each request.
 func (d Dir) Requests(id string) string { return d.Run(id, "requests.jsonl") }
 
+// Answers is what models have answered to a run, one line for each answer.
+func (d Dir) Answers(id string) string { return d.Run(id, "answers.jsonl") }
+
 // StopRequest is the file that requests a run to end.
 func (d Dir) StopRequest(id string) string { return d.State("stop", id) }
 

@@ -1,7 +1,7 @@
-// Package request stores what was sent to models and what they answered, in state/runs/ID/requests.jsonl, one line for each request and
-// one for each answer, after one for the file of the job. The line of a request holds the parameters and refers to the system prompt, the tools and the messages, which are
-// objects, each stored once under the hash of its content. So a body is rebuilt byte for byte, and a long conversation that is sent again
-// and again takes the place of its messages. The line of an answer has its usage, price and times, and refers to its body.
+// Package request stores what was sent to models, in state/runs/ID/requests.jsonl, one line for each request after one for the file of the
+// job, and what they answered, in answers.jsonl, one line for each answer with its usage, price, times and body. The line of a request holds
+// the parameters and refers to the system prompt, the tools and the messages, which are objects, each stored once under the hash of its
+// content. So a body is rebuilt byte for byte, and a long conversation that is sent again and again takes the place of its messages.
 //
 // The marks of a service's cache, which move from message to message, and the base64 of files are not part of a message's object:
 // its references insert them. Messages are referenced in lists of 32, which are objects too, so that a line is about a
@@ -24,6 +24,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -42,19 +43,16 @@ type Book struct {
 	Secrets func() plaintext.Secrets
 }
 
-// line is one request in requests.jsonl, or the answer to one.
+// line is one request in requests.jsonl, or the job's file.
 type line struct {
 	At     time.Time       `json:"at"`
-	SHA256 string          `json:"sha256,omitempty"` // hash of the body as it is rebuilt; an answer without a body has none
+	SHA256 string          `json:"sha256,omitempty"` // hash of the body as it is rebuilt
 	Hidden bool            `json:"hidden,omitempty"` // values of secrets were replaced in the body
 	Body   json.RawMessage `json:"body,omitempty"`   // body with references, see fold
 	Bare   bool            `json:"bare,omitempty"`   // Body has no line break at its end
 	Whole  string          `json:"whole,omitempty"`  // object that is the whole body, in place of Body
-	Answer *Answer         `json:"answer,omitempty"` // nil: it is a request, or the job's file
 	Job    bool            `json:"job,omitempty"`    // it is the text of the job's file
 }
-
-func (e line) request() bool { return e.Answer == nil && !e.Job }
 
 // Answer is what a service answered to a request.
 type Answer struct {
@@ -68,6 +66,15 @@ type Answer struct {
 	Cut    string        `json:"cut,omitempty"`    // why the answer ended before its end; "": it is complete
 
 	Body []byte `json:"-"`
+}
+
+// answered is an answer in answers.jsonl. The body is not an object, because no two answers are the same.
+type answered struct {
+	At     time.Time `json:"at"`               // when it ended
+	Hidden bool      `json:"hidden,omitempty"` // values of secrets were replaced in the body, or the body is not stored because of one
+	Answer
+	Text   string `json:"text,omitempty"`   // the body
+	Base64 []byte `json:"base64,omitempty"` // the body, if it is not UTF-8
 }
 
 // Exchange is a request, and the answer if there is one.
@@ -125,27 +132,23 @@ func (l *runLog) Add(ctx context.Context, body []byte) (n int, err error) {
 	return l.count, nil
 }
 
-// AddAnswer stores the answer to a request. If the body cannot be stored, the rest of the answer is. A body in whose parts a secret is
-// spread is not stored.
+// AddAnswer stores the answer to a request. A body in whose parts a secret is spread is not stored.
 func (l *runLog) AddAnswer(ctx context.Context, a Answer) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	bare := line{At: l.book.Disk.Now(), Answer: &a}
-	e := bare
-	f := folder{objects: map[string][]byte{}}
-	if len(a.Body) > 0 {
-		var body []byte
-		if body, e.Hidden = l.book.hide(a.Body); l.book.spread(body) {
-			e.Hidden, body = true, nil
-		}
-		if body != nil {
-			e.Whole, e.SHA256 = f.put(body), hashOf(body)
-		}
+	e := answered{At: l.book.Disk.Now(), Answer: a}
+	body, hidden := l.book.hide(a.Body)
+	switch e.Hidden = hidden; {
+	case l.book.spread(body):
+		e.Hidden = true
+	case utf8.Valid(body):
+		e.Text = string(body)
+	default:
+		e.Base64 = body
 	}
-	if err := l.store(ctx, e, f.objects); err != nil {
-		return errors.Join(err, l.append(ctx, bare))
-	}
-	return nil
+	return l.book.Disk.Locked(ctx, l.book.Home.Run(l.run, "lock"), func() error {
+		return store.AppendJSON(l.book.Home.Answers(l.run), store.Buffered, e)
+	})
 }
 
 // spread reports whether a secret is spread over the events of a stream. The pieces of a text come in events of their own.
@@ -231,7 +234,7 @@ func (b Book) Read(run string, n int) (body []byte, hidden bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if !e.request() {
+		if e.Job {
 			continue
 		}
 		if count++; count == n {
@@ -243,19 +246,17 @@ func (b Book) Read(run string, n int) (body []byte, hidden bool, err error) {
 }
 
 // ReadAnswer returns the body of the answer to the n-th request of a run, and whether values of secrets were replaced in it. The error is
-// an ErrNone or an ErrDamaged.
+// an ErrNone.
 func (b Book) ReadAnswer(run string, n int) (body []byte, hidden bool, err error) {
-	for e, err := range store.Lines[line](b.Home.Requests(run), nil) {
+	for e, err := range store.Lines[answered](b.Home.Answers(run), nil) {
 		switch {
 		case err != nil:
 			return nil, false, err
-		case e.Answer == nil || e.Answer.To != n:
-			continue
-		case e.Whole == "":
-			return nil, false, nil
+		case e.To == n && e.Base64 != nil:
+			return e.Base64, e.Hidden, nil
+		case e.To == n:
+			return []byte(e.Text), e.Hidden, nil
 		}
-		body, err := b.body(e)
-		return body, e.Hidden, err
 	}
 	return nil, false, fmt.Errorf("%w: no answer to request %d is kept: ollim run show --requests lists the requests", ErrNone, n)
 }
@@ -278,13 +279,19 @@ func (b Book) ReadJob(run string) (text []byte, hidden bool, err error) {
 // Exchanges returns the requests of a run with their answers, in the order in which they were sent. The answers have no bodies.
 func (b Book) Exchanges(run string) (all []Exchange, err error) {
 	for e, err := range store.Lines[line](b.Home.Requests(run), nil) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return all, err
-		case e.request():
+		}
+		if !e.Job {
 			all = append(all, Exchange{Number: len(all) + 1, At: e.At, Hidden: e.Hidden})
-		case e.Answer != nil && 0 < e.Answer.To && e.Answer.To <= len(all):
-			all[e.Answer.To-1].Answer = e.Answer
+		}
+	}
+	for e, err := range store.Lines[answered](b.Home.Answers(run), nil) {
+		if err != nil {
+			return all, err
+		}
+		if 0 < e.To && e.To <= len(all) {
+			all[e.To-1].Answer = &e.Answer
 		}
 	}
 	return all, nil
