@@ -201,7 +201,7 @@ func TestRequestsAreKept(t *testing.T) {
 	var bodies []string
 	var answers []request.Answer
 	w.ask("Bash", map[string]any{"command": "true", "description": "nothing"})
-	r := engine.Request{Input: engine.Input{Prompt: "go"}}
+	r := engine.Request{Input: engine.Input{Prompt: "go"}, Model: engine.Model{Name: canaryModel}} // all versions have its price
 	r.Run.Sent = func(body []byte) engine.Kept {
 		bodies = append(bodies, string(body))
 		return engine.Kept{Begun: func() {}, Answered: func(a request.Answer) { answers = append(answers, a) }}
