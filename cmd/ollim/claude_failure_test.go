@@ -155,7 +155,7 @@ func failures() []failure {
 		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: apiserver.Mute})},
 		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: apiserver.Endless, StreamDelay: 20 * time.Millisecond})},
 		{name: "portal", status: 1, said: `malformed response \(HTTP 200\)`, ci: true, set: answer(anthropicapi.Reply{Fault: apiserver.WrongContentType})},
-		{name: "always cut", status: 69, said: "engine unavailable: .*Connection to the API was lost", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: apiserver.Cut, After: 4})},
+		{name: "always cut", status: 69, said: "engine unavailable: no answer from 127.0.0.1:[0-9]+: .*EOF", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: apiserver.Cut, After: 4})},
 		{name: "always malformed", status: 1, said: "API Error: .*JSON", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: apiserver.Malformed, After: 4})},
 		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
 			c.wrap(swap("servers", `sed 's/"serve"/"swerve"/'`))

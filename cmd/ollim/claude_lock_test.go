@@ -14,21 +14,26 @@ import (
 )
 
 // TestUpdateOfAnOrphanedTurn: where the engine answers after kill -9 of ollim, an update that stood in the prompt counts as delivered:
-// the next turn does not say it again. What was not answered is said again. TestMainConversationOnClaude shows a later turn.
+// the next turn does not say it again. What was not answered is said again, also where the answer would have passed the gateway, which ends
+// with ollim. TestMainConversationOnClaude shows a later turn.
 func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 	t.Parallel()
 	anthropicapi.InCI(t)
 	for name, tc := range map[string]struct {
-		first bool
-		late  anthropicapi.Reply
+		first    bool
+		gateway  string
+		late     anthropicapi.Reply
+		answered bool
 	}{
-		"first turn": {true, anthropicapi.Reply{Text: "TOO LATE"}},
-		"refused":    {false, anthropicapi.Reply{Status: 400, Message: "no"}},
+		"first turn":  {true, "off", anthropicapi.Reply{Text: "TOO LATE"}, true},
+		"refused":     {false, "off", anthropicapi.Reply{Status: 400, Message: "no"}, false},
+		"the gateway": {true, "on", anthropicapi.Reply{Text: "TOO LATE"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, api := withClaude(t)
 			c.ok("config", "set", "seal", "off") // a sealed engine ends with its ollim
+			c.ok("config", "set", "claude-code.gateway", tc.gateway)
 			if !tc.first {
 				c.ok("chat", "hello")
 			}
@@ -47,7 +52,7 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 			close(hold)
 			c.nextTurn(t)
 			r := lastRequest(t, api)
-			if n := strings.Count(string(r.Raw), "oil broke 75"); n != 1 || !r.Has("SLOW one") || r.Has("TOO LATE") == (tc.late.Status != 0) || tc.late.Status != 0 && !r.Has("A turn was cut off") {
+			if n := strings.Count(string(r.Raw), "oil broke 75"); n != 1 || !r.Has("SLOW one") || r.Has("TOO LATE") != tc.answered || !tc.answered && !r.Has("A turn was cut off") {
 				t.Errorf("the update stands %d times in %s", n, r.Raw)
 			}
 		})
