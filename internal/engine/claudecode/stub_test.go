@@ -95,26 +95,34 @@ func stubSearch() error {
 		}
 		maps, err := os.ReadFile(dir + "maps")
 		memory, openErr := os.Open(dir + "mem")
+		pages, pagesErr := os.Open(dir + "pagemap")
+		openErr = errors.Join(openErr, pagesErr)
 		if err != nil || openErr != nil {
 			continue
 		}
 		for line := range strings.Lines(string(maps)) {
 			var from, to int64
-			if n, _ := fmt.Sscanf(line, "%x-%x rw", &from, &to); n == 2 && holds(memory, from, to, key) {
+			if n, _ := fmt.Sscanf(line, "%x-%x rw", &from, &to); n == 2 && holds(memory, pages, from, to, key) {
 				fmt.Println("found:", dir+"mem")
 			}
 		}
-		_ = memory.Close()
+		_, _ = memory.Close(), pages.Close()
 	}
 	fmt.Println("searched")
 	return nil
 }
 
-// holds reports whether a range of a file holds a text.
-func holds(f *os.File, from, to int64, text []byte) bool {
+// holds reports whether a range of memory holds a text. It skips what was reserved and never used, which is most of it.
+func holds(f, pages *os.File, from, to int64, text []byte) bool {
+	const page, entry = 4096, 8
 	buffer := make([]byte, 1<<20)
+	used := make([]byte, (len(buffer)/page+1)*entry)
 	for at := from; at < to; at += int64(len(buffer) - len(text)) {
-		n, _ := f.ReadAt(buffer[:min(int64(len(buffer)), to-at)], at)
+		n, _ := pages.ReadAt(used, at/page*entry)
+		if n > 0 && len(bytes.Trim(used[:n], "\x00")) == 0 {
+			continue
+		}
+		n, _ = f.ReadAt(buffer[:min(int64(len(buffer)), to-at)], at)
 		if bytes.Contains(buffer[:n], text) {
 			return true
 		}
