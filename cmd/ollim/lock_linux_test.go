@@ -50,7 +50,7 @@ func release(t *testing.T, pipe string) {
 
 // waitsForLock reports whether a thread of a process is in flock(2) for a file. /proc/locks does not show that in a PID namespace if the
 // process that took the lock has ended.
-func waitsForLock(t *testing.T, pid int, path string) bool {
+func waitsForLock(t testing.TB, pid int, path string) bool {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
 	if err != nil || len(threads) == 0 {

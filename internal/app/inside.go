@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -133,37 +132,22 @@ func (s *Sealed) writes(dir string) bool {
 
 // serve returns the socket by which this process executes the commands of ollim of a sealed run.
 func (h Home) serve(service run.Service) run.Socket {
-	path := h.Dir.Run(service.Run, "socket")
-	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(real, filepath.Base(path))
-	}
-	own := "" // a new directory of this user's alone
-	if len(path) > engine.LongestSocket {
-		own = fmt.Sprintf("/tmp/ollim-%s-socket%d", service.Run, os.Getpid())
-		path = filepath.Join(own, "socket")
-	}
-	sealed := Sealed{service, path, h}
+	socket := engine.SocketOf(h.Dir.Run(service.Run), "socket")
+	sealed := Sealed{service, socket.Path, h}
 	var server *forward.Server
 	listen := func() (err error) {
-		if own != "" {
-			err = os.Mkdir(own, 0o700)
-		} else {
-			_ = os.Remove(path) // left by the process of a run that continues
-		}
-		if err == nil {
-			server, err = forward.Listen(path, func(ctx context.Context, r forward.Request) int { return h.app.Execute(ctx, sealed, r) })
+		if err = socket.Make(); err == nil {
+			server, err = forward.Listen(socket.Path, func(ctx context.Context, r forward.Request) int { return h.app.Execute(ctx, sealed, r) })
 		}
 		if err != nil {
 			return fmt.Errorf("the run's socket: %w", err)
 		}
 		return nil
 	}
-	return run.Socket{Path: path, Listen: listen, Close: func() {
+	return run.Socket{Path: socket.Path, Listen: listen, Close: func() {
 		if server != nil {
 			server.Close()
-		}
-		if own != "" {
-			_ = os.Remove(own)
+			socket.Remove()
 		}
 	}}
 }

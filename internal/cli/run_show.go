@@ -122,9 +122,9 @@ func runRequests(d *deps, h app.Home, runs []string) error {
 		}
 		return err
 	})
-	const columns = "REQUEST AT STATUS MODEL IN CACHE-READ CACHE-WRITE OUT COST TIME CUT"
+	const columns = "N AT STATUS MODEL IN READ WRITE OUT COST TIME CUT"
 	return cmp.Or(records(d, columns, list, func(l requestLine) []any {
-		cells := []any{strconv.Itoa(l.Number), past(l.At)}
+		cells := []any{strconv.Itoa(l.Number), l.At.Format(time.TimeOnly)}
 		a := l.Answer
 		if a == nil {
 			return append(cells, "", "", "", "", "", "", "", "", "no answer is kept")

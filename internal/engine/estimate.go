@@ -9,6 +9,9 @@ const (
 	UsualAnswer = 16384
 	// BytesPerToken estimates the tokens of a text that the service has not counted.
 	BytesPerToken = 4
+	// MostTokens is more than any service reports for one answer. The largest windows have ten million tokens, and a search by the service
+	// reads its window several times.
+	MostTokens = 100_000_000
 	// Uncounted is the lowest number of bytes to a token, for upper bounds. It is half of BytesPerToken, because a limit must hold for
 	// text that is not English prose as well.
 	Uncounted = 2

@@ -2,11 +2,8 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +41,7 @@ type Run struct {
 // Keep keeps the body of a request that is about to be sent to a model, which nobody changes any more.
 type Keep func(body []byte) Kept
 
-// Kept is what is told of a request that is kept.
+// Kept are the functions that report the progress of a request to its Keep.
 type Kept struct {
 	Begun    func()               // the answer begins to arrive
 	Answered func(request.Answer) // the answer has ended, or there is none; it is called once. Nobody changes the answer; its times are not set
@@ -161,25 +158,6 @@ func (r Run) Env() []string {
 
 // SocketVariable names the socket of a sealed run to the commands of ollim in it.
 const SocketVariable = "OLLIM_SOCKET"
-
-// LongestSocket is the length of the path of a socket, in bytes, that every system takes.
-const LongestSocket = 100
-
-// SocketPath returns the path for a socket of a run, without links: in the run's directory, or in a new directory own, of this user alone,
-// if that path is too long. A socket that another process of the run has left there is removed.
-func SocketPath(dir, name string) (path, own string, err error) {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	if path = filepath.Join(dir, name); len(path) > LongestSocket {
-		own = fmt.Sprintf("/tmp/ollim-%s-%s%d", filepath.Base(dir), name, os.Getpid()) // the tick removes what names a run that has ended
-		return filepath.Join(own, name), own, os.Mkdir(own, 0o700)
-	}
-	if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return path, "", err
-}
 
 // Affordable returns an ErrMaxCost unless the run may spend something besides Spent and more.
 func (l Limits) Affordable(more float64) error {

@@ -50,8 +50,7 @@ func (e *Engine) gated() bool {
 type gate struct {
 	*gateway.Gateway
 	transport *http.Transport
-	socket    string
-	own       string // directory that is removed with the socket; "": none
+	socket    engine.Socket
 }
 
 // open opens a gateway, and returns an engine whose environment leads to it.
@@ -80,15 +79,17 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 	if r.Limits.MaxCost > 0 {
 		g.Most = max(r.Limits.MaxCost-r.Limits.Spent, least)
 	}
-	if g.socket, g.own, err = engine.SocketPath(e.Home.Run(r.Run.ID), "model"); err != nil {
-		return nil, e, err
+	g.socket = engine.SocketOf(e.Home.Run(r.Run.ID), "model")
+	if err = g.socket.Make(); err == nil {
+		err = g.Listen(ctx, g.socket.Path)
 	}
-	if err := g.Listen(ctx, g.socket); err != nil {
-		return nil, e, errors.Join(fmt.Errorf("the socket to the model: %w", err), os.RemoveAll(g.own))
+	if err != nil {
+		g.socket.Remove()
+		return nil, e, fmt.Errorf("the socket to the model: %w", err)
 	}
 	inside := *service
 	inside.Scheme = "http" // on the socket, without TLS
-	with.Env = append(with.Env, socketOf+"="+g.socket, "ANTHROPIC_BASE_URL="+inside.String())
+	with.Env = append(with.Env, socketOf+"="+g.socket.Path, "ANTHROPIC_BASE_URL="+inside.String())
 	return g, &with, nil
 }
 
@@ -98,10 +99,7 @@ func (g *gate) close() {
 	}
 	g.Close()
 	g.transport.CloseIdleConnections()
-	_ = os.Remove(g.socket)
-	if g.own != "" {
-		_ = os.Remove(g.own)
-	}
+	g.socket.Remove()
 }
 
 // explain returns how a process ended, given what the command says: as the gateway knows it, if the command only says that there was no

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -25,7 +26,11 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/gateway"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/request"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -242,6 +247,46 @@ func TestNoGate(t *testing.T) {
 		if g, _, err := c.e.open(t.Context(), offline); err == nil || !strings.Contains(err.Error(), c.want) {
 			g.close()
 			t.Errorf("%v: %v", c.e.Env, err)
+		}
+	}
+}
+
+// TestKilled: a command that is killed during an answer is charged what the service has reported, and the service is not blamed.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.api.Reply(anthropicapi.Reply{Text: "one two three four", StreamDelay: time.Hour, Usage: anthropicapi.Usage{In: 1000, Out: 10}})
+	go func() {
+		w.api.WaitRequests(1, time.Minute)
+		process.KillAll("OLLIM_RUN=" + w.id)
+	}()
+	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Model: engine.Model{Name: canaryModel}})
+	if err == nil || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("%v", err)
+	}
+	last := w.events[len(w.events)-1]
+	most, _ := w.engine.Models.Resolve(canaryModel).Cost(model.Tokens{CacheWrite: ownTokens + 100, Out: 30 * tokensPerSecond})
+	if last.Type != runlog.Request || last.Reported+last.Most <= 0 || last.Reported+last.Most > most {
+		t.Errorf("booked %+v, want at most %v USD", last, most)
+	}
+}
+
+// TestPlausible: counts that no service can mean are replaced by what the gateway has counted.
+func TestPlausible(t *testing.T) {
+	t.Parallel()
+	c := costs{gate: &gateway.Gateway{}, reported: 0.5}
+	honest := spent{Cost: 1, Models: map[string]consumed{"a": {In: 5, Cost: 1}}}
+	if got := c.plausible(honest); got.Cost != 1 || len(got.Models) != 1 {
+		t.Errorf("%+v", got)
+	}
+	for name, m := range map[string]consumed{"too many": {In: 1_000_000_000_000_000, Cost: 2e9}, "negative": {Out: -5, Cost: 1}} {
+		absurd := spent{Cost: m.Cost, Models: map[string]consumed{"a": m}}
+		if got := c.plausible(absurd); got.Cost != 0 || len(got.Models) != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		direct := costs{reported: 0.5}
+		if got := direct.plausible(absurd); got.Cost != 0.5 {
+			t.Errorf("%s, without a gateway: %+v", name, got)
 		}
 	}
 }

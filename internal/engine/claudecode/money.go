@@ -111,8 +111,8 @@ type costs struct {
 	told usage            // usage that the command has reported, of all its results
 }
 
-// mostTokens is more than any service reports for one turn.
-const mostTokens = 1_000_000_000
+// mostTokens is more than any service reports for the answers of one turn.
+const mostTokens = 10 * engine.MostTokens
 
 // plausible returns what the command has reported, or what the gateway has counted if that is absurd: one wrong count of a service would stop
 // every later run of the day.
@@ -326,8 +326,8 @@ func (c *costs) request(by string) runlog.Event {
 // been reported counts with the tokens that the elapsed time allows.
 func (c *costs) cut() runlog.Event {
 	if c.gate != nil && c.model.Priced {
-		reported, unheard := c.gate.Spent()
-		if c.reported = reported; unheard == 0 {
+		reported, unreported := c.gate.Spent()
+		if c.reported = reported; unreported == 0 {
 			return runlog.Event{Type: runlog.Request, Reported: reported}
 		}
 	}

@@ -154,7 +154,7 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 	p.env = append(p.env, configVariable+"="+config, sessionVariable+"="+session)
 	rules := e.rules(r, config, from)
 	if p.gate != nil {
-		rules.Sockets = append(rules.Sockets, p.gate.socket)
+		rules.Sockets = append(rules.Sockets, p.gate.socket.Path)
 	}
 	p.seal = r.Scope.Seal.With(rules)
 	return p, p.try(ctx, config, variable(p.env, "TMPDIR"))

@@ -36,8 +36,8 @@ func (c *call) Read(p []byte) (int, error) {
 	c.idle.Reset(c.wait)
 	n, err := c.flight.Read(p)
 	c.idle.Stop()
-	if c.read += int64(n); c.read > maxAnswer && err == nil {
-		err = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	if c.read += int64(n); c.read > MaxAnswer && err == nil {
+		err = fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
 	}
 	switch {
 	case errors.Is(err, io.EOF):

@@ -10,13 +10,21 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/request"
 )
 
-// maxAnswer is how many bytes of an answer are kept. The longest answers of today's models have a quarter of it.
-const maxAnswer = 64 << 20
+// Limits of an answer.
+const (
+	MaxAnswer = 64 << 20        // bytes; the longest answers of today's models have a quarter of it
+	Idle      = 5 * time.Minute // wait for the next byte, from the request on
+)
+
+// NeverFollow is the CheckRedirect of a client that follows no redirect. A redirect would carry the key to another host, and most of them
+// are the log-in page of a network.
+func NeverFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Send sends a request whose body is body. keep, which may be nil, is called before. Answered is called when the body of the response has
 // ended or is closed, or the request has failed.
@@ -56,7 +64,7 @@ type flight struct {
 // Read implements io.Reader.
 func (f *flight) Read(p []byte) (int, error) {
 	n, err := f.ReadCloser.Read(p)
-	f.whole.Write(p[:min(n, maxAnswer-f.whole.Len())])
+	f.whole.Write(p[:min(n, MaxAnswer-f.whole.Len())])
 	f.mu.Lock()
 	f.tally.add(p[:n])
 	begun := f.tally.begun && !f.begun

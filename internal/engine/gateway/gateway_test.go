@@ -206,8 +206,8 @@ func TestGateway(t *testing.T) {
 		if !strings.HasSuffix(whole, part(p)) {
 			t.Fatalf("part %d: %q", i, whole)
 		}
-		if usd, unheard := w.g.Spent(); i == 0 && (!near(usd, startedUSD) || unheard != 0) {
-			t.Errorf("while it streams %v USD are spent, not %v; %d without a report", usd, startedUSD, unheard)
+		if usd, unreported := w.g.Spent(); i == 0 && (!near(usd, startedUSD) || unreported != 0) {
+			t.Errorf("while it streams %v USD are spent, not %v; %d without a report", usd, startedUSD, unreported)
 		}
 		next <- struct{}{}
 	}
@@ -229,8 +229,8 @@ func TestGateway(t *testing.T) {
 		a.Model != "claude-test-1" || a.Status != http.StatusOK || a.Cut != "" {
 		t.Errorf("%q is kept with %+v", last.body, a)
 	}
-	if usd, unheard := w.g.Spent(); !near(usd, stoppedUSD) || unheard != 0 || w.g.Used() != want {
-		t.Errorf("%v USD are spent, and %v used; %d without a report", usd, w.g.Used(), unheard)
+	if usd, unreported := w.g.Spent(); !near(usd, stoppedUSD) || unreported != 0 || w.g.Used() != want {
+		t.Errorf("%v USD are spent, and %v used; %d without a report", usd, w.g.Used(), unreported)
 	}
 }
 
@@ -290,8 +290,8 @@ func TestCount(t *testing.T) {
 	if a := w.last().answer; a.Cut != "" || a.Usage != nil || w.begun != 0 {
 		t.Errorf("%+v, begun %d times", a, w.begun)
 	}
-	if usd, unheard := w.g.Spent(); usd != 0 || unheard != 0 {
-		t.Errorf("%v USD, %d without a report", usd, unheard)
+	if usd, unreported := w.g.Spent(); usd != 0 || unreported != 0 {
+		t.Errorf("%v USD, %d without a report", usd, unreported)
 	}
 }
 
@@ -342,7 +342,7 @@ func TestFaults(t *testing.T) {
 				w.g.Idle = 50 * time.Millisecond
 			}
 			w.listen()
-			w.program.CheckRedirect = neverFollow
+			w.program.CheckRedirect = NeverFollow
 			status, body := w.answer()
 			if status != c.status || !strings.Contains(body, c.body) {
 				t.Errorf("the program got %d, %.200q", status, body[max(0, len(body)-200):])
@@ -352,8 +352,8 @@ func TestFaults(t *testing.T) {
 				t.Errorf("the fault is %q", fault)
 			}
 			silent := map[bool]int{true: 1}[name == "silent"] // the service may charge for it
-			if usd, unheard := w.g.Spent(); !near(usd, c.cost) || unheard != silent || a.Usage != nil && !near(a.Cost, c.cost) {
-				t.Errorf("%v USD are spent, and %v kept, not %v; %d without a report", usd, a.Cost, c.cost, unheard)
+			if usd, unreported := w.g.Spent(); !near(usd, c.cost) || unreported != silent || a.Usage != nil && !near(a.Cost, c.cost) {
+				t.Errorf("%v USD are spent, and %v kept, not %v; %d without a report", usd, a.Cost, c.cost, unreported)
 			}
 		})
 	}
@@ -378,9 +378,9 @@ func (e endless) WriteTo(w io.Writer) (n int64, err error) {
 func TestGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before  []string
-		cost    float64
-		unheard int
+		before     []string
+		cost       float64
+		unreported int
 	}{
 		"before the answer": {nil, 0, 1},
 		"in the answer":     {[]string{started}, startedUSD, 0},
@@ -405,8 +405,8 @@ func TestGone(t *testing.T) {
 				_ = resp.Body.Close()
 			}
 			w.last()
-			if usd, unheard := w.g.Spent(); !near(usd, c.cost) || unheard != c.unheard {
-				t.Errorf("%v USD are spent, not %v; %d without a report", usd, c.cost, unheard)
+			if usd, unreported := w.g.Spent(); !near(usd, c.cost) || unreported != c.unreported {
+				t.Errorf("%v USD are spent, not %v; %d without a report", usd, c.cost, unreported)
 			}
 		})
 	}
@@ -490,7 +490,7 @@ func FuzzTally(f *testing.F) {
 		if fmt.Sprint(whole) != fmt.Sprint(parts) {
 			t.Errorf("%+v in one part, %+v in several", whole, parts)
 		}
-		if u := whole.usage; min(u.In, u.Out, u.CacheRead, u.CacheWrite) < 0 || max(u.In, u.Out, u.CacheRead, u.CacheWrite) > most {
+		if u := whole.usage; min(u.In, u.Out, u.CacheRead, u.CacheWrite) < 0 || max(u.In, u.Out, u.CacheRead, u.CacheWrite) > engine.MostTokens {
 			t.Errorf("%+v", u)
 		}
 	})

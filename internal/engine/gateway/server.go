@@ -41,20 +41,20 @@ type Gateway struct {
 	Keep   engine.Keep   // nil: requests are not kept
 	Models model.Table   // prices
 	Most   float64       // USD that the requests may cost; 0: no limit
-	Idle   time.Duration // longest wait for the next byte of an answer; 0 is 5 minutes
+	Idle   time.Duration // longest wait for the next byte of an answer; 0 is the constant Idle
 
 	server  *http.Server
 	serving sync.WaitGroup // requests
 	places  chan struct{}  // one for each request that is passed on
 
-	mu      sync.Mutex
-	closed  bool
-	spent   float64        // USD, of the answers that have ended
-	unheard int            // requests whose answers have ended, see Spent
-	used    runlog.Usage   // of the same
-	flying  map[*call]bool // requests whose answers have not ended
-	limited bool           // a request was refused or cut because of Most
-	fault   string         // why there was no answer to the last request; "": there was one, or the service has refused it
+	mu       sync.Mutex
+	closed   bool
+	spent    float64        // USD, of the answers that have ended
+	silent   int            // requests that have ended without a report, see Spent
+	used     runlog.Usage   // of the same
+	inFlight map[*call]bool // requests whose answers have not ended
+	limited  bool           // a request was refused or cut because of Most
+	fault    string         // why there was no answer to the last request; "": there was one, or the service has refused it
 }
 
 // paths are what the program may ask of the service. Anything else, such as a batch, would cost what nobody counts.
@@ -78,7 +78,7 @@ func (g *Gateway) Listen(ctx context.Context, path string) error {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	g.flying, g.places = map[*call]bool{}, make(chan struct{}, atOnce)
+	g.inFlight, g.places = map[*call]bool{}, make(chan struct{}, atOnce)
 	listener = netutil.LimitListener(listener, connections)
 	silent := log.New(io.Discard, "", 0) // Fault tells what is to be told
 	forward := &httputil.ReverseProxy{
@@ -103,20 +103,20 @@ func (g *Gateway) Close() {
 }
 
 // Spent returns what the requests have cost so far in USD, as far as the service has reported it and a price is known. An answer that is
-// not complete counts with the text that has arrived. unheard is the number of requests that are open, or for which the program did not
-// wait, without any report.
-func (g *Gateway) Spent() (usd float64, unheard int) {
+// not complete counts with the text that has arrived. unreported is the number of requests for which the service may charge and has reported
+// nothing: those that are open, that the program did not wait for, or that the service did not answer in time.
+func (g *Gateway) Spent() (usd float64, unreported int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	usd, unheard = g.spent, g.unheard
-	for c := range g.flying {
+	usd, unreported = g.spent, g.silent
+	for c := range g.inFlight {
 		if c.reported() {
 			usd += c.cost()
 		} else if !c.counts {
-			unheard++
+			unreported++
 		}
 	}
-	return usd, unheard
+	return usd, unreported
 }
 
 // Limited reports whether the gateway has ended or refused a request because of Most.
@@ -217,37 +217,30 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 	}
 	c := g.begin(r, body)
 	ctx, cancel := context.WithCancelCause(r.Context())
-	idle := cmp.Or(g.Idle, 5*time.Minute)
+	idle := cmp.Or(g.Idle, Idle)
 	c.idle = time.AfterFunc(idle, func() { cancel(fmt.Errorf("no data for %g seconds", idle.Seconds())) })
 	c.wait, c.ctx = idle, ctx
 	out := r.WithContext(ctx)
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.RequestURI = "" // Client.Do accepts none
-	resp, f, err := send(&http.Client{Transport: g.Transport, CheckRedirect: neverFollow}, out, body, g.priced(c))
+	resp, f, err := send(&http.Client{Transport: g.Transport, CheckRedirect: NeverFollow}, out, body, g.priced(c))
 	c.idle.Stop()
 	if err != nil {
-		g.end(c, c.reason(err))
-		return nil, err
+		why := c.reason(err)
+		g.end(c, why)
+		return nil, errors.New(why)
 	}
 	g.mu.Lock()
 	c.flight, resp.Body = f, c
 	g.mu.Unlock()
 	if resp.StatusCode/100 == 3 { // the program would follow it, past the gateway
-		err := errRedirect{resp.Header.Get("Location")}
+		err := fmt.Errorf("%s redirects requests to %s", g.Service.Host, plaintext.Line(resp.Header.Get("Location")))
 		_ = c.stop(err)
-		g.end(c, g.Service.Host+" "+err.Error())
+		g.end(c, err.Error())
 		return nil, err
 	}
 	return resp, nil
 }
-
-// errRedirect is the error of a service that sends requests elsewhere.
-type errRedirect struct{ to string }
-
-func (e errRedirect) Error() string { return "redirects requests to " + plaintext.Line(e.to) }
-
-// neverFollow keeps a redirect from carrying the key to another host.
-func neverFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // begin registers a request.
 func (g *Gateway) begin(r *http.Request, body []byte) *call {
@@ -258,7 +251,7 @@ func (g *Gateway) begin(r *http.Request, body []byte) *call {
 	c := &call{g: g, model: q.Model, counts: strings.HasSuffix(r.URL.Path, "/count_tokens"), left: r.Context(), ctx: r.Context()}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.flying[c] = true
+	g.inFlight[c] = true
 	return c
 }
 
@@ -283,10 +276,10 @@ func (g *Gateway) priced(c *call) engine.Keep {
 func (g *Gateway) end(c *call, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.flying[c] {
+	if !g.inFlight[c] {
 		return
 	}
-	delete(g.flying, c)
+	delete(g.inFlight, c)
 	if c.left.Err() == nil { // otherwise the program has gone, which is no fault of the service
 		g.fault = why
 	}
@@ -295,7 +288,7 @@ func (g *Gateway) end(c *call, why string) {
 		g.spent += c.cost()
 		g.used = g.used.Add(c.usage())
 	case !c.counts && c.ctx.Err() != nil: // the program has gone, or the service was silent for too long
-		g.unheard++
+		g.silent++
 	}
 }
 
@@ -304,7 +297,7 @@ func (g *Gateway) Used() runlog.Usage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := g.used
-	for c := range g.flying {
+	for c := range g.inFlight {
 		if c.reported() && c.counted().complete {
 			all = all.Add(c.usage())
 		}
@@ -319,7 +312,7 @@ func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, errLong):
 		refuse(w, http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
 	default:
-		refuse(w, http.StatusBadGateway, "api_error", g.Fault())
+		refuse(w, http.StatusBadGateway, "api_error", err.Error())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -114,16 +115,13 @@ func (t *tally) take(line []byte) {
 	t.complete = t.complete || e.Type == "message_stop" || e.Type == "error" || !streamed
 }
 
-// most is more tokens than any service reports for one answer. An absurd count is ignored.
-const most = 100_000_000
-
-// count takes over counts. Those that are absent stay.
+// count takes over counts. Those that are absent stay; absurd ones are ignored.
 func (t *tally) count(u *usage) {
 	if u == nil {
 		return
 	}
 	for _, n := range []int{u.In, u.Out, u.CacheRead, u.CacheWrite, u.Prompt, u.Completion, u.Details.Cached, u.Cached.Hour} {
-		if n < 0 || n > most {
+		if n < 0 || n > engine.MostTokens {
 			return
 		}
 	}

@@ -82,15 +82,11 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(text stri
 	return a, errors.Join(err, t.bill.record(runlog.Event{Cost: input + lost}))
 }
 
-// mostTokens is more than any service reports for one answer. The largest windows have ten million tokens, and a search by the service
-// reads its window several times.
-const mostTokens = 100_000_000
-
 // possible reports whether a service's count is plausible. An absurd count would prevent every later turn, because of its cost or because
 // the conversation would seem to fill its window.
 func possible(u runlog.Usage) bool {
 	for _, n := range []int{u.In, u.Out, u.CacheRead, u.CacheWrite} {
-		if n < 0 || n > mostTokens {
+		if n < 0 || n > engine.MostTokens {
 			return false
 		}
 	}

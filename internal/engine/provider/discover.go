@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/state/config"
 )
 
@@ -46,7 +47,7 @@ func inquire(ctx context.Context, method, url, body string) (p profile) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Anthropic-Version", "2023-06-01")
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{CheckRedirect: gateway.NeverFollow}
 	resp, err := client.Do(req)
 	if err != nil {
 		return p

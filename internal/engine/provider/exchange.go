@@ -42,8 +42,7 @@ func open(ctx context.Context, o Options, model string, sent engine.Keep) *excha
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.timer = time.AfterFunc(o.Idle, func() { x.cancel(errIdle) })
 	x.timer.Stop()
-	// A redirect would carry the key to another host, and most of them are the log-in page of a network.
-	x.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	x.client.CheckRedirect = gateway.NeverFollow
 	return x
 }
 

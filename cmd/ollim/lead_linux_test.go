@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -42,13 +41,9 @@ func TestOneBranchLeads(t *testing.T) {
 		}
 		fires = append(fires, fire)
 	}
-	if !await(func() bool {
-		begun, _ := filepath.Glob(filepath.Join(c.data, "state/runs/*/*/*/*/prompt.txt"))
-		return len(begun) == routines+1
-	}) {
-		t.Error("some run has no prompt")
+	if !await(func() bool { return c.waitForThePrefix(fires) == routines-1 }) {
+		t.Errorf("%d branches wait for the first", c.waitForThePrefix(fires))
 	}
-	time.Sleep(200 * time.Millisecond) // for a request that should not come
 	if n := len(api.Requests()) - main; n != 1 {
 		t.Errorf("%d branches have asked before the first answer began", n)
 	}
@@ -64,4 +59,18 @@ func TestOneBranchLeads(t *testing.T) {
 	if cached, _ := filepath.Glob(filepath.Join(c.data, "state/cache/prefix-*.json")); len(cached) != 1 {
 		t.Errorf("cached beginnings: %q", cached)
 	}
+}
+
+// waitForThePrefix returns how many processes wait for the lock of a beginning.
+func (c *command) waitForThePrefix(fires []*exec.Cmd) (n int) {
+	c.t.Helper()
+	locks, _ := filepath.Glob(filepath.Join(c.data, "state/locks/prefix-*.lock"))
+	for _, fire := range fires {
+		for _, lock := range locks {
+			if waitsForLock(c.t, fire.Process.Pid, lock) {
+				n++
+			}
+		}
+	}
+	return n
 }
