@@ -118,6 +118,21 @@ func (h Home) UntestedClaude(ctx context.Context) string {
 	return fmt.Sprintf("claude %s %s; to install one that was tested: %s", version, untested, claudecode.Install)
 }
 
+// defaultModel returns the model that an engine asks if no job and no option names one; "" if there is none.
+func (h Home) defaultModel(name string) string {
+	switch name {
+	case engine.ClaudeCode:
+		return claudecode.DefaultModel
+	case engine.Native:
+		c := h.Config.Native
+		if model, err := h.Config.Get("native.model"); err == nil && model.Origin == "default" && c.Provider == config.OpenAI {
+			return ""
+		}
+		return c.Model
+	}
+	return ""
+}
+
 func (h Home) native(atShell bool) (engine.Engine, error) {
 	keys, err := h.credentials(atShell)
 	if err != nil {
@@ -129,7 +144,7 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 	}
 	c := h.Config.Native
 	var noModel error
-	if model, err := h.Config.Get("native.model"); err == nil && model.Origin == "default" && c.Provider == config.OpenAI {
+	if h.defaultModel(engine.Native) == "" {
 		noModel = Hint(&config.Wrong{Reason: "native.model is not set: " + c.Model + " is not a model of this provider"}, "ollim config set native.model MODEL")
 		c.Model = ""
 	}

@@ -225,7 +225,7 @@ func (h Home) Runner(atShell bool) *run.Runner {
 			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
 		Settings: run.Settings{
-			Engine: h.Config.Engine, Fallback: h.Config.Fallback, Models: h.models, CompactAt: h.Config.CompactAt, Quiet: h.Config.Quiet,
+			Engine: h.Config.Engine, Model: h.defaultModel, Fallback: h.Config.Fallback, Models: h.models, CompactAt: h.Config.CompactAt, Quiet: h.Config.Quiet,
 			Names: h.Config.Names, Main: h.Config.Chat, Channel: h.Config.Channels,
 		},
 		SetNames: h.SetNames,

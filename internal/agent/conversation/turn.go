@@ -182,9 +182,9 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input) error {
 }
 
 func (t *Turn) say(ctx context.Context, in prompt.Input) error {
-	r := t.Request
-	r.Input.Prompt = prompt.Build(in)
-	if err := t.Run.Prompt(r.Input.Prompt); err != nil {
+	r, p := t.Request, prompt.Build(in)
+	r.Input.Prompt = p.Text()
+	if err := t.Run.Prompt(p); err != nil {
 		return err
 	}
 	return t.ask(ctx, r)
@@ -247,7 +247,7 @@ func (b Book) Preview(ctx context.Context, c Conversation, engine string, in pro
 	if in.Updates.List, err = b.peek(ctx, c.Updates()); err != nil {
 		return "", err
 	}
-	return prompt.Build(in), nil
+	return prompt.Build(in).Text(), nil
 }
 
 // takeUpdates returns the pending updates that the turn is shown. Popped ones are claimed until settleUpdates.

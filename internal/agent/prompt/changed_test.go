@@ -19,7 +19,7 @@ func TestSaidWhenChanged(t *testing.T) {
 	const context, pings = "\n\nCONTEXT: 130k of 200k tokens (65 %), about +2.1k a fire\n\n", "\n\nPINGS: budget"
 	fire := func(step string, wantContext, wantPings bool) {
 		t.Helper()
-		text := prompt.Build(b)
+		text := prompt.Build(b).Text()
 		if got := strings.Contains(text, "CONTEXT: "); got != wantContext {
 			t.Errorf("%s: says how long it is: %v\n%s", step, got, text)
 		}
@@ -30,7 +30,7 @@ func TestSaidWhenChanged(t *testing.T) {
 		b.Told.Session = "s"
 		b.Now = b.Now.Add(5 * time.Minute)
 	}
-	if text := prompt.Build(b); !strings.Contains(text, context) {
+	if text := prompt.Build(b).Text(); !strings.Contains(text, context) {
 		t.Errorf("got %s, want %s", text, context)
 	}
 	fire("the first", true, true)

@@ -119,33 +119,51 @@ func TaskOf(j job.Job) Task {
 	return t
 }
 
+// Kinds of the sections of a prompt.
+const (
+	KindOpening      = "opening"      // tag and time
+	KindInstructions = "instructions" // what ollim tells the job
+	KindNotes        = "notes"        // what became of the session, messages and questions
+	KindUpdates      = "updates"      // pending updates
+	KindBody         = "body"         // the task; that of a webhook with its placeholders filled in
+	KindData         = "data"         // what came with the task: a payload, the output of a gate, piped input
+	KindAnswer       = "answer"       // the owner's answer to a question of the run
+)
+
 // Build returns the whole prompt: tag and time, what the job must know, pending updates, the body, and data that came with it.
-func Build(b Input) string {
-	parts := []string{opening(b)}
+func Build(b Input) runlog.Prompt {
+	var p runlog.Prompt
+	add := func(kind string, sections ...string) {
+		for _, text := range sections {
+			p = append(p, runlog.Section{Kind: kind, Text: text})
+		}
+	}
+	add(KindOpening, opening(b))
 	switch {
 	case b.goesOn():
 	case b.Task.Background:
-		parts = append(parts, preamble(b)...)
+		add(KindInstructions, preamble(b)...)
 	default:
-		parts = append(append(parts, help(b.Task)...), chain(b.Task)...)
+		add(KindInstructions, append(help(b.Task), chain(b.Task)...)...)
 	}
-	parts = append(parts, notes(b)...)
+	add(KindNotes, notes(b)...)
 	if len(b.Updates.List) > 0 {
-		parts = append(parts, updates(b))
+		add(KindUpdates, updates(b))
 	}
 	if !b.goesOn() {
 		if b.Task.Webhook {
-			parts = append(parts, webhook(b)...)
+			add(KindData, called(b.Payload))
+			p = append(p, runlog.Section{Kind: KindBody, Head: headerTask, Text: filled(b.Task.Body, b.Payload)})
 		} else {
-			parts = append(parts, b.Task.Body)
+			add(KindBody, b.Task.Body)
 		}
-		parts = append(parts, data("GATE OUTPUT", b.Gate)...)
-		parts = append(parts, b.Piped.sections()...)
+		add(KindData, data("GATE OUTPUT", b.Gate)...)
+		add(KindData, b.Piped.sections()...)
 	}
 	if b.Piped.Answer != nil {
-		parts = append(parts, answered(*b.Piped.Answer, b.Now))
+		add(KindAnswer, answered(*b.Piped.Answer, b.Now))
 	}
-	return strings.Join(parts, "\n\n") + "\n"
+	return p
 }
 
 // goesOn reports whether the prompt continues a task that the session has already.

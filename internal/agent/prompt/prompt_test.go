@@ -145,9 +145,9 @@ func golden(t *testing.T, name, got string) {
 // whole is all that the agent is told: the message and, where the job has one of its own, the system prompt.
 func whole(b prompt.Input) string {
 	if !b.Task.Background || b.Task.Branch {
-		return prompt.Build(b)
+		return prompt.Build(b).Text()
 	}
-	return prompt.Alone(b.Task, b.Tools) + "\n\n--- the message:\n\n" + prompt.Build(b)
+	return prompt.Alone(b.Task, b.Tools) + "\n\n--- the message:\n\n" + prompt.Build(b).Text()
 }
 
 // known is every golden file's name and text.
@@ -173,7 +173,7 @@ func TestGolden(t *testing.T) {
 func TestForegroundIsTagAndBody(t *testing.T) {
 	texts := map[string]string{}
 	for _, c := range combinations() {
-		text := prompt.Build(c.brief())
+		text := prompt.Build(c.brief()).Text()
 		if before, ok := texts[c.name()]; ok && before != text {
 			t.Errorf("%s: two texts\n%s\n%s", c.name(), before, text)
 		}

@@ -21,15 +21,15 @@ func TestSaid(t *testing.T) {
 				b.Task.Skills, b.Task.Dirs, b.Task.Subagent, b.Task.Restricted = []string{"a"}, []string{"/x"}, "helper", true
 				b.Tools = []string{"Read(./**)"}
 			}
-			if got := said(prompt.Build(b)); got != b.Task.Body+"\n" {
+			if got := said(prompt.Build(b).Text()); got != b.Task.Body+"\n" {
 				t.Errorf("%s, full %v: %q", c.name(), full, got)
 			}
 		}
 	}
 	b := prompt.Input{Now: now, Piped: prompt.Piped{Text: "a = 1", Fence: "-----"}}
 	for _, body := range []string{"NOTE: buy milk", "UPDATES: none\n\nreally", "[2026-02-24 Tue 02:30 PM PST]", "[x] y"} {
-		if b.Task.Body = body; !strings.HasPrefix(said(prompt.Build(b)), body+"\n\nINPUT") {
-			t.Errorf("%q became %q", body, said(prompt.Build(b)))
+		if b.Task.Body = body; !strings.HasPrefix(said(prompt.Build(b).Text()), body+"\n\nINPUT") {
+			t.Errorf("%q became %q", body, said(prompt.Build(b).Text()))
 		}
 	}
 	for _, text := range []string{"", "plain words", "[a list] of words", "UPDATES: mine\n\nx", "[2026-02-24 Tue 02:30 PM PST] on one line"} {

@@ -109,6 +109,9 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 		Tools: s.Policy.Tools, Root: s.Policy.Root, Skills: s.Input.Task.Skills,
 		Previous: r.past().previous(s.Conversation.Key(), id.Run), SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,
 	}
+	if record.Model == "" && r.Settings.Model != nil {
+		record.Model = r.Settings.Model(name)
+	}
 	if s.Policy.Mode != policy.DontAsk {
 		record.Permissions, record.MayAsk = string(s.Policy.Mode), s.Policy.Mode != "" && s.Observe.Permit != nil
 	}
@@ -122,7 +125,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 		record.Network = job.NetworkNone
 	}
 	if s.Plain {
-		record.Engine, record.Tools = "", nil
+		record.Engine, record.Model, record.Tools = "", "", nil
 	}
 	if !id.Scheduled.IsZero() {
 		at := id.Scheduled.In(r.Zone)

@@ -42,10 +42,11 @@ type Runner struct {
 
 // Settings are the owner's settings that runs follow.
 type Settings struct {
-	Engine    string             // the configured engine; "" if there is none
-	Fallback  []string           // models that are asked in order if a run's own cannot be used
-	Models    func() model.Table // what is known of models; nil without Fallback and causes of models
-	CompactAt int                // tokens at which a session is compacted without being asked; 0: its model's window decides
+	Engine    string                     // the configured engine; "" if there is none
+	Model     func(engine string) string // the model that an engine asks if no job and no option names one; nil: not known
+	Fallback  []string                   // models that are asked in order if a run's own cannot be used
+	Models    func() model.Table         // what is known of models; nil without Fallback and causes of models: nothing
+	CompactAt int                        // tokens at which a session is compacted without being asked; 0: its model's window decides
 	Names     config.Names
 	Main      config.Chat
 	Channel   config.Channels

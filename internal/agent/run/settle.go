@@ -46,7 +46,24 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 		w.r.Warn(w.run.Update(func(r *runlog.Record) { r.Fault = string(fault) }))
 	}
 	w.r.Warn(w.run.Conclude(outcome, reason))
+	w.run.Price = w.r.price(w.run.ModelUsed)
 	return cause
+}
+
+// price returns the price of a model; nil if it is not known.
+func (r *Runner) price(name string) *runlog.Price {
+	if name == "" || r.Settings.Models == nil {
+		return nil
+	}
+	m := r.Settings.Models().Resolve(name)
+	if !m.Priced {
+		return nil
+	}
+	p := &runlog.Price{Rates: runlog.Rates(m.Price), LongFrom: m.Long}
+	if long := runlog.Rates(m.LongPrice); m.Long > 0 {
+		p.Long = &long
+	}
+	return p
 }
 
 func outcomeOf(cause error) runlog.Outcome {

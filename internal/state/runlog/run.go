@@ -65,9 +65,10 @@ type Record struct {
 
 	Mode   string `json:"mode"`
 	Engine string `json:"engine,omitempty"`
-	Model  string `json:"model,omitempty"` // the requested model; "" is the engine's default
+	Model  string `json:"model,omitempty"` // the requested model, or else the engine's default; "" if the engine has none
 
 	ModelUsed     string `json:"model_used,omitempty"`     // name that the engine reported
+	Price         *Price `json:"price,omitempty"`          // of ModelUsed when the run ended; nil: not known
 	Fallback      string `json:"fallback,omitempty"`       // why another model than the requested one was asked; "": none was
 	EngineVersion string `json:"engine_version,omitempty"` // version of the engine's program
 	Effort        string `json:"effort,omitempty"`         // how much the model was asked to think, in the engine's terms
@@ -108,6 +109,8 @@ type Record struct {
 	Sealed  *Sealed `json:"sealed,omitempty"`  // the seal in force; nil if the run started no engine
 
 	Shown time.Time `json:"updates_shown,omitzero"` // time up to which updates were shown to earlier runs of the job
+
+	Parts []Part `json:"prompt_parts,omitempty"` // where prompt.txt has what the prompt was made from; nil: not known
 
 	ToldBefore Told `json:"told_before,omitzero"` // what the session of a persistent routine had been told before the run
 	Told       Told `json:"told,omitzero"`        // what it has been told, provided that it read the run's prompt
@@ -152,6 +155,23 @@ type Record struct {
 	Assumed float64 `json:"cost_assumed,omitempty"`
 	// USD by the table of models, if the engine reported an amount that differs by more than a tenth
 	ByTable float64 `json:"cost_by_table,omitempty"`
+}
+
+// Price is the price of a model by the table of models.
+type Price struct {
+	Rates
+
+	LongFrom int    `json:"long_above,omitempty"` // a request of more tokens is charged at Long; 0: none
+	Long     *Rates `json:"long,omitempty"`
+}
+
+// Rates are in USD for a million tokens. CacheHour is the price of writing to the one-hour cache, 0 if unknown.
+type Rates struct {
+	In         float64 `json:"in"`
+	Out        float64 `json:"out"`
+	CacheRead  float64 `json:"cache_read"`
+	CacheWrite float64 `json:"cache_write"`
+	CacheHour  float64 `json:"cache_write_1h,omitempty"`
 }
 
 // Sealed describes the restrictions that the kernel enforced on the programs of the agent.

@@ -34,7 +34,7 @@ func (d *desk) finds(want []string, words ...string) {
 
 func (d *desk) prompt(r *Run, text string) {
 	d.t.Helper()
-	if err := r.Prompt(text); err != nil {
+	if err := r.Prompt(Prompt{{Text: text}}); err != nil {
 		d.t.Fatal(err)
 	}
 }

@@ -111,7 +111,7 @@ func TestReopen(t *testing.T) {
 	if changed, err := d.CloseOf(before); changed || err != nil || d.load(r.ID).Done() {
 		t.Errorf("closed by a reader of the past: %v, %v", changed, err)
 	}
-	if err := again.Prompt("go on"); err != nil {
+	if err := again.Prompt(Prompt{{Text: "go on"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Finish(OK, ""); err != nil {

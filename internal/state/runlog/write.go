@@ -45,19 +45,6 @@ func (r *Run) save(d store.Durability) error {
 	return store.WriteJSON(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
-// Prompt writes the text that is sent to the engine, with secrets replaced: prompt.txt, and prompt-2.txt when the run continued with an
-// answer. It does not keep the prompt of a private run.
-func (r *Run) Prompt(text string) error {
-	if r.Private {
-		return nil
-	}
-	name := "prompt.txt"
-	if r.Continued > 0 {
-		name = fmt.Sprintf("prompt-%d.txt", r.Continued+1)
-	}
-	return store.Write(r.book.Home.Run(r.ID, name), []byte(r.Hide(text)), store.Buffered)
-}
-
 // Hide replaces the values of secrets in a text.
 func (r *Run) Hide(text string) string { return r.book.secrets().Hide(text) }
 
