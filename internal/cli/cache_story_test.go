@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,4 +144,65 @@ func TestCacheFollowsTheGaps(t *testing.T) {
 			t.Logf("%s: %d turns, %.4f USD", name, turns, spent)
 		})
 	}
+}
+
+// TestBeginningsAreRead: whatever an earlier request of a conversation, of its branches or of a session has put into the service's cache is
+// read from there. What a request pays in full is what is new in it.
+func TestBeginningsAreRead(t *testing.T) {
+	t.Parallel()
+	w, api := newMeteredWorld(t, func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "Noted."} })
+	w.must("config", "set", "spend.per-day", "none")
+	w.must("routine", "add", "branch", "--cron", "0 9 * * *", "--background", "--thinking", "main", "Look around.")
+	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "Look around.")
+	known := map[string]int{} // tokens that the cache has of a conversation
+	asked, anew := 0, 0       // bytes
+	turn := func(of, then string, args ...string) {
+		t.Helper()
+		before := len(api.Requests())
+		w.must(args...)
+		use, _ := w.last()["usage"].(map[string]any)
+		in, read, written := number(use["in"]), number(use["cache_read"]), number(use["cache_write"])
+		if read < known[of] {
+			t.Errorf("%q read %d tokens from the cache, which has %d", args, read, known[of])
+		}
+		if new := in + written; known[of] > 0 && new > 400 {
+			t.Errorf("%q paid for %d tokens in full", args, new)
+		}
+		known[then] = max(known[then], read+written)
+		for _, q := range api.Requests()[before:] {
+			asked, anew = asked+len(q.Raw), anew+4*(in+written)
+		}
+		w.pass(time.Minute)
+	}
+	for n := range 20 {
+		turn("main", "main", "chat", fmt.Sprintf("%d: %s", n, strings.Repeat("some words ", 60)))
+	}
+	for range 5 {
+		turn("main", "", "fire", "branch")
+	}
+	for range 10 {
+		turn("watch", "watch", "fire", "watch")
+	}
+	t.Logf("%d bytes in 35 requests, %d of them outside the cache", asked, anew)
+}
+
+func number(v any) int { f, _ := v.(float64); return int(f) }
+
+// TestDoctorNamesWhoPaysAgain: a branch of main that thinks otherwise than main cannot use what the service has of main in its cache. Doctor
+// says so, until the branch does.
+func TestDoctorNamesWhoPaysAgain(t *testing.T) {
+	t.Parallel()
+	w, _ := newMeteredWorld(t, func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "Noted."} })
+	w.must("routine", "add", "branch", "--cron", "0 9 * * *", "--background", "Look around.")
+	w.must("chat", strings.Repeat("some words ", 6000))
+	w.pass(time.Minute)
+	w.must("fire", "branch")
+	out := w.run("doctor").out
+	w.wants(out, "WARN\tcache\tbranch paid again for ", " tokens that the service had in its cache, in 1 request of the last day: about $", "\tset thinking: main in "+filepath.Join(w.dir, "routines/branch.md"))
+	w.pass(25 * time.Hour)
+	w.write("routines/branch.md", strings.Replace(w.read("routines/branch.md"), "---\n", "---\nthinking: main\n", 1))
+	w.must("chat", "And now?")
+	w.pass(time.Minute)
+	w.must("fire", "branch")
+	w.wants(w.run("doctor").out, "PASS\tcache\t2 requests of the last day: none paid again")
 }

@@ -25,7 +25,7 @@ type costRow struct {
 
 func newCost(d *deps) *cobra.Command {
 	var by, since string
-	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, tokens out, share, growth, context",
+	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, their part from the cache, tokens out, share, growth, context",
 		func(*cobra.Command, []string) error { return runCost(d, by, since) })
 	cmd.Flags().StringVar(&by, "by", "job", "group by job, day or model")
 	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back; more than two days begin with a whole day")
@@ -54,13 +54,14 @@ func runCost(d *deps, by, since string) error {
 	if err != nil {
 		return err
 	}
-	columns, more := strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT SHARE", 1
+	columns, more := strings.ToUpper(by)+" RUNS COST IN CACHED OUT SHARE", 1
 	if by == "job" {
 		columns, more = columns+" GROWTH CONTEXT", 3
 	}
 	return records(d, columns, rows, func(r costRow) []any {
 		in := r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite
-		cells := []any{brief(r.Key), strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), strconv.Itoa(r.Tokens.Out)}
+		cached := fmt.Sprintf("%d %%", 100*r.Tokens.CacheRead/max(1, in))
+		cells := []any{brief(r.Key), strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), cached, strconv.Itoa(r.Tokens.Out)}
 		return append(cells, trendCells(r.Trend)[:more]...)
 	})
 }

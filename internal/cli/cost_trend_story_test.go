@@ -40,7 +40,7 @@ func bill(t *testing.T, days int) *world {
 func TestTrend(t *testing.T) {
 	t.Parallel()
 	w := bill(t, 15)
-	w.wants(w.must("cost", "--since", "7d"), "monitor\t7\t$1.4988\t749397\t7\t96 %\t+12 %/day\t146k\n", "digest\t7\t$0.0700\t35000\t7\t4 %\t\t5.0k\n")
+	w.wants(w.must("cost", "--since", "7d"), "monitor\t7\t$1.4988\t749397\t0 %\t7\t96 %\t+12 %/day\t146k\n", "digest\t7\t$0.0700\t35000\t0 %\t7\t4 %\t\t5.0k\n")
 	w.wants(w.must("cost", "--by", "day", "--since", "3d"), "2026-03-16\t2\t", "\t37 %\n", "2026-03-15\t2\t", "\t33 %\n", "2026-03-14\t2\t", "\t30 %\n")
 	out := w.must("status")
 	w.wants(out, "week\tmonitor\t6 of 6 ok\t$1.35\t96 % of cost\t+12 %/day\t146k tokens\n", "note\ta day of monitor costs $0.21, a week before it was $0.09;")

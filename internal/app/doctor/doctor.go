@@ -79,6 +79,7 @@ func checks() []check {
 		{"tick", false, (*examination).tick},
 		{"slots", false, (*examination).slots},
 		{"spending", true, (*examination).spending},
+		{"cache", false, (*examination).repeated},
 		{"delivery", true, (*examination).delivery},
 		{"outbox", false, (*examination).outbox},
 		{"heartbeats", true, (*examination).heartbeats},

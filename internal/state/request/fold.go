@@ -239,12 +239,9 @@ func (r ref) content(get func(hash string) ([]byte, error)) ([]byte, error) {
 func join(refs []ref, get func(hash string) ([]byte, error)) ([]byte, error) {
 	var values [][]byte
 	for _, r := range refs {
-		group := []ref{r}
-		if r.List != "" {
-			var err error
-			if group, err = listed(r.List, get); err != nil {
-				return nil, err
-			}
+		group, err := r.expanded(get)
+		if err != nil {
+			return nil, err
 		}
 		for _, r := range group {
 			value, err := r.content(get)
@@ -265,18 +262,51 @@ func listed(hash string, get func(hash string) ([]byte, error)) (refs []ref, err
 	return refs, err
 }
 
-// refsIn returns the references of a folded body.
-func refsIn(folded json.RawMessage) (refs []ref) {
+// refsIn returns the references of a folded body, lists as they are. A line in another form has none.
+func refsIn(folded json.RawMessage) []ref {
+	refs, _ := sequence(folded, func(r ref) ([]ref, error) { return []ref{r}, nil })
+	return refs
+}
+
+// sequence returns the references of a folded body in the order in which a service caches what they stand for: the tools, the system
+// prompt, the messages. Each goes through expand.
+func sequence(folded json.RawMessage, expand func(ref) ([]ref, error)) (refs []ref, err error) {
 	var b struct {
+		Tools    *ref
 		System   json.RawMessage
-		Tools    ref
 		Messages []ref
 	}
-	_ = json.Unmarshal(folded, &b) // a line in another form has no references
-	var parts []ref
-	if !isList(b.System) {
-		b.System = slices.Concat([]byte("["), b.System, []byte("]"))
+	if err := json.Unmarshal(folded, &b); err != nil {
+		return nil, err
 	}
-	_ = json.Unmarshal(b.System, &parts)
-	return slices.Concat(b.Messages, parts, []ref{b.Tools})
+	if b.Tools != nil {
+		refs = append(refs, *b.Tools)
+	}
+	if len(b.System) > 0 {
+		var system []ref
+		if !isList(b.System) {
+			b.System = slices.Concat([]byte("["), b.System, []byte("]"))
+		}
+		if err := json.Unmarshal(b.System, &system); err != nil {
+			return nil, err
+		}
+		refs = append(refs, system...)
+	}
+	var all []ref
+	for _, r := range append(refs, b.Messages...) {
+		group, err := expand(r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, group...)
+	}
+	return all, nil
+}
+
+// expanded returns the references of a list, or the reference itself.
+func (r ref) expanded(get func(hash string) ([]byte, error)) ([]ref, error) {
+	if r.List == "" {
+		return []ref{r}, nil
+	}
+	return listed(r.List, get)
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Cache counts the tokens of requests as a service with a prompt cache does: a prefix that an earlier request has marked and that has not
-// expired is read, the rest up to the last mark is written, and what follows that is neither. Times are those of Now.
+// expired is read, the rest up to the last mark is written, and what follows that is neither. Messages are read only if the model is to
+// think as the earlier request said. Times are those of Now.
 type Cache struct {
 	Now func() time.Time
 
@@ -65,6 +66,7 @@ func segments(q Request) (all []segment) {
 	var body struct {
 		Tools    []json.RawMessage `json:"tools"`
 		System   []json.RawMessage `json:"system"`
+		Thinking json.RawMessage   `json:"thinking"`
 		Messages []struct {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
@@ -89,6 +91,7 @@ func segments(q Request) (all []segment) {
 	for _, block := range body.System {
 		add("system", block)
 	}
+	_, _ = hash.Write(body.Thinking)
 	for _, m := range body.Messages {
 		var blocks []json.RawMessage
 		if json.Unmarshal(m.Content, &blocks) != nil {
