@@ -40,7 +40,11 @@ func (h Home) engines(atShell bool) func(string) (engine.Engine, error) {
 			}
 			return c, nil
 		case engine.Native:
-			return h.native(atShell)
+			n, err := h.native(atShell)
+			if err != nil {
+				return nil, err
+			}
+			return n, nil
 		}
 		return h.script(strings.TrimPrefix(name, "script:"))
 	}
@@ -133,7 +137,7 @@ func (h Home) defaultModel(name string) string {
 	return ""
 }
 
-func (h Home) native(atShell bool) (engine.Engine, error) {
+func (h Home) native(atShell bool) (*native.Engine, error) {
 	keys, err := h.credentials(atShell)
 	if err != nil {
 		return nil, err

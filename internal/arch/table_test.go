@@ -47,6 +47,7 @@ func layers() []layer {
 			"script":         {""},
 		}},
 		{path: "internal/agent", beside: map[string][]string{
+			"backtest":     {"prompt", "tools"},
 			"conversation": {"prompt"},
 			"tools":        {"confine", "notify", "prompt"},
 			"run":          {"confine", "conversation", "notify", "prompt", "tools"},

@@ -83,7 +83,7 @@ func constructors() map[string]func(*deps) *cobra.Command {
 		"routine": newRoutine, "schedule": newSchedule, "update": newUpdates, "check": newCheck, "reminder": newReminder,
 		"remind": newRemind, "tick": newTick, "approve": newApprove, "ping": newPing, "budget": newBudget, "skill": newSkill,
 		"task": newTask, "changed": newChanged, "names": newNames, "config": newConfig, "session": newSession,
-		"chat": newChat, "fork": newFork, "ask": newAsk, "answer": newAnswer, "model": newModel, "pause": newPause,
+		"chat": newChat, "fork": newFork, "ask": newAsk, "answer": newAnswer, "model": newModel, "backtest": newBacktest, "pause": newPause,
 		"resume": newResume, "stop": newStop, "status": newStatus, "doctor": newDoctor, "cost": newCost, "mcp": newMCP,
 		"hook": newHook, "version": newVersion, "man": newMan, "webhook": newWebhook, "report": newReport, "secret": newSecret,
 	}

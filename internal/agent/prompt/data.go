@@ -88,6 +88,19 @@ func filled(body string, data []payload.Datum) string {
 	return strings.NewReplacer(pairs...).Replace(body)
 }
 
+// Refill fills the placeholders of a body with the values in a section about a payload, as a prompt has it.
+func Refill(body, section string) string {
+	var list []payload.Datum
+	for line := range strings.Lines(section) {
+		item, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "- ")
+		key, value, found := strings.Cut(item, ": ")
+		if is && found && plain(key) { // no placeholder names another key
+			list = append(list, payload.Datum{Key: key, Value: json.RawMessage(value)})
+		}
+	}
+	return filled(body, list)
+}
+
 // plain reports whether a text is a word that cannot be taken for an instruction: a name, a number, a path, an address.
 func plain(s string) bool {
 	odd := func(r rune) bool {

@@ -46,16 +46,16 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 		w.r.Warn(w.run.Update(func(r *runlog.Record) { r.Fault = string(fault) }))
 	}
 	w.r.Warn(w.run.Conclude(outcome, reason))
-	w.run.Price = w.r.price(w.run.ModelUsed)
+	w.run.Price = w.r.Settings.price(w.run.ModelUsed)
 	return cause
 }
 
 // price returns the price of a model; nil if it is not known.
-func (r *Runner) price(name string) *runlog.Price {
-	if name == "" || r.Settings.Models == nil {
+func (s Settings) price(name string) *runlog.Price {
+	if name == "" || s.Models == nil {
 		return nil
 	}
-	m := r.Settings.Models().Resolve(name)
+	m := s.Models().Resolve(name)
 	if !m.Priced {
 		return nil
 	}

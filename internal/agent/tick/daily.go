@@ -128,7 +128,7 @@ func (c cleaner) prune(ctx context.Context, at time.Time) error {
 		return nil
 	}
 	before := at.AddDate(0, 0, -c.m.Keep)
-	return errors.Join(c.pruneRuns(ctx, at), c.pruneHistory(ctx, c.m.Retain.before(at, c.m.Retain.History)), c.pruneLate(before), c.pruneInbox(before), c.pruneTranscripts(ctx, at), c.m.Runner.Slots.Prune(ctx, before),
+	return errors.Join(c.pruneRuns(ctx, at), c.pruneBacktests(ctx, before), c.pruneHistory(ctx, c.m.Retain.before(at, c.m.Retain.History)), c.pruneLate(before), c.pruneInbox(before), c.pruneTranscripts(ctx, at), c.m.Runner.Slots.Prune(ctx, before),
 		c.pruneChanged(ctx, before), c.expireChannels(at))
 }
 

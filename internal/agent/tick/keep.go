@@ -2,11 +2,16 @@ package tick
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -30,6 +35,21 @@ func (Retain) before(at time.Time, days int) time.Time {
 // didNothing reports whether a fire ended before an engine was called. The outcome of its slot says all about it.
 func didNothing(r runlog.Record) bool {
 	return r.Outcome == runlog.Gated || r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused
+}
+
+// pruneBacktests removes the backtests that began before an instant, like the runs that they asked. A damaged name is as old as the year 1.
+func (c cleaner) pruneBacktests(ctx context.Context, before time.Time) (err error) {
+	home := c.m.Runner.Home
+	entries, err := os.ReadDir(home.State("backtests"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if runlog.Began(e.Name()).Before(before) && lock.Free(home.Backtest(e.Name(), "lock")) && ctx.Err() == nil {
+			err = errors.Join(err, store.RemoveAll(ctx, home.Backtest(e.Name())))
+		}
+	}
+	return err
 }
 
 // replaced removes from kept the transcripts that a compaction replaced long ago; the compacted session begins with their summary. A

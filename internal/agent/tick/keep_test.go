@@ -132,3 +132,41 @@ func TestReplacedTranscripts(t *testing.T) {
 		t.Errorf("after the time: %s", got)
 	}
 }
+
+// TestOldBacktests: a backtest goes with the runs of its time, unless it is carried out.
+func TestOldBacktests(t *testing.T) {
+	c := newClock(t)
+	c.minute.Keep = 10
+	var ids []string
+	for _, at := range []time.Time{c.now, c.now.AddDate(0, 0, 30)} {
+		id, err := runlog.NewID(at, strings.NewReader("abc"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Replace(c.home.Backtest(id, "plan.json"), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	busy, err := c.minute.Runner.Disk.Locks.TryGuard(c.home.Backtest(ids[0], "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := func(days int) (list []bool) {
+		for range days {
+			c.tick()
+			c.wait(24 * time.Hour)
+		}
+		for _, id := range ids {
+			list = append(list, store.Exists(c.home.Backtest(id, "plan.json")))
+		}
+		return list
+	}
+	if got := there(25); !got[0] || !got[1] {
+		t.Errorf("a backtest that is carried out is gone: %v", got)
+	}
+	busy.Release()
+	if got := there(5); got[0] || !got[1] {
+		t.Errorf("an old backtest stays, or a new one goes: %v", got)
+	}
+}

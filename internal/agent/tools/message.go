@@ -273,7 +273,7 @@ func (b *Set) OpenFile(path string) (*os.File, error) {
 
 // reading allows every file of the run's directories that is not protected.
 func (b *Set) reading() policy.Policy {
-	all := b.policy()
+	all := b.Policy()
 	p := policy.Policy{Roots: all.Roots, Protected: all.Protected, Allow: parse([]string{"Read(./**)"})}
 	for _, root := range p.Roots {
 		p.Allow = append(p.Allow, parse([]string{"Read(" + filepath.Join(root.Dir, "**") + ")"})...)

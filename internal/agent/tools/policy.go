@@ -20,8 +20,8 @@ import (
 // own begins the names of ollim's tools in an engine.
 const own = "mcp__ollim__"
 
-// policy returns what the run may do with any tool, by its record.
-func (b *Set) policy() policy.Policy {
+// Policy returns what the run may do with any tool, by its record.
+func (b *Set) Policy() policy.Policy {
 	return policy.Policy{
 		Allow:     parse(b.Run.Tools),
 		Roots:     b.Roots(),
@@ -44,15 +44,15 @@ func (b *Set) Roots() []policy.Root {
 // MayRun reports whether the run may run a command by its Bash.
 func (b *Set) MayRun(command string) bool {
 	input, err := json.Marshal(map[string]string{"command": command})
-	return err == nil && b.policy().Decide("Bash", input).Allow
+	return err == nil && b.Policy().Decide("Bash", input).Allow
 }
 
 // MaySend decides a command of ollim that a program of the run sends; see policy.Policy.DecideOllim.
-func (b *Set) MaySend(args []string) (own bool, err error) { return b.policy().DecideOllim(args) }
+func (b *Set) MaySend(args []string) (own bool, err error) { return b.Policy().DecideOllim(args) }
 
 // Has reports whether the run may use the tool of an MCP server: by its patterns, or because the owner has allowed a use.
 func (b *Set) Has(tool string) (bool, error) {
-	if b.policy().Decide(tool, json.RawMessage("{}")).Allow {
+	if b.Policy().Decide(tool, json.RawMessage("{}")).Allow {
 		return true, nil
 	}
 	return b.Run.Allowed(tool)
@@ -71,7 +71,7 @@ func parse(texts []string) (patterns []policy.Pattern) {
 // listed returns the check of a tool of ollim's that a run may use only if a pattern allows it.
 func listed(name string) func(*Set) error {
 	return func(b *Set) error {
-		if v := b.policy().Decide(own+name, json.RawMessage("{}")); !v.Allow {
+		if v := b.Policy().Decide(own+name, json.RawMessage("{}")); !v.Allow {
 			return &Refused{"This run may not use " + name + "."}
 		}
 		return nil
@@ -99,7 +99,7 @@ func (d permits) judge(ctx context.Context, tool, id string, input json.RawMessa
 	if reason := d.outside(tool, input); reason != "" {
 		return reason, nil
 	}
-	p := d.set.policy()
+	p := d.set.Policy()
 	v := p.Decide(tool, input)
 	if !v.Allow {
 		return d.permission(ctx, p, v.Reason, runlog.Event{Type: runlog.Asked, Tool: tool, ToolID: id, Input: input})
@@ -145,7 +145,7 @@ func (d permits) names(tool string) bool {
 	if d.set.within == nil || slices.Contains(*d.set.within, tool) {
 		return true
 	}
-	p := d.set.policy()
+	p := d.set.Policy()
 	p.Allow = parse(*d.set.within)
 	return p.Names(tool)
 }
@@ -155,7 +155,7 @@ func (d permits) outside(tool string, input json.RawMessage) string {
 	if d.set.within == nil || slices.Contains(*d.set.within, tool) {
 		return ""
 	}
-	p := d.set.policy()
+	p := d.set.Policy()
 	p.Allow = parse(*d.set.within)
 	if v := p.Decide(tool, input); !v.Allow {
 		return v.Reason

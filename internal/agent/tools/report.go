@@ -60,8 +60,8 @@ func (b *Set) report(ctx context.Context, message string) error {
 	return b.Run.Event(ctx, runlog.Event{Type: runlog.Report, Text: message})
 }
 
-// mostNudges is how often an agent is reminded of a report before its run ends without one.
-const mostNudges = 2
+// MostNudges is how often an agent is reminded of a report before its run ends without one.
+const MostNudges = 2
 
 var errNothingDue = errors.New("nothing is due")
 
@@ -69,7 +69,7 @@ var errNothingDue = errors.New("nothing is due")
 // engine's hook and the run itself both call it, so that together they remind no more than twice.
 func (b *Set) Nudge(ctx context.Context) (text string, err error) {
 	due := func(s runlog.Standing) bool { // of a run that waits the report is due at its end
-		return b.Run.Owes(s) && s.Nudges < mostNudges && !s.Asking()
+		return b.Run.Owes(s) && s.Nudges < MostNudges && !s.Asking()
 	}
 	if standing, err := b.Run.Standing(); err != nil || !due(standing) { // nothing is to be written, and no lock is needed
 		return "", err

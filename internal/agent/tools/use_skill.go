@@ -31,7 +31,7 @@ func callSkill(ctx context.Context, b *Set, in struct {
 	if err != nil {
 		return "", err
 	}
-	if v := b.policy().Decide("Skill", question); !v.Allow {
+	if v := b.Policy().Decide("Skill", question); !v.Allow {
 		return "", &Refused{v.Reason}
 	}
 	text, err := b.prepared(ctx, in.Name)

@@ -189,6 +189,11 @@ func (d Dir) Slots() string { return d.State("slots") }
 // Schedules is the history of each routine's schedule.
 func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
 
+// Backtest returns the directory of a backtest, or a file in it.
+func (d Dir) Backtest(id string, elem ...string) string {
+	return d.State(append([]string{"backtests", id}, elem...)...)
+}
+
 // Objects is the directory of what models saw, by the hash of its content: images, documents, the parts of requests.
 func (d Dir) Objects() string { return d.State("objects") }
 

@@ -1,0 +1,176 @@
+// Package backtest asks recorded runs of a job again, with another model, another body or another amount of thinking, and compares what the
+// agent decides with what it decided then. The first request of a run is sent with the change. Tools answer from the record of the run, and
+// nothing executes: what the agent wants to send, to write or to start is noted. A use of a tool that has no answer in the record makes the
+// run undecided, with that use; no answer is ever guessed.
+//
+// A backtest is a directory, state/backtests/ID: what was asked for in plan.json, each answer of the model in answers.jsonl, and the verdict
+// about each run in verdicts.jsonl. An answer is stored before anything follows from it, so a backtest that is continued asks for no answer
+// twice. ID is the id of the run that bears its cost.
+package backtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/native"
+	"github.com/ollim/ollim/internal/state/request"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Plan is what a backtest does.
+type Plan struct {
+	ID       string    `json:"id"`
+	Job      string    `json:"job"`  // the job's id
+	Name     string    `json:"name"` // and its name
+	Begun    time.Time `json:"begun"`
+	Runs     []string  `json:"runs"`               // the runs that are asked again, newest first
+	Model    string    `json:"model,omitempty"`    // "": that of the record
+	Thinking string    `json:"thinking,omitempty"` // "": that of the record
+	Body     *string   `json:"body,omitempty"`     // nil: that of the record
+	Baseline bool      `json:"baseline,omitempty"` // each run is also asked without a change
+	Live     []string  `json:"live,omitempty"`     // reading tools that are used now if the record has no answer
+	MaxCost  float64   `json:"max_cost,omitempty"` // USD; 0: no limit
+	Parallel int       `json:"parallel"`           // runs that are asked at the same time
+}
+
+// Changes reports whether anything differs from the record.
+func (p Plan) Changes() bool { return p.Model != "" || p.Thinking != "" || p.Body != nil }
+
+// Backtest is one that is carried out.
+type Backtest struct {
+	Plan
+
+	Book   Book
+	Runs   runlog.Book
+	Asked  request.Book
+	Engine native.Engine // asks the model; its tools are not used
+	Live   Live          // nil: no tool is used now
+	Spent  func(runlog.Event) error
+	Done   func(Verdict) // is called with each verdict; may be nil
+	Sleep  func(context.Context, time.Duration) error
+	Now    func() time.Time
+}
+
+// Live uses a reading tool now, as the run was allowed to.
+type Live func(ctx context.Context, r runlog.Record, tool string, input []byte) engine.ToolResult
+
+// ErrMoney is the error of a backtest that its limit ended. The verdicts that were reached are kept.
+var ErrMoney = errors.New("the limit of the backtest is reached")
+
+// variant is one way in which a run is asked.
+type variant struct {
+	run      string
+	baseline bool
+}
+
+// Run asks each run that has no verdict yet, and returns all verdicts. The error is an ErrMoney, that of ctx, or one of the disk.
+func (b *Backtest) Run(ctx context.Context) ([]Verdict, error) {
+	held, err := b.Book.hold(b.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	known, err := b.Book.Verdicts(b.Plan)
+	if err != nil {
+		return nil, err
+	}
+	paid, err := b.Book.answers(b.ID)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	open := make(chan variant)
+	var working sync.WaitGroup
+	var mu sync.Mutex
+	money := newPot(b.MaxCost, known)
+	for range max(1, b.Parallel) {
+		working.Go(func() {
+			for v := range open {
+				verdict, err := b.judge(ctx, v, paid, money)
+				if err == nil {
+					err = b.Book.add(b.ID, verdict)
+				}
+				mu.Lock()
+				if err != nil {
+					stop(err)
+				} else if known = append(known, verdict); b.Done != nil {
+					b.Done(verdict)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, v := range b.open(known) {
+		select {
+		case open <- v:
+		case <-ctx.Done():
+		}
+	}
+	close(open)
+	working.Wait()
+	b.sort(known)
+	return known, context.Cause(ctx)
+}
+
+// open returns what has no verdict yet.
+func (b *Backtest) open(known []Verdict) (open []variant) {
+	for _, run := range b.Plan.Runs {
+		if b.Changes() {
+			open = append(open, variant{run, false})
+		}
+		if b.Baseline {
+			open = append(open, variant{run, true})
+		}
+	}
+	return slices.DeleteFunc(open, func(v variant) bool {
+		return slices.ContainsFunc(known, func(k Verdict) bool { return k.Run == v.run && k.Baseline == v.baseline })
+	})
+}
+
+// sort sorts verdicts by the order of the runs, that without a change after that with it.
+func (p Plan) sort(list []Verdict) {
+	place := func(v Verdict) int {
+		at := 2 * slices.Index(p.Runs, v.Run)
+		if v.Baseline {
+			at++
+		}
+		return at
+	}
+	slices.SortStableFunc(list, func(a, b Verdict) int { return place(a) - place(b) })
+}
+
+// judge asks a run, and compares what the agent decides. A run that cannot be asked is undecided. An error ends the backtest.
+func (b *Backtest) judge(ctx context.Context, v variant, paid *answers, money *pot) (Verdict, error) {
+	begun := b.Now()
+	c, err := b.recorded(v)
+	out := Verdict{Run: v.run, Baseline: v.baseline, Before: append([]Decision{}, c.before...), Now: []Decision{}, Was: c.was()}
+	if err == nil {
+		var now outcome
+		now, err = b.ask(ctx, c, paid.of(v), money)
+		out.Now, out.Is, out.Live = append(out.Now, now.decisions...), Use{Cost: now.cost, Usage: now.usage}, now.live
+		out.Is.Seconds = b.Now().Sub(begun).Seconds()
+	}
+	var unknown *unrecorded
+	switch {
+	case ctx.Err() != nil:
+		return out, context.Cause(ctx)
+	case errors.Is(err, engine.ErrMaxCost):
+		return out, fmt.Errorf("%w: %w", ErrMoney, err)
+	case errors.Is(err, engine.ErrUnavailable):
+		return out, err // the next run would fail as well
+	case errors.As(err, &unknown):
+		out.Result, out.Call = Undecided, &Call{unknown.tool, unknown.input}
+		out.Why = unknown.Error()
+	case err != nil:
+		out.Result, out.Why = Undecided, err.Error()
+	default:
+		out.compare()
+	}
+	return out, nil
+}

@@ -1,0 +1,263 @@
+package backtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/native"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// outcome is what the agent decided now, and what that cost.
+type outcome struct {
+	decisions []Decision
+	cost      float64 // USD
+	usage     runlog.Usage
+	live      []string
+}
+
+// unrecorded is the error of a use of a tool that has no answer in the record.
+type unrecorded struct {
+	tool  string
+	input json.RawMessage
+	why   string
+}
+
+func (e *unrecorded) Error() string {
+	return fmt.Sprintf("%s: %s %s", e.why, e.tool, plaintext.Short(canonical(e.input), shownInput))
+}
+
+const shownInput = 200 // characters of an input in a message
+
+// errAsked ends a run that has asked its owner a question, as the question ends the turn of a real one.
+var errAsked = errors.New("the owner was asked")
+
+// Bounds of a run that is asked again.
+const (
+	moreTurns = 10 // answers of the model beyond twice as many as then
+	overloads = 5  // how often an overloaded service is asked again
+	pause     = 5 * time.Second
+)
+
+// ask lets the agent work on a recorded run.
+func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *pot) (out outcome, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	set := newReplay(c, stop)
+	if b.Live != nil {
+		set.live = func(tool string, input []byte) (engine.ToolResult, bool) {
+			if !slices.Contains(b.Plan.Live, tool) {
+				return engine.ToolResult{}, false
+			}
+			return b.Live(ctx, c.record, tool, input), true
+		}
+	}
+	purse := money.open()
+	defer func() { purse.close(out.cost) }()
+	e := b.Engine
+	e.Service.Provider = payer{e.Service.Provider, paid, b.spent}
+	e.Tools, e.Servers, e.Agents = nil, nil, nil
+	r := engine.Request{
+		Input:   engine.Input{System: c.sent.System, Prompt: c.prompt},
+		Session: engine.Session{Messages: c.history, Discard: true},
+		Model:   engine.Model{Name: c.sent.Model, Thinking: c.sent.Thinking},
+		Limits:  engine.Limits{MaxCost: b.MaxCost, MaxTurns: 2*c.record.Requests + moreTurns, Raise: purse.raise},
+	}
+	for nudges := 0; ; nudges++ {
+		result, runErr := b.turn(ctx, e, r, set, &out)
+		out.decisions, out.live = set.decisions, set.used
+		if errors.Is(runErr, errAsked) {
+			return out, nil
+		}
+		if runErr != nil {
+			return out, runErr
+		}
+		if c.record.Foreground && result.Text != "" {
+			out.decisions = append(slices.Clone(set.decisions), Decision{Answered, "", result.Text})
+		}
+		if nudges == tools.MostNudges || !c.record.Owes(set.standing()) {
+			return out, nil
+		}
+		said := transcript.Said(transcript.User, r.Input.Prompt)
+		r.Session.Messages = append(append(slices.Clone(r.Session.Messages), said), result.Messages...)
+		r.Input.Prompt, r.Input.Nudge = prompt.Nudge(job.UpdateMode(c.record.Update)), true
+		r.Limits.Spent = out.cost
+	}
+}
+
+// spent records what an answer has used, and its price.
+func (b *Backtest) spent(name string, u runlog.Usage) error {
+	cost, _ := b.Engine.Models.Resolve(name).Cost(model.Tokens(u))
+	return b.Spent(runlog.Event{Type: runlog.UsageEvent, Usage: &u, Cost: cost, Count: 1})
+}
+
+// turn lets the agent work on one message, and begins again if the service is overloaded.
+func (b *Backtest) turn(ctx context.Context, e native.Engine, r engine.Request, set *replay, out *outcome) (engine.Result, error) {
+	for try := 0; ; try++ {
+		result, err := e.Run(ctx, r, set, func(ev runlog.Event) error {
+			if ev.Type == runlog.UsageEvent {
+				out.cost += ev.Cost
+				if ev.Usage != nil {
+					out.usage = out.usage.Add(*ev.Usage)
+				}
+			}
+			return nil
+		})
+		var busy *engine.Overloaded
+		if cause := context.Cause(ctx); cause != nil {
+			return result, cause
+		}
+		if !errors.As(err, &busy) || try == overloads {
+			return result, err
+		}
+		if err := b.Sleep(ctx, max(busy.After, pause<<try)); err != nil {
+			return result, err
+		}
+		r.Limits.Spent = out.cost
+	}
+}
+
+// replay answers uses of tools from a record.
+type replay struct {
+	offered []engine.Tool
+	calls   map[string][]call // by tool and input
+	of      map[string][]call // by tool
+	stop    context.CancelCauseFunc
+	live    func(tool string, input []byte) (engine.ToolResult, bool) // nil: no tool is used now
+
+	decisions []Decision
+	changed   map[string]bool // files that were written otherwise than then
+	used      []string        // tools that were used now
+}
+
+func newReplay(c recorded, stop context.CancelCauseFunc) *replay {
+	r := &replay{calls: map[string][]call{}, of: map[string][]call{}, stop: stop, changed: map[string]bool{}}
+	for _, t := range c.sent.Tools {
+		t.Effect = engine.ReadsOnly // nothing happens
+		r.offered = append(r.offered, t)
+	}
+	for _, use := range c.calls {
+		key := keyOf(use.tool, use.input)
+		r.calls[key] = append(r.calls[key], use)
+		r.of[short(use.tool)] = append(r.of[short(use.tool)], use)
+	}
+	return r
+}
+
+// keyOf returns what is the same for uses of a tool that ask for the same thing. The description of a command is for people.
+func keyOf(tool string, input json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if tool == "Bash" && json.Unmarshal(input, &fields) == nil {
+		delete(fields, "description")
+		delete(fields, "timeout")
+		if plain, err := json.Marshal(fields); err == nil {
+			input = plain
+		}
+	}
+	return short(tool) + " " + canonical(input)
+}
+
+// take returns the next recorded answer of a list; the last one answers all further uses.
+func take(from map[string][]call, key string) (engine.ToolResult, bool) {
+	list := from[key]
+	if len(list) == 0 {
+		return engine.ToolResult{}, false
+	}
+	if len(list) > 1 {
+		from[key] = list[1:]
+	}
+	return engine.ToolResult{Text: list[0].text, IsError: list[0].failed}, true
+}
+
+// Call answers a use of a tool.
+func (r *replay) Call(_ context.Context, name string, input json.RawMessage) engine.ToolResult {
+	r.decisions = decide(r.decisions, name, input)
+	path := pathOf(input)
+	kind, usual, is := own(short(name))
+	switch {
+	case is:
+		result, found := take(r.of, short(name))
+		if !found {
+			result.Text = usual
+		}
+		if kind == Asked && !result.IsError {
+			r.stop(errAsked)
+		}
+		return result
+	case writes(name):
+		result, found := take(r.calls, keyOf(name, input))
+		if !found {
+			r.changed[path] = true
+			result.Text = "The file " + path + " was written."
+		}
+		return result
+	case r.changed[path]:
+		return r.unknown(name, input, "it uses a file that it wrote otherwise than then")
+	}
+	if result, found := take(r.calls, keyOf(name, input)); found {
+		return result
+	}
+	if r.live != nil {
+		if result, found := r.live(name, input); found {
+			if !slices.Contains(r.used, name) {
+				r.used = append(r.used, name)
+			}
+			return result
+		}
+	}
+	return r.unknown(name, input, "the record has no such use of a tool")
+}
+
+func (r *replay) unknown(name string, input json.RawMessage, why string) engine.ToolResult {
+	r.stop(&unrecorded{name, input, why})
+	return engine.ToolResult{Text: why, IsError: true}
+}
+
+// pathOf returns the file that a use of a tool names; "" if it names none.
+func pathOf(input json.RawMessage) string {
+	var in struct {
+		File     string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+	}
+	_ = json.Unmarshal(input, &in)
+	if in.File+in.Notebook == "" {
+		return ""
+	}
+	return filepath.Clean(in.File + in.Notebook)
+}
+
+// standing returns what the agent has done, as far as its duties depend on it.
+func (r *replay) standing() (s runlog.Standing) {
+	for _, d := range r.decisions {
+		switch d.Kind {
+		case Pinged, Asked:
+			s.Pings, s.Unreported = s.Pings+1, s.Unreported+1
+		case Reported:
+			s.Reports, s.Unreported = s.Reports+1, 0
+		}
+	}
+	return s
+}
+
+// The other methods of engine.Tools. No verdict is needed: nothing executes, and a use that was refused then has its refusal as its result.
+
+func (r *replay) List() []engine.Tool                 { return r.offered }
+func (r *replay) Judged() (map[string]bool, error)    { return nil, nil }
+func (r *replay) Within([]string) engine.Tools        { return r }
+func (*replay) Nudge(context.Context) (string, error) { return "", nil }
+
+func (*replay) Verdict(context.Context, string, string, json.RawMessage) (string, error) {
+	return "", nil
+}

@@ -1,0 +1,57 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// longestWork is the time limit of work that is no turn of an agent.
+const longestWork = 24 * time.Hour
+
+// Bear carries out work of the owner's that asks models and is no turn of an agent, such as a backtest. It is a run: it has a record, its
+// cost is reserved and settled, and ollim stop ends it. do adds usage events to the run. most is its highest cost in USD; 0 is no limit.
+func Bear(ctx context.Context, r *Runner, record runlog.Record, most float64, do func(context.Context, *runlog.Run) error) (runlog.Record, error) {
+	ctx.Done() // from here on a signal ends ctx, see Run
+	var err error
+	if record.ID == "" {
+		if record.ID, err = runlog.NewID(r.Disk.Now(), r.Random); err != nil {
+			return record, err
+		}
+	}
+	record.Process, record.Started, record.Owner = r.Host.Process(), r.Disk.Now(), true
+	held, err := r.Runs.Hold(record.ID)
+	if err != nil {
+		return record, err
+	}
+	defer r.Runs.Leave(record.ID, held)
+	run, err := r.Runs.Open(record)
+	if err != nil {
+		return record, err
+	}
+	s := Spec{Limits: Limits{Time: longestWork, Cost: most, Typed: true}, Policy: Rights{Owner: true}}
+	w := &work{r: r, spec: s, run: run}
+	w.money = &account{run: run, spec: s, spend: r.Spend, runs: r.Runs, warn: r.Warn}
+	if _, err = w.money.reserve(ctx); err == nil {
+		err = run.Save()
+	}
+	if err == nil {
+		bounded, cancel := w.bounded(ctx)
+		err = stopped(bounded, do(bounded, run))
+		cancel()
+	}
+	run.Withdrawn = errors.Is(context.Cause(ctx), ErrWithdrawn)
+	ctx = context.WithoutCancel(ctx)
+	reason := ""
+	if err != nil {
+		reason = plaintext.OneLine(err)
+	}
+	r.Warn(run.Conclude(outcomeOf(err), reason))
+	w.money.settle(ctx)
+	ended := run.Finish(run.Outcome, run.Error)
+	r.Warn(r.Runs.ForgetStop(run.ID))
+	return run.Record, errors.Join(err, ended)
+}

@@ -1,0 +1,407 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/agent/backtest"
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// backtestOptions are the options of a backtest.
+type backtestOptions struct {
+	model, thinking, prompt, engine, since string
+	last, parallel                         int
+	runs, live                             []string
+	baseline, yes                          bool
+	maxCost                                float64
+}
+
+func newBacktest(d *deps) *cobra.Command {
+	var o backtestOptions
+	cmd := command(agentNever(refused), "backtest JOB", "Ask recorded runs of a job again, with another model or prompt, and compare what the agent decides", nil)
+	f := cmd.Flags()
+	f.StringVar(&o.model, "model", "", "ask this model")
+	f.StringVar(&o.engine, "engine", "native", "who asks the model: native")
+	f.StringVar(&o.prompt, "prompt", "", "put the text of this `file` (- is standard input) in place of the job's body")
+	f.StringVar(&o.thinking, "thinking", "", "how much the model thinks: off, adaptive or a number of tokens")
+	f.IntVar(&o.last, "last", 30, "ask the last `N` runs")
+	f.StringVar(&o.since, "since", "", "ask all runs of this time instead, such as 60d")
+	f.StringArrayVar(&o.runs, "run", nil, "ask this run, given by its id, instead (repeatable)")
+	f.BoolVar(&o.baseline, "baseline", false, "also ask each run without a change, to see how often the model differs from itself")
+	f.StringSliceVar(&o.live, "live", nil, "use these reading tools now if the record has no answer: "+strings.Join(app.LiveTools(), ", "))
+	f.Float64Var(&o.maxCost, "max-cost", 0, "spend at most this, in `USD` (default twice the estimate, and 0.50)")
+	f.IntVar(&o.parallel, "jobs", 4, "ask `N` runs at the same time")
+	f.BoolVar(&o.yes, "yes", false, "do not ask before money is spent")
+	cmd.MarkFlagsMutuallyExclusive("last", "since", "run")
+	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runBacktest(ctx, d, h, o, args[0]) })
+	cmd.AddCommand(
+		newList(d, agentNever(refused), "list", "List backtests: id, when, job, what changed, runs, same, missed, extra, undecided, cost",
+			"ID AT JOB CHANGE RUNS SAME MISSED EXTRA UNDECIDED COST", d.backtests, backtestRow.cells),
+		withJSON(d, command(agentNever(refused), "show ID [RUN]", "Print the verdicts of a backtest, or what one run decided then and now",
+			inHome(d, func(_ context.Context, h app.Home, args []string) error { return runBacktestShow(d, h, args) })), jsonLines),
+		newBacktestContinue(d),
+	)
+	return withJSON(d, cmd, "print each verdict as one JSON object per line")
+}
+
+func runBacktest(ctx context.Context, d *deps, h app.Home, o backtestOptions, name string) error {
+	jobs, _, err := d.jobSet()
+	if err != nil {
+		return err
+	}
+	j, err := jobs.Find(name)
+	if err != nil {
+		return err
+	}
+	p := backtest.Plan{
+		Job: j.ID, Name: j.Name(), Begun: d.Now(), Model: o.model, Thinking: o.thinking, Baseline: o.baseline, Live: o.live,
+		MaxCost: o.maxCost, Parallel: o.parallel,
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.prompt != "" {
+		if p.Body, err = d.newBody(o.prompt); err != nil {
+			return err
+		}
+	}
+	if p.Runs, err = o.selected(d, h, j.ID); err != nil {
+		return err
+	}
+	if len(p.Runs) == 0 {
+		return &withStatus{fmt.Errorf("%s has no recorded run that can be asked again: it must have reached a model and ended ok, and its requests must be kept", j.Name()), statusData}
+	}
+	table, err := h.Models()
+	if err != nil {
+		return err
+	}
+	usd, known := p.Estimate(h.Runs, table)
+	if p.MaxCost == 0 && known {
+		p.MaxCost = 2*usd + reserve
+	}
+	if goOn, err := d.agreesToSpend(ctx, p, usd, known, o.yes); err != nil || !goOn {
+		return err
+	}
+	if p.ID, err = runlog.NewID(d.Now(), d.Random); err != nil {
+		return err
+	}
+	if err := h.Backtests().Begin(p); err != nil {
+		return err
+	}
+	return d.backtest(ctx, h, p)
+}
+
+// reserve is what the limit that follows from an estimate has beyond twice the estimate, in USD, so that the answers of several runs at the
+// same time may have their usual length.
+const reserve = 0.50
+
+func (o backtestOptions) check() error {
+	switch {
+	case o.model == "" && o.prompt == "" && o.thinking == "" && !o.baseline:
+		return hint(usage("nothing is to change"), "--model, --prompt, --thinking; or --baseline, which asks the same again")
+	case o.engine != "native":
+		return usage("--engine %s: only native can ask a recorded run, whichever engine it ran on", o.engine)
+	case o.last < 1 || o.parallel < 1 || o.maxCost < 0:
+		return usage("--last and --jobs: want 1 or more; --max-cost: want 0 or more")
+	case app.CheckLive(o.live) != "":
+		return usage("--live %s: want one or more of %s", app.CheckLive(o.live), strings.Join(app.LiveTools(), ", "))
+	}
+	if o.thinking != "" {
+		if _, err := model.ParseThinking(o.thinking); err != nil {
+			return usage("--thinking %v", err)
+		}
+	}
+	return nil
+}
+
+// selected returns the ids of the runs that are asked.
+func (o backtestOptions) selected(d *deps, h app.Home, job string) (ids []string, err error) {
+	if len(o.runs) == 0 {
+		most, from := o.last, time.Time{}
+		if o.since != "" {
+			if from, err = d.since(o.since); err != nil {
+				return nil, err
+			}
+			most = 0
+		}
+		return backtest.Select(h.Runs, h.Requests, job, most, from)
+	}
+	for _, name := range o.runs {
+		r, err := d.findRun(h, name)
+		if err != nil {
+			return nil, err
+		}
+		if r.Job != job {
+			return nil, usage("run %s is one of %s", r.ID, r.Name)
+		}
+		ids = append(ids, r.ID)
+	}
+	return ids, nil
+}
+
+// newBody reads a body, or the body of a job's file.
+func (d *deps) newBody(path string) (*string, error) {
+	var text string
+	var err error
+	if path == "-" {
+		text, err = readInput(d.In)
+	} else {
+		var data []byte
+		data, err = os.ReadFile(path)
+		text = string(data)
+	}
+	if err != nil {
+		return nil, &withStatus{fmt.Errorf("--prompt: %w", err), statusData}
+	}
+	if page, err := yamldoc.ParsePage(path, []byte(text)); err == nil { // else it has no frontmatter
+		text = page.Body
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return nil, &withStatus{fmt.Errorf("--prompt %s: the body is empty", path), statusData}
+	}
+	return &text, nil
+}
+
+// agreesToSpend says what a backtest is likely to cost, and asks on a terminal.
+func (d *deps) agreesToSpend(ctx context.Context, p backtest.Plan, usd float64, known, yes bool) (bool, error) {
+	text := fmt.Sprintf("backtest of %s: %s", p.Name, plaintext.Count(len(p.Runs), "run"))
+	switch {
+	case known:
+		text += fmt.Sprintf(", about $%.2f, at most $%.2f", usd, p.MaxCost)
+	case p.MaxCost > 0:
+		text += fmt.Sprintf("; the price of the model is not known, so the limit of $%.2f cannot be enforced", p.MaxCost)
+	default:
+		text += "; the price of the model is not known"
+	}
+	d.warn(text)
+	if yes || !isTerminal(d.In) || !isTerminal(d.Stderr) {
+		return true, nil
+	}
+	return newAsker(d.In).agrees(ctx, d.Stderr, "Ask?", false)
+}
+
+// backtest carries out a plan, and prints what comes of it.
+func (d *deps) backtest(ctx context.Context, h app.Home, p backtest.Plan) error {
+	var written error
+	list, err := h.Backtest(ctx, p, func(v backtest.Verdict) {
+		if d.json {
+			written = errors.Join(written, d.emit(v), d.flush())
+		}
+	})
+	if written != nil {
+		return written
+	}
+	if err != nil && len(list) == 0 {
+		return err
+	}
+	if !d.json {
+		err = errors.Join(d.verdicts(p, list), err)
+	}
+	if err != nil {
+		d.warn("what was asked is kept: ollim backtest show " + p.ID + "; to go on: ollim backtest continue " + p.ID)
+		if errors.Is(err, backtest.ErrMoney) {
+			return &withStatus{err, statusRefused}
+		}
+		return err
+	}
+	return concludeBacktest(p, list)
+}
+
+// concludeBacktest returns the error that says what came of a backtest by its exit status.
+func concludeBacktest(p backtest.Plan, list []backtest.Verdict) error {
+	s := backtest.Summarize(list, !p.Changes())
+	switch {
+	case s.Missed > 0:
+		return &reported{statusFailed}
+	case s.Weak():
+		return &withStatus{fmt.Errorf("%d of %s decided: too few for a statement", s.Decided(), plaintext.Count(s.Runs, "run")), statusData}
+	}
+	return nil
+}
+
+func newBacktestContinue(d *deps) *cobra.Command {
+	var maxCost float64
+	cmd := command(agentNever(refused), "continue ID", "Continue a backtest that was ended: nothing that was paid for is asked again", nil)
+	cmd.Flags().Float64Var(&maxCost, "max-cost", 0, "spend at most this in all, in `USD` (default as the backtest began)")
+	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+		p, err := h.Backtests().Load(args[0])
+		if err != nil {
+			return err
+		}
+		if maxCost > 0 {
+			p.MaxCost = maxCost
+		}
+		return d.backtest(ctx, h, p)
+	})
+	return withJSON(d, cmd, jsonLines)
+}
+
+func runBacktestShow(d *deps, h app.Home, args []string) error {
+	p, err := h.Backtests().Load(args[0])
+	if err != nil {
+		return err
+	}
+	list, err := h.Backtests().Verdicts(p)
+	if err != nil {
+		return err
+	}
+	if len(args) > 1 {
+		return d.sideBySide(list, args[1])
+	}
+	if d.json {
+		for _, v := range list {
+			if err := d.emit(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return d.verdicts(p, list)
+}
+
+// verdicts prints the list of verdicts and, on a terminal, its summary.
+func (d *deps) verdicts(p backtest.Plan, list []backtest.Verdict) error {
+	err := records(d, "RUN ASKED VERDICT THEN NOW COST WHY", list, func(v backtest.Verdict) []any {
+		asked := "changed"
+		if v.Baseline {
+			asked = "same"
+		}
+		return []any{v.Run, asked, v.Result, brief(decisions(v.Before)), brief(decisions(v.Now)), fmt.Sprintf("$%.4f", v.Is.Cost), prose(v.Why)}
+	})
+	if err != nil || !isTerminal(d.Stdout) {
+		return err
+	}
+	return d.answer("\n"+d.flow(strings.Join(summaryLines(p, list), "\n"), 0), nil)
+}
+
+func decisions(list []backtest.Decision) string {
+	if len(list) == 0 {
+		return backtest.Silent
+	}
+	return strings.Join(backtest.Kinds(list), ", ")
+}
+
+// summaryLines says what the verdicts show.
+func summaryLines(p backtest.Plan, list []backtest.Verdict) (lines []string) {
+	base := backtest.Summarize(list, true)
+	if p.Changes() {
+		s := backtest.Summarize(list, false)
+		lines = append(lines, verdictCounts(s)+".", fmt.Sprintf("Then $%.4f, %d tokens, %.0f s; now $%.4f, %d tokens, %.0f s.",
+			s.Was.Cost, tokens(s.Was.Usage), s.Was.Seconds, s.Is.Cost, tokens(s.Is.Usage), s.Is.Seconds))
+	}
+	if p.Baseline {
+		lines = append(lines, "Asked again without a change: "+verdictCounts(base)+".")
+	}
+	if wrong := base.Missed + base.Extra; p.Baseline && p.Changes() && base.Decided() > 0 {
+		lines = append(lines, fmt.Sprintf("The model decides otherwise than before in %d of %d runs even without a change; only what goes beyond that is due to it.", wrong, base.Decided()))
+	}
+	return lines
+}
+
+func verdictCounts(s backtest.Summary) string {
+	text := fmt.Sprintf("%d of %s decided as then", s.Same+s.Different, plaintext.Count(s.Decided(), "run"))
+	if s.Different > 0 {
+		text += fmt.Sprintf(" (%d with other texts)", s.Different)
+	}
+	text += fmt.Sprintf(", %d missed, %d extra, %d undecided", s.Missed, s.Extra, s.Undecided)
+	if s.Decided() > 0 {
+		text += fmt.Sprintf("; up to %.0f %% of such runs may decide otherwise (at 95 %%)", 100*s.Bound)
+	}
+	return text
+}
+
+func tokens(u runlog.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out }
+
+// sideBySide prints what a run decided then and now.
+func (d *deps) sideBySide(list []backtest.Verdict, name string) error {
+	found := false
+	for _, v := range list {
+		if !strings.HasPrefix(v.Run, name) {
+			continue
+		}
+		found = true
+		if d.json {
+			if err := d.emit(v); err != nil {
+				return err
+			}
+			continue
+		}
+		text := "run " + v.Run + ": " + v.Result
+		if v.Baseline {
+			text = "run " + v.Run + ", asked without a change: " + v.Result
+		}
+		if v.Why != "" {
+			text += ": " + plaintext.Lines(v.Why)
+		}
+		for _, side := range []struct {
+			when string
+			list []backtest.Decision
+		}{{"then", v.Before}, {"now", v.Now}} {
+			if len(side.list) == 0 {
+				text += "\n" + block(side.when, backtest.Silent)
+			}
+			for _, x := range side.list {
+				text += "\n" + block(strings.TrimSpace(side.when+" "+x.Kind+" "+plaintext.Line(x.What)), x.Text)
+			}
+		}
+		if err := d.answer(d.flow(printable(text), blockIndent), nil); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return &plaintext.Unknown{What: "run of the backtest", Name: name}
+	}
+	return nil
+}
+
+// backtestRow is a backtest in the list.
+type backtestRow struct {
+	backtest.Plan
+	backtest.Summary
+}
+
+func (r backtestRow) cells() []any {
+	var change []string
+	for _, c := range []struct {
+		is   bool
+		text string
+	}{{r.Model != "", "model " + r.Model}, {r.Thinking != "", "thinking " + r.Thinking}, {r.Body != nil, "body"}, {r.Baseline, "baseline"}} {
+		if c.is {
+			change = append(change, c.text)
+		}
+	}
+	s := r.Summary
+	return []any{
+		r.ID, clock(r.Begun), brief(r.Name), brief(strings.Join(change, ", ")), strconv.Itoa(len(r.Plan.Runs)), strconv.Itoa(s.Same + s.Different),
+		strconv.Itoa(s.Missed), strconv.Itoa(s.Extra), strconv.Itoa(s.Undecided), fmt.Sprintf("$%.4f", s.Is.Cost),
+	}
+}
+
+func (d *deps) backtests(context.Context) (rows []backtestRow, err error) {
+	h, err := d.Home()
+	if err != nil {
+		return nil, err
+	}
+	plans, err := h.Backtests().List()
+	for _, p := range plans {
+		list, err := h.Backtests().Verdicts(p)
+		if err != nil {
+			return nil, err
+		}
+		p.Begun = p.Begun.In(h.Config.Zone)
+		rows = append(rows, backtestRow{p, backtest.Summarize(list, !p.Changes())})
+	}
+	return rows, err
+}

@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/backtest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+)
+
+// newJudgedWorld makes a world with the routine disk, which has run n times. It reads a file and pings if that says more than 90 %, as it
+// does at each third fire. The file is gone afterwards. decide is what the model does about it. refuse may refuse a request with the status that it returns.
+func newJudgedWorld(t *testing.T, n int, decide func(q anthropicapi.Request, percent int) anthropicapi.Reply, refuse ...func() int) (*world, *anthropicapi.Server) {
+	t.Helper()
+	w, api := newMeteredWorld(t, func(q anthropicapi.Request) anthropicapi.Reply {
+		for _, r := range refuse {
+			if status := r(); status != 0 {
+				return anthropicapi.Reply{Status: status}
+			}
+		}
+		results := q.ToolResults()
+		switch len(results) {
+		case 0:
+			return anthropicapi.Use("Read", map[string]string{"file_path": "data/disk.txt"})
+		case 1:
+			percent := 0
+			if _, after, found := strings.Cut(results[0].ResultText, "disk "); found {
+				_, _ = fmt.Sscan(after, &percent)
+			}
+			return decide(q, percent)
+		}
+		return anthropicapi.Reply{Text: "Done."}
+	})
+	w.must("config", "set", "spend.per-day", "none")
+	w.must("config", "set", "delivery.command", "true")
+	w.must("routine", "add", "disk", "--cron", "0 9 * * *", "--background", "--isolated", "--description", "Disk", "--update-main-session", "freely", "--allowed-tools", "Read(./**)",
+		"Read data/disk.txt. Ping if it is above 90 %.")
+	for i := range n {
+		percent := 50
+		if i%3 == 0 {
+			percent = 95
+		}
+		w.write("data/disk.txt", fmt.Sprintf("disk %d %% used\n", percent))
+		w.must("fire", "disk")
+		w.pass(6 * time.Hour)
+	}
+	w.remove("data/disk.txt")
+	return w, api
+}
+
+// wise pings above 90 %.
+func wise(_ anthropicapi.Request, percent int) anthropicapi.Reply {
+	if percent > 90 {
+		return anthropicapi.Use("ping_user", map[string]string{"message": fmt.Sprintf("The disk is %d %% full.", percent)})
+	}
+	return anthropicapi.Reply{Text: "Quiet."}
+}
+
+func (w *world) verdicts(args ...string) (list []backtest.Verdict, r result) {
+	w.t.Helper()
+	r = w.run(append([]string{"backtest", "--json"}, args...)...)
+	for line := range strings.Lines(r.out) {
+		var v backtest.Verdict
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			w.t.Fatalf("%s: %v", line, err)
+		}
+		list = append(list, v)
+	}
+	return list, r
+}
+
+// TestBacktest: a model that decides as before passes, one that overlooks what matters does not, and nothing is sent, written or read.
+func TestBacktest(t *testing.T) {
+	t.Parallel()
+	w, _ := newJudgedWorld(t, 9, func(q anthropicapi.Request, percent int) anthropicapi.Reply {
+		if strings.Contains(q.Model, "haiku") {
+			percent -= 10 // the wrong threshold
+		}
+		return wise(q, percent)
+	})
+	runs, sent := len(w.runs()), w.run("run", "list", "--json").out
+
+	list, r := w.verdicts("disk", "--model", "opus")
+	if r.status != 0 || len(list) != 9 {
+		t.Fatalf("%+v", r)
+	}
+	for _, v := range list {
+		if v.Result != backtest.Same || v.Is.Cost <= 0 || v.Was.Cost <= 0 {
+			t.Errorf("%+v", v)
+		}
+	}
+	w.pass(time.Hour)
+	list, r = w.verdicts("disk", "--model", "haiku", "--baseline")
+	count := map[string]int{}
+	for _, v := range list {
+		count[fmt.Sprint(v.Baseline, " ", v.Result)]++
+	}
+	if r.status != int(statusFailed) || count["false missed"] != 3 || count["false same"] != 6 || count["true same"] != 9 {
+		t.Errorf("%v, %+v", count, r)
+	}
+	var now []string
+	for line := range strings.Lines(w.run("run", "list", "--json").out) {
+		if !strings.Contains(line, `"backtest"`) {
+			now = append(now, line)
+		}
+	}
+	if strings.Join(now, "") != sent || len(w.runs()) != runs+2 {
+		t.Errorf("the runs changed from\n%s\nto\n%s", sent, strings.Join(now, ""))
+	}
+	out := w.must("backtest", "list")
+	w.wants(out, "\tdisk\tmodel haiku, baseline\t9\t6\t3\t0\t0\t$", "\tdisk\tmodel opus\t9\t9\t0\t0\t0\t$")
+	id, _, _ := strings.Cut(out, "\t")
+	w.wants(w.must("backtest", "show", id), "\tchanged\tmissed\tping\tsilent\t$")
+	w.wants(w.onColumns(200, "backtest", "show", id).out, "6 of 9 runs decided as then, 3 missed, 0 extra, 0 undecided; up to 66 % of such runs may decide otherwise (at 95 %).",
+		"Asked again without a change: 9 of 9 runs decided as then", "The model decides otherwise than before in 0 of 9 runs even without a change")
+	w.wants(w.must("backtest", "show", id, list[0].Run), "then", "now", "silent")
+	w.wants(w.must("cost"), "backtest\t2\t$")
+}
+
+// TestBacktestOfAnotherBody: the new body stands where the old one was, and nothing else differs.
+func TestBacktestOfAnotherBody(t *testing.T) {
+	t.Parallel()
+	w, api := newJudgedWorld(t, 6, func(q anthropicapi.Request, percent int) anthropicapi.Reply {
+		if strings.Contains(q.Messages[0].Content[0].Text, "Never ping.") {
+			percent = 0
+		}
+		return wise(q, percent)
+	})
+	first := map[string]string{} // of the recorded requests, by their time
+	for _, q := range api.Requests() {
+		if len(q.ToolResults()) == 0 {
+			first[q.LastUserText()] = string(q.Raw)
+		}
+	}
+	before := len(api.Requests())
+	w.write("new.md", "---\ncron: 0 9 * * *\n---\nRead data/disk.txt. Never ping.\n")
+	list, r := w.verdicts("disk", "--prompt", w.dir+"/new.md", "--max-cost", "100")
+	missed := 0
+	for _, v := range list {
+		if v.Result == backtest.Missed {
+			missed++
+		}
+	}
+	if r.status != int(statusFailed) || missed != 2 {
+		t.Errorf("%+v", r)
+	}
+	for _, q := range api.Requests()[before:] {
+		if len(q.ToolResults()) > 0 {
+			continue
+		}
+		old := strings.Replace(q.LastUserText(), "Read data/disk.txt. Never ping.", "Read data/disk.txt. Ping if it is above 90 %.", 1)
+		want, got := strings.ReplaceAll(first[old], "Ping if it is above 90 %.", "Never ping."), string(q.Raw)
+		if at := differ(got, want); at >= 0 {
+			t.Errorf("asked %.200s\nwant %.200s", got[max(0, at-50):], want[max(0, at-50):])
+		}
+	}
+	if r := w.run("backtest", "disk"); r.status != int(statusUsage) || !strings.Contains(r.errOut, "nothing is to change") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestUndecidedBacktest: a use of a tool that is not in the record decides nothing, unless it may be used now.
+func TestUndecidedBacktest(t *testing.T) {
+	t.Parallel()
+	odd := false
+	w, _ := newJudgedWorld(t, 6, func(q anthropicapi.Request, percent int) anthropicapi.Reply {
+		if odd && len(q.Messages) < 5 {
+			return anthropicapi.Use("Read", map[string]string{"file_path": "data/other.txt"})
+		}
+		return wise(q, percent)
+	})
+	odd = true
+	w.write("data/other.txt", "nothing\n")
+	list, r := w.verdicts("disk", "--model", "opus")
+	if r.status != int(statusData) || !strings.Contains(r.errOut, "0 of 6 runs decided") {
+		t.Errorf("%+v", r)
+	}
+	for _, v := range list {
+		if v.Result != backtest.Undecided || v.Call == nil || v.Call.Tool != "Read" || !strings.Contains(string(v.Call.Input), "other.txt") {
+			t.Errorf("%+v", v)
+		}
+	}
+	list, _ = w.verdicts("disk", "--model", "opus", "--live", "Read")
+	for _, v := range list {
+		if len(v.Before) == 0 && v.Result != backtest.Same || len(v.Live) != 1 {
+			t.Errorf("%+v", v)
+		}
+	}
+	if r := w.run("backtest", "disk", "--model", "opus", "--live", "Bash"); r.status != int(statusUsage) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestBacktestGoesOn: a backtest that the service, its limit or a stop ended goes on where it was, and asks nothing again.
+func TestBacktestGoesOn(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	var asked atomic.Int32
+	w, _ := newJudgedWorld(t, 9, wise, func() int {
+		if n := asked.Add(1); down.Load() && n > 7 {
+			return 401
+		}
+		return 0
+	})
+	asked.Store(0)
+	down.Store(true)
+	_, r := w.verdicts("disk", "--model", "opus", "--jobs", "2")
+	if r.status != int(statusUnavailable) || !strings.Contains(r.errOut, "to go on: ollim backtest continue ") {
+		t.Errorf("%+v", r)
+	}
+	down.Store(false)
+	asked.Store(7) // those that were answered
+	id := strings.Fields(w.must("backtest", "list"))[0]
+	r = w.run("backtest", "continue", id, "--json", "--max-cost", "0.01")
+	if r.status != int(statusRefused) {
+		t.Errorf("%+v", r)
+	}
+	r = w.run("backtest", "continue", id)
+	if r.status != 0 || asked.Load() != 9*2+3 {
+		t.Errorf("%d requests, %+v", asked.Load(), r)
+	}
+	w.wants(w.must("backtest", "list"), "\t9\t9\t0\t0\t0\t$")
+	if r := w.run("backtest", "continue", id); r.status != 0 || asked.Load() != 9*2+3 {
+		t.Errorf("%d requests, %+v", asked.Load(), r)
+	}
+}
+
+// differ returns where two texts begin to differ; -1 if they are the same.
+func differ(a, b string) int {
+	if a == b {
+		return -1
+	}
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	return at
+}
