@@ -114,6 +114,7 @@ func TestBacktest(t *testing.T) {
 	out := w.must("backtest", "list")
 	w.wants(out, "\tdisk\tmodel haiku, baseline\t9\t6\t3\t0\t0\t$", "\tdisk\tmodel opus\t9\t9\t0\t0\t0\t$")
 	id, _, _ := strings.Cut(out, "\t")
+	w.wants(w.must("backtest", "list", "--json"), `"runs":["2026`, `"asked":9,"same":6,"different_text":0,"missed":3`)
 	w.wants(w.must("backtest", "show", id), "\tchanged\tmissed\tping\tsilent\t$")
 	w.wants(w.onColumns(200, "backtest", "show", id).out, "6 of 9 runs decided as then, 3 missed, 0 extra, 0 undecided; up to 66 % of such runs may decide otherwise (at 95 %).",
 		"Asked again without a change: 9 of 9 runs decided as then", "The model decides otherwise than before in 0 of 9 runs even without a change")

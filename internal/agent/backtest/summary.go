@@ -11,7 +11,7 @@ import (
 
 // Summary counts verdicts.
 type Summary struct {
-	Runs      int `json:"runs"`
+	Runs      int `json:"asked"`
 	Same      int `json:"same"`           // the same decisions, with the same texts
 	Different int `json:"different_text"` // the same decisions with other texts
 	Missed    int `json:"missed"`
