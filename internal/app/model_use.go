@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/claudecode"
-	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -52,14 +50,17 @@ func (h Home) ModelUses() ([]ModelUse, error) {
 	}
 	if u.defaults[engine.Native] {
 		native := ModelUse{By: "native.model", Engine: engine.Native, remedy: setModel("native.model")}
-		u.list = slices.Insert(u.list, 0, native.of(table, u.standard(engine.Native))...)
+		u.list = slices.Insert(u.list, 0, native.of(table, h.defaultModel(engine.Native))...)
 	}
 	if u.defaults[engine.ClaudeCode] {
 		claude := ModelUse{By: engine.ClaudeCode, Engine: engine.ClaudeCode, remedy: setModel("chat.model")}
-		u.list = slices.Insert(u.list, 0, claude.of(table, claudecode.DefaultModel)...)
+		u.list = slices.Insert(u.list, 0, claude.of(table, h.defaultModel(engine.ClaudeCode))...)
 	}
 	return u.list, nil
 }
+
+// Remedy returns what changes the model: a command, with MODEL in the place of the new one, or a sentence.
+func (u ModelUse) Remedy() string { return u.remedy }
 
 func setModel(key string) string { return "ollim config set " + key + " MODEL" }
 
@@ -69,18 +70,6 @@ type uses struct {
 	table    model.Table
 	list     []ModelUse
 	defaults map[string]bool // engines whose default model is used
-}
-
-// standard returns the name of an engine's default model; "" if it has none.
-func (u *uses) standard(engineName string) string {
-	c := u.home.Config
-	switch item, err := c.Get("native.model"); {
-	case engineName == engine.ClaudeCode:
-		return claudecode.DefaultModel
-	case engineName != engine.Native, err == nil && item.Origin == "default" && c.Native.Provider == config.OpenAI:
-		return ""
-	}
-	return c.Native.Model
 }
 
 // add adds a use of the model of a name; "" is the engine's default, which is a use by the engine.
@@ -108,7 +97,7 @@ func (u *uses) addJob(j job.Job) {
 	}
 	if name == "" {
 		u.defaults[use.Engine] = true
-		if name = u.standard(use.Engine); name == "" {
+		if name = u.home.defaultModel(use.Engine); name == "" {
 			return
 		}
 		if use.Engine == engine.Native {

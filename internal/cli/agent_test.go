@@ -26,7 +26,7 @@ func commandsOfAgents() map[string][]string {
 			"run list", "run log", "run show", "session compact", "update add", "version",
 		},
 		"never": {
-			"answer", "approve", "backtest", "backtest continue", "backtest list", "backtest show", "discord check", "discord sync", "man install", "model check", "model update",
+			"answer", "approve", "backtest", "backtest continue", "backtest list", "backtest show", "discord check", "discord sync", "man install", "model check", "model move", "model update",
 			"pause", "report", "resume", "routine rm",
 			"schedule install", "schedule remove", "secret list", "secret rm", "secret set", "session branch",
 			"session clear", "session export", "session rm", "session search", "session show", "stop", "webhook add", "webhook call", "webhook rm",

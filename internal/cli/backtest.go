@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +41,7 @@ func newBacktest(d *deps) *cobra.Command {
 	f.BoolVar(&o.baseline, "baseline", false, "also ask each run without a change, to see how often the model differs from itself")
 	f.StringSliceVar(&o.live, "live", nil, "use these reading tools now if the record has no answer: "+strings.Join(app.LiveTools(), ", "))
 	f.Float64Var(&o.maxCost, "max-cost", 0, "spend at most this, in `USD` (default twice the estimate, and 0.50)")
-	f.IntVar(&o.parallel, "jobs", 4, "ask `N` runs at the same time")
+	f.IntVar(&o.parallel, "jobs", atOnce, "ask `N` runs at the same time")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before money is spent")
 	cmd.MarkFlagsMutuallyExclusive("last", "since", "run")
 	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runBacktest(ctx, d, h, o, args[0]) })
@@ -106,6 +105,9 @@ func runBacktest(ctx context.Context, d *deps, h app.Home, o backtestOptions, na
 // reserve is what the limit that follows from an estimate has beyond twice the estimate, in USD, so that the answers of several runs at the
 // same time may have their usual length.
 const reserve = 0.50
+
+// atOnce is how many runs are asked at the same time unless an option says otherwise.
+const atOnce = 4
 
 func (o backtestOptions) check() error {
 	switch {
@@ -186,10 +188,15 @@ func (d *deps) agreesToSpend(ctx context.Context, p backtest.Plan, usd float64, 
 		text += "; the price of the model is not known"
 	}
 	d.warn(text)
+	return d.agreesOnTerminal(ctx, "Ask?", yes)
+}
+
+// agreesOnTerminal asks a question whose answer is yes or no, if a person is there who can answer it and has not said yes before.
+func (d *deps) agreesOnTerminal(ctx context.Context, question string, yes bool) (bool, error) {
 	if yes || !isTerminal(d.In) || !isTerminal(d.Stderr) {
 		return true, nil
 	}
-	return newAsker(d.In).agrees(ctx, d.Stderr, "Ask?", false)
+	return newAsker(d.In).agrees(ctx, d.Stderr, question, false)
 }
 
 // backtest carries out a plan, and prints what comes of it.
@@ -246,162 +253,4 @@ func newBacktestContinue(d *deps) *cobra.Command {
 		return d.backtest(ctx, h, p)
 	})
 	return withJSON(d, cmd, jsonLines)
-}
-
-func runBacktestShow(d *deps, h app.Home, args []string) error {
-	p, err := h.Backtests().Load(args[0])
-	if err != nil {
-		return err
-	}
-	list, err := h.Backtests().Verdicts(p)
-	if err != nil {
-		return err
-	}
-	if len(args) > 1 {
-		return d.sideBySide(list, args[1])
-	}
-	if d.json {
-		for _, v := range list {
-			if err := d.emit(v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return d.verdicts(p, list)
-}
-
-// verdicts prints the list of verdicts and, on a terminal, its summary.
-func (d *deps) verdicts(p backtest.Plan, list []backtest.Verdict) error {
-	err := records(d, "RUN ASKED VERDICT THEN NOW COST WHY", list, func(v backtest.Verdict) []any {
-		asked := "changed"
-		if v.Baseline {
-			asked = "same"
-		}
-		return []any{v.Run, asked, v.Result, brief(decisions(v.Before)), brief(decisions(v.Now)), fmt.Sprintf("$%.4f", v.Is.Cost), prose(v.Why)}
-	})
-	if err != nil || !isTerminal(d.Stdout) {
-		return err
-	}
-	return d.answer("\n"+d.flow(strings.Join(summaryLines(p, list), "\n"), 0), nil)
-}
-
-func decisions(list []backtest.Decision) string {
-	if len(list) == 0 {
-		return backtest.Silent
-	}
-	return strings.Join(backtest.Kinds(list), ", ")
-}
-
-// summaryLines says what the verdicts show.
-func summaryLines(p backtest.Plan, list []backtest.Verdict) (lines []string) {
-	base := backtest.Summarize(list, true)
-	if p.Changes() {
-		s := backtest.Summarize(list, false)
-		lines = append(lines, verdictCounts(s)+".", fmt.Sprintf("Then $%.4f, %d tokens, %.0f s; now $%.4f, %d tokens, %.0f s.",
-			s.Was.Cost, tokens(s.Was.Usage), s.Was.Seconds, s.Is.Cost, tokens(s.Is.Usage), s.Is.Seconds))
-	}
-	if p.Baseline {
-		lines = append(lines, "Asked again without a change: "+verdictCounts(base)+".")
-	}
-	if wrong := base.Missed + base.Extra; p.Baseline && p.Changes() && base.Decided() > 0 {
-		lines = append(lines, fmt.Sprintf("The model decides otherwise than before in %d of %d runs even without a change; only what goes beyond that is due to it.", wrong, base.Decided()))
-	}
-	return lines
-}
-
-func verdictCounts(s backtest.Summary) string {
-	text := fmt.Sprintf("%d of %s decided as then", s.Same+s.Different, plaintext.Count(s.Decided(), "run"))
-	if s.Different > 0 {
-		text += fmt.Sprintf(" (%d with other texts)", s.Different)
-	}
-	text += fmt.Sprintf(", %d missed, %d extra, %d undecided", s.Missed, s.Extra, s.Undecided)
-	if s.Decided() > 0 {
-		text += fmt.Sprintf("; up to %.0f %% of such runs may decide otherwise (at 95 %%)", 100*s.Bound)
-	}
-	return text
-}
-
-func tokens(u runlog.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out }
-
-// sideBySide prints what a run decided then and now.
-func (d *deps) sideBySide(list []backtest.Verdict, name string) error {
-	found := false
-	for _, v := range list {
-		if !strings.HasPrefix(v.Run, name) {
-			continue
-		}
-		found = true
-		if d.json {
-			if err := d.emit(v); err != nil {
-				return err
-			}
-			continue
-		}
-		text := "run " + v.Run + ": " + v.Result
-		if v.Baseline {
-			text = "run " + v.Run + ", asked without a change: " + v.Result
-		}
-		if v.Why != "" {
-			text += ": " + plaintext.Lines(v.Why)
-		}
-		for _, side := range []struct {
-			when string
-			list []backtest.Decision
-		}{{"then", v.Before}, {"now", v.Now}} {
-			if len(side.list) == 0 {
-				text += "\n" + block(side.when, backtest.Silent)
-			}
-			for _, x := range side.list {
-				text += "\n" + block(strings.TrimSpace(side.when+" "+x.Kind+" "+plaintext.Line(x.What)), x.Text)
-			}
-		}
-		if err := d.answer(d.flow(printable(text), blockIndent), nil); err != nil {
-			return err
-		}
-	}
-	if !found {
-		return &plaintext.Unknown{What: "run of the backtest", Name: name}
-	}
-	return nil
-}
-
-// backtestRow is a backtest in the list.
-type backtestRow struct {
-	backtest.Plan
-	backtest.Summary
-}
-
-func (r backtestRow) cells() []any {
-	var change []string
-	for _, c := range []struct {
-		is   bool
-		text string
-	}{{r.Model != "", "model " + r.Model}, {r.Thinking != "", "thinking " + r.Thinking}, {r.Body != nil, "body"}, {r.Baseline, "baseline"}} {
-		if c.is {
-			change = append(change, c.text)
-		}
-	}
-	s := r.Summary
-	return []any{
-		r.ID, clock(r.Begun), brief(r.Name), brief(strings.Join(change, ", ")), strconv.Itoa(len(r.Plan.Runs)), strconv.Itoa(s.Same + s.Different),
-		strconv.Itoa(s.Missed), strconv.Itoa(s.Extra), strconv.Itoa(s.Undecided), fmt.Sprintf("$%.4f", s.Is.Cost),
-	}
-}
-
-func (d *deps) backtests(context.Context) (rows []backtestRow, err error) {
-	h, err := d.Home()
-	if err != nil {
-		return nil, err
-	}
-	plans, err := h.Backtests().List()
-	for _, p := range plans {
-		list, err := h.Backtests().Verdicts(p)
-		if err != nil {
-			return nil, err
-		}
-		p.Begun = p.Begun.In(h.Config.Zone)
-		rows = append(rows, backtestRow{p, backtest.Summarize(list, !p.Changes())})
-	}
-	return rows, err
 }

@@ -241,3 +241,36 @@ func differ(a, b string) int {
 	}
 	return at
 }
+
+// TestModelMove: only the jobs whose runs decide the same at the new model move, and of their files nothing else changes.
+func TestModelMove(t *testing.T) {
+	t.Parallel()
+	w, _ := newJudgedWorld(t, 6, func(q anthropicapi.Request, percent int) anthropicapi.Reply {
+		if strings.Contains(q.Model, "haiku") {
+			percent -= 10
+		}
+		return wise(q, percent)
+	})
+	file := strings.Replace(w.read("routines/disk.md"), "---\n", "---\n# mine\nmodel: sonnet # the old one\n", 1)
+	w.write("routines/disk.md", file)
+	w.must("routine", "add", "other", "--cron", "0 9 * * *", "--background", "--model", "opus", "Look.")
+	w.must("routine", "add", "new", "--cron", "0 9 * * *", "--background", "--model", "claude-sonnet-5-5", "Look.")
+	r := w.run("model", "move", "sonnet", "haiku", "--backtest")
+	w.wants(r.out, "disk\tno\t2", "\t2 of 6 missed\n", "new\tno\t", "0 of 0 runs decided: too few")
+	if r.status != int(statusFailed) || w.read("routines/disk.md") != file || strings.Contains(r.out, "other") {
+		t.Errorf("%+v", r)
+	}
+	r = w.run("model", "move", "sonnet", "opus", "disk", "other", "--backtest", "--dry-run")
+	w.wants(r.out, "disk\tyes\t\t\n", "other\tno\t\tit names opus\n")
+	if w.read("routines/disk.md") != file {
+		t.Error("a dry run has changed the file")
+	}
+	w.must("model", "move", "sonnet", "opus", "disk", "--backtest")
+	if got, want := w.read("routines/disk.md"), strings.Replace(file, "sonnet", "opus", 1); got != want {
+		t.Errorf("%q became %q, want %q", file, got, want)
+	}
+	if r := w.run("model", "move", "gone", "opus"); r.status != int(statusNoJob) {
+		t.Errorf("%+v", r)
+	}
+	w.must("fire", "disk") // it needs no new approval
+}

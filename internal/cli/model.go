@@ -16,7 +16,7 @@ func newModel(d *deps) *cobra.Command {
 		newList(d, agentAll(), "list", "List models: id, aliases, context window, maximum output, USD per million tokens (in, out, "+
 			"cache read, cache write), whether the service lists it, retirement date, and what uses it",
 			"ID ALIASES WINDOW OUTPUT IN OUT READ WRITE LISTED RETIRES USED-BY", d.models, modelRow.cells),
-		newModelCheck(d), newModelUpdate(d),
+		newModelCheck(d), newModelUpdate(d), newModelMove(d),
 	)
 }
 

@@ -155,6 +155,15 @@ func (j Job) Source() []byte {
 	return j.page.With(j.page.Doc)
 }
 
+// WithModel returns the text of the job's file with another model. Nothing else changes.
+func (j Job) WithModel(name string) ([]byte, error) {
+	doc, err := j.page.Doc.Set([]string{"model"}, name)
+	if err != nil {
+		return nil, err
+	}
+	return j.page.With(doc), nil
+}
+
 // WithEnabled returns the text of the job's file with enabled set to false, or without enabled if it is true. Nothing else changes.
 func (j Job) WithEnabled(enabled bool) ([]byte, error) {
 	doc, err := j.page.Doc.Delete([]string{"enabled"})
