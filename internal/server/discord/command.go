@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type Interactions struct {
 	Runner func() (*run.Runner, error) // with the settings as they are now
 	Now    func() time.Time
 	Warn   func(message string)
+	Look   time.Duration // how long completions may take; 0 is completeTime
 
 	Ollim  func(ctx context.Context, words ...string) (string, error)      // runs a command line as the owner, and returns what it prints
 	Launch func(words ...string) error                                     // starts a command line as a process that outlives this one
@@ -132,17 +134,17 @@ const completeTime = 2 * time.Second
 
 // complete answers with completions of the option that the owner types.
 func (x *Interactions) complete(ctx context.Context, i *discordgo.Interaction, data discordgo.ApplicationCommandInteractionData) {
-	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	looking, cancel := context.WithTimeout(ctx, cmp.Or(x.Look, completeTime))
 	defer cancel()
 	var list []*discordgo.ApplicationCommandOptionChoice
 	if c, known := commandOf(data.Name); known && c.complete != nil {
 		for _, o := range data.Options {
 			if o.Focused {
-				list = completions(c.complete(x, ctx), fmt.Sprint(o.Value))
+				list = completions(c.complete(x, looking), fmt.Sprint(o.Value))
 			}
 		}
 	}
-	if err := x.API.Complete(ctx, i, list); err != nil {
+	if err := x.API.Complete(ctx, i, list); err != nil { // an empty list, too, if there was no time for more
 		x.Warn("discord: completions of /" + data.Name + ": " + err.Error())
 	}
 }

@@ -90,7 +90,7 @@ func (x *exchange) callback(parts []string) {
 	case i == nil || len(parts) != 3 || parts[1] != i.Token:
 		x.fail(http.StatusNotFound, 10062, "Unknown interaction")
 		return
-	case i.Answer == 0 && x.call.At.Sub(i.At) > SlashTime:
+	case i.Answer == 0 && x.call.At.Sub(i.At) > x.options.SlashTime:
 		x.violate("interaction %s was answered after %v", i.ID, x.call.At.Sub(i.At))
 		x.fail(http.StatusNotFound, 10062, "Unknown interaction")
 		return

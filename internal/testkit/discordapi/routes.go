@@ -305,5 +305,5 @@ func text(raw json.RawMessage) (s string) {
 	return s
 }
 
-// SlashTime is how long Discord waits for the first answer to an interaction.
-const SlashTime = 3 * time.Second
+// slashTime is how long Discord waits for the first answer to an interaction.
+const slashTime = 3 * time.Second

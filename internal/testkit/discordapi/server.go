@@ -22,6 +22,7 @@ import (
 
 // Options describe a world. Zero values are a bot with a token, whose owner has DMs open.
 type Options struct {
+	SlashTime time.Duration // how long the first answer to an interaction may take; 0 is Discord's 3 s
 	Heartbeat time.Duration // the interval that HELLO asks for; 0 is Discord's 41.25 s
 	Limits    bool          // requests over the rate limits get 429
 	Unlimited bool          // the rate limits are a thousand requests a second, for a test of many turns
@@ -69,7 +70,7 @@ type Server struct {
 // New starts a server on 127.0.0.1 that ends with the test.
 func New(t testing.TB, o Options) *Server {
 	t.Helper()
-	o.Heartbeat = cmp.Or(o.Heartbeat, discordBeat)
+	o.Heartbeat, o.SlashTime = cmp.Or(o.Heartbeat, discordBeat), cmp.Or(o.SlashTime, slashTime)
 	s := &Server{t: t, options: o, changed: make(chan struct{}), began: time.Now()}
 	s.world = newWorld()
 	s.gate = gateway{sessions: map[string]*session{}, conns: map[*conn]bool{}}
