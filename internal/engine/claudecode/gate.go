@@ -21,6 +21,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/gateway"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // The command reaches the model's API through a gateway in this process, on a unix socket of the run. It is told the name of the service,
@@ -50,7 +51,7 @@ func (e *Engine) gated() bool {
 type gate struct {
 	*gateway.Gateway
 	transport *http.Transport
-	socket    engine.Socket
+	socket    runlog.Socket
 }
 
 // open opens a gateway, and returns an engine whose environment leads to it.
@@ -79,7 +80,7 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 	if r.Limits.MaxCost > 0 {
 		g.Most = max(r.Limits.MaxCost-r.Limits.Spent, least)
 	}
-	g.socket = engine.SocketOf(e.Home.Run(r.Run.ID), "model")
+	g.socket = runlog.SocketOf(e.Home.Run(r.Run.ID), runlog.ModelSocket)
 	if err = g.socket.Make(); err == nil {
 		err = g.Listen(ctx, g.socket.Path)
 	}
