@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -29,7 +28,6 @@ import (
 	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/model"
-	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -203,34 +201,16 @@ func TestKeyIsOutside(t *testing.T) {
 func TestRequestsAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var bodies []string
-	var answers []request.Answer
 	w.ask("Bash", map[string]any{"command": "true", "description": "nothing"})
+	var all kept
 	r := engine.Request{Input: engine.Input{Prompt: "go"}, Model: engine.Model{Name: canaryModel}} // all versions have its price
-	r.Run.Sent = func(body []byte) engine.Kept {
-		bodies = append(bodies, string(body))
-		return engine.Kept{Begun: func() {}, Answered: func(a request.Answer) { answers = append(answers, a) }}
-	}
+	r.Run.Sent = all.keep
 	result, err := w.run(r, "Bash(true)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cost := 0.0
-	for i, q := range w.api.Requests() {
-		if i >= len(bodies) || i >= len(answers) || bodies[i] != string(q.Raw) {
-			t.Fatalf("request %d is not kept as it was sent", i+1)
-		}
-		cost += answers[i].Cost
-		if a := answers[i]; a.Usage == nil || a.Model == "" || !json.Valid([]byte(bodies[i])) || !strings.Contains(string(a.Body), "message_stop") {
-			t.Errorf("answer %d: %+v", i+1, a)
-		}
-	}
-	if len(bodies) != 2 || result.Cost <= 0 || distant(cost, result.Cost) {
-		t.Errorf("%d requests for %v USD are kept, and %v USD booked", len(bodies), cost, result.Cost)
-	}
+	all.check(w, 2, result.Cost)
 }
-
-func distant(a, b float64) bool { return a > b*1.1 || b > a*1.1 }
 
 // TestNoGate: a service that cannot be reached through the gateway is refused before the agent starts.
 func TestNoGate(t *testing.T) {
