@@ -55,6 +55,7 @@ type Gateway struct {
 	inFlight map[*call]bool // requests whose answers have not ended
 	limited  bool           // a request was refused or cut because of Most
 	fault    string         // why there was no answer to the last request; "": there was one, or the service has refused it
+	after    time.Duration  // see After
 }
 
 // paths are what the program may ask of the service. Anything else, such as a batch, would cost what nobody counts.
@@ -131,6 +132,13 @@ func (g *Gateway) Fault() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.fault
+}
+
+// After returns the wait that the service asked for when it refused the last request; 0 if it asked for none.
+func (g *Gateway) After() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.after
 }
 
 // guard refuses what the gateway does not pass on.
@@ -232,6 +240,9 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 	}
 	g.mu.Lock()
 	c.flight, resp.Body = f, c
+	if g.after = 0; resp.StatusCode >= http.StatusBadRequest {
+		g.after = RetryAfter(resp.Header)
+	}
 	g.mu.Unlock()
 	if resp.StatusCode/100 == 3 { // the program would follow it, past the gateway
 		err := fmt.Errorf("%s redirects requests to %s", g.Service.Host, plaintext.Line(resp.Header.Get("Location")))
