@@ -27,9 +27,11 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // underOwnName makes the model's API one that the command reaches under the vendor's own name, by TLS, through a proxy.
@@ -248,6 +250,35 @@ func TestKilled(t *testing.T) {
 	most, _ := w.engine.Models.Resolve(canaryModel).Cost(model.Tokens{CacheWrite: ownTokens + 100, Out: 30 * tokensPerSecond})
 	if last.Type != runlog.Request || last.Reported+last.Most <= 0 || last.Reported+last.Most > most {
 		t.Errorf("booked %+v, want at most %v USD", last, most)
+	}
+}
+
+// TestNeverAnswered: the command, which would ask ten times, ends when the service has not answered twice. The reason says it.
+func TestNeverAnswered(t *testing.T) {
+	t.Parallel()
+	anthropicapi.InCI(t)
+	w := newWorld(t)
+	w.engine.Idle, w.engine.Env = time.Second, append(w.engine.Env, "CLAUDE_CODE_MAX_RETRIES=10")
+	w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Fault: apiserver.Mute} })
+	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}})
+	if n := len(w.api.Requests()); n != 2 || !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "no data for 1 seconds") {
+		t.Errorf("%d requests: %v", n, err)
+	}
+}
+
+// TestSilence: an answer may be silent for a quarter of the time that is left, at least a minute and at most five.
+func TestSilence(t *testing.T) {
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	e := Engine{Disk: store.Disk{Now: func() time.Time { return now }}}
+	if got := e.silence(t.Context()); got != gateway.Idle {
+		t.Errorf("without a limit: %s", got)
+	}
+	for left, want := range map[time.Duration]time.Duration{4 * time.Second: time.Minute, 8 * time.Minute: 2 * time.Minute, time.Hour: gateway.Idle} {
+		ctx, cancel := context.WithDeadline(t.Context(), now.Add(left))
+		if got := e.silence(ctx); got != want {
+			t.Errorf("%s left: %s, want %s", left, got, want)
+		}
+		cancel()
 	}
 }
 
