@@ -282,6 +282,27 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// TestThinkingOff: the command turns thinking off for models that it takes for ones that allow it, as the manual says.
+func TestThinkingOff(t *testing.T) {
+	t.Parallel()
+	anthropicapi.InCI(t)
+	for name, want := range map[string]string{"claude-opus-4-8": "disabled", "claude-opus-5-5": "adaptive", "claude-haiku-5-5": "adaptive"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if examined.known.Version != newest && want == "adaptive" {
+				t.Skip("an older version does not know the model")
+			}
+			if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Model: engine.Model{Name: name, Thinking: "off"}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(w.api.Requests()[0].Thinking); !strings.Contains(got, want) {
+				t.Errorf("the service was asked with %s", got)
+			}
+		})
+	}
+}
+
 // TestPlausible: counts that no service can mean are replaced by what the gateway has counted.
 func TestPlausible(t *testing.T) {
 	t.Parallel()
