@@ -29,7 +29,7 @@ func TestJobOnClaude(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	parts := []part{h.toolsOfAJob(t), h.dirsOfAJob(t), h.skillsOfAJob(), h.subagentOfAJob()}
-	var flags []string
+	flags := []string{"--model", "claude-opus-4-8"} // whose price all tested versions know
 	var attempts []attempt
 	for _, p := range parts {
 		flags, attempts = append(flags, p.flags...), append(attempts, p.attempts...)
@@ -39,6 +39,7 @@ func TestJobOnClaude(t *testing.T) {
 	for _, p := range parts {
 		p.check(t)
 	}
+	h.requestsAreKept(h.api, h.price("run", "show", "all").Cost)
 }
 
 // part is something that a job is given: the flags, what its agent tries, and what must hold afterwards.

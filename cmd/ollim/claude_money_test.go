@@ -48,7 +48,22 @@ func TestMoneyOnClaude(t *testing.T) {
 			doubted++
 		}
 	}
+	c.requestsAreKept(api, booked)
 	if len(api.Requests()) != 20 || math.Abs(booked-want) > want/100 || doubted > 0 {
 		t.Errorf("booked %.4f USD for %d requests, which cost %.4f; %d runs disagree with the table of models", booked, len(api.Requests()), want, doubted)
 	}
+}
+
+// price is what a command says of a run's cost.
+type price struct {
+	Cost, Assumed float64
+}
+
+func (c *command) price(args ...string) (p price) {
+	c.t.Helper()
+	text := strings.Replace(c.ok(args...), "cost_assumed", "assumed", 1)
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		c.t.Fatalf("%q: %v: %s", args, err, text)
+	}
+	return p
 }

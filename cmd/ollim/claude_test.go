@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +91,41 @@ func (c *command) kept(name string) (list []string) {
 		list = append(list, found...)
 	}
 	return list
+}
+
+// requestsAreKept wants all that the service was asked kept with the runs, byte for byte and with prices that are together what was booked,
+// in USD.
+func (c *command) requestsAreKept(api *anthropicapi.Server, booked float64) {
+	c.t.Helper()
+	sent := map[string]int{}
+	for _, q := range api.Requests() {
+		sent[string(q.Raw)]++
+	}
+	cost, requests := 0.0, 0
+	for _, dir := range c.runs() {
+		run := filepath.Base(dir)
+		for line := range strings.Lines(c.ok("run", "show", "--requests", "--json", run)) {
+			var r struct {
+				Request int
+				Cost    float64
+				Cut     string
+			}
+			if err := json.Unmarshal([]byte(line), &r); err != nil || r.Cost <= 0 || r.Cut != "" {
+				c.t.Errorf("%v: %s", err, line)
+			}
+			cost += r.Cost
+			requests++
+			sent[c.ok("run", "show", "--request", strconv.Itoa(r.Request), run)]--
+		}
+	}
+	for body, n := range sent {
+		if n != 0 {
+			c.t.Errorf("kept %d times less than sent: %.300s", n, body)
+		}
+	}
+	if n := len(api.Requests()); n != requests || math.Abs(cost-booked) > booked/10 {
+		c.t.Errorf("%d of %d requests are kept, for %v USD; %v are booked", requests, n, cost, booked)
+	}
 }
 
 // begins reports whether the last message begins with a text, after the reminders that the claude command may add.

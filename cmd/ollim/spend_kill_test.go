@@ -17,20 +17,6 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// price is what a command says of a run's cost.
-type price struct {
-	Cost, Assumed float64
-}
-
-func (c *command) price(args ...string) (p price) {
-	c.t.Helper()
-	text := strings.Replace(c.ok(args...), "cost_assumed", "assumed", 1)
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		c.t.Fatalf("%q: %v: %s", args, err, text)
-	}
-	return p
-}
-
 // spentOnce is what the accounts have for all runs.
 func (c *command) spentOnce() (spent float64) {
 	c.t.Helper()

@@ -132,7 +132,7 @@ func (s *Sealed) writes(dir string) bool {
 
 // serve returns the socket by which this process executes the commands of ollim of a sealed run.
 func (h Home) serve(service run.Service) run.Socket {
-	socket := engine.SocketOf(h.Dir.Run(service.Run), "socket")
+	socket := runlog.SocketOf(h.Dir.Run(service.Run), runlog.CommandSocket)
 	sealed := Sealed{service, socket.Path, h}
 	var server *forward.Server
 	listen := func() (err error) {

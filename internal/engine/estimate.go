@@ -12,6 +12,10 @@ const (
 	// MostTokens is more than any service reports for one answer. The largest windows have ten million tokens, and a search by the service
 	// reads its window several times.
 	MostTokens = 100_000_000
+	// MostSearches is more searches than any service reports for one answer.
+	MostSearches = 1000
+	// SearchPrice is what Anthropic and OpenAI charge for each search, in USD, besides the tokens.
+	SearchPrice = 0.01
 	// Uncounted is the lowest number of bytes to a token, for upper bounds. It is half of BytesPerToken, because a limit must hold for
 	// text that is not English prose as well.
 	Uncounted = 2

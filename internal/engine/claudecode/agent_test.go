@@ -25,7 +25,8 @@ func delegate(to string) anthropicapi.ToolUse {
 // bySubagent reports whether a subagent's own conversation asks.
 func bySubagent(q anthropicapi.Request) bool { return strings.Contains(q.System, "LOOKER") }
 
-// TestSubagent: what a subagent does is judged like the rest, its words are a tool's result and its cost is the run's.
+// TestSubagent: what a subagent does is judged like the rest, its words are a tool's result, its requests are kept, and
+// its cost is the run's.
 func TestSubagent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,10 +41,13 @@ func TestSubagent(t *testing.T) {
 	)
 	a := looker()
 	a.Model = "haiku"
-	got, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{Subagent: a}}, "Read(./**.md)", "Bash(ollim help)", "Task(looker)", "mcp__ollim__note")
+	var all kept
+	r := engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{Subagent: a}, Run: engine.Run{Sent: all.keep}}
+	got, err := w.run(r, "Read(./**.md)", "Bash(ollim help)", "Task(looker)", "mcp__ollim__note")
 	if err != nil || got.Text != "done" {
 		t.Fatal(got, err)
 	}
+	all.check(w, 6, got.Cost)
 	verdicts := map[string]bool{}
 	for _, v := range w.verdicts() {
 		verdicts[v.Agent+" "+v.Tool] = v.Allowed

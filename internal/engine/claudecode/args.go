@@ -120,6 +120,9 @@ func reserve(ctx context.Context, r engine.Request) (engine.Request, error) {
 	return r, err
 }
 
+// thinking returns the flags for how much the model thinks. For Opus, Sonnet and Haiku 5.5 and for Fable, the command (2.1.330) sends
+// "adaptive" in place of "disabled". MAX_THINKING_TOKENS=0 changes nothing in that; with CLAUDE_CODE_DISABLE_THINKING=1 it sends neither, which the
+// service takes for "adaptive".
 func thinking(how string) []string {
 	switch how {
 	case "", "true", "adaptive":

@@ -118,15 +118,21 @@ func TestHookLost(t *testing.T) {
 	}
 }
 
-// TestAskedToWaitLong: the command gives up at once, and does not say how long.
+// TestAskedToWaitLong: the command gives up at once, and does not say how long. The gateway knows it.
 func TestAskedToWaitLong(t *testing.T) {
 	t.Parallel()
 	anthropicapi.InCI(t)
-	w := newWorld(t)
-	w.api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "100"})
-	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Read(./**.md)")
-	if overloaded, ok := errors.AsType[*engine.Overloaded](err); !ok || overloaded.After != time.Minute {
-		t.Errorf("%#v", err)
+	for name, want := range map[string]time.Duration{"through the gateway": time.Hour, "without it": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.engine.Direct = name == "without it"
+			w.api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "3600"})
+			_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Read(./**.md)")
+			if overloaded, ok := errors.AsType[*engine.Overloaded](err); !ok || overloaded.After != want {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 

@@ -31,8 +31,9 @@ type Engine struct {
 	Secrets []string      // names of the variables in Env that are secrets
 	Sought  string        // places where a key was looked for, for an error message
 	Models  model.Table
-	Effort  string // low, medium, high, xhigh or max
-	Direct  bool   // the command connects to the service itself: no gateway is between them
+	Effort  string        // low, medium, high, xhigh or max
+	Direct  bool          // the command connects to the service itself: no gateway is between them
+	Idle    time.Duration // longest wait for the next byte of an answer; 0: by the time that the run has left, see silence
 	Disk    store.Disk
 
 	// Located are the variables by which ollim finds its secrets. Those in Env may name other places, and the command passes few

@@ -21,6 +21,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/gateway"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // The command reaches the model's API through a gateway in this process, on a unix socket of the run. It is told the name of the service,
@@ -50,7 +51,7 @@ func (e *Engine) gated() bool {
 type gate struct {
 	*gateway.Gateway
 	transport *http.Transport
-	socket    engine.Socket
+	socket    runlog.Socket
 }
 
 // open opens a gateway, and returns an engine whose environment leads to it.
@@ -74,12 +75,12 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 		}
 	}
 	g := &gate{transport: transport, Gateway: &gateway.Gateway{
-		Service: service, Transport: transport, Secrets: secrets, Keep: r.Run.Sent, Models: e.Models,
+		Service: service, Transport: transport, Secrets: secrets, Keep: r.Run.Sent, Models: e.Models, Idle: cmp.Or(e.Idle, e.silence(ctx)),
 	}}
 	if r.Limits.MaxCost > 0 {
 		g.Most = max(r.Limits.MaxCost-r.Limits.Spent, least)
 	}
-	g.socket = engine.SocketOf(e.Home.Run(r.Run.ID), "model")
+	g.socket = runlog.SocketOf(e.Home.Run(r.Run.ID), runlog.ModelSocket)
 	if err = g.socket.Make(); err == nil {
 		err = g.Listen(ctx, g.socket.Path)
 	}
@@ -91,6 +92,19 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 	inside.Scheme = "http" // on the socket, without TLS
 	with.Env = append(with.Env, socketOf+"="+g.socket.Path, "ANTHROPIC_BASE_URL="+inside.String())
 	return g, &with, nil
+}
+
+// shortestSilence is how long an answer may be silent however little time the run has.
+const shortestSilence = time.Minute
+
+// silence returns how long an answer may be silent: a quarter of the time that the run has left. The gateway lets two requests wait for so
+// long, after which the run ends with the reason, and not because its time is up.
+func (e *Engine) silence(ctx context.Context) time.Duration {
+	end, limited := ctx.Deadline()
+	if !limited {
+		return gateway.Idle
+	}
+	return min(gateway.Idle, max(shortestSilence, end.Sub(e.Disk.Now())/4))
 }
 
 func (g *gate) close() {

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -28,10 +27,11 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
-	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/apiserver"
 )
 
 // underOwnName makes the model's API one that the command reaches under the vendor's own name, by TLS, through a proxy.
@@ -203,34 +203,16 @@ func TestKeyIsOutside(t *testing.T) {
 func TestRequestsAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var bodies []string
-	var answers []request.Answer
 	w.ask("Bash", map[string]any{"command": "true", "description": "nothing"})
+	var all kept
 	r := engine.Request{Input: engine.Input{Prompt: "go"}, Model: engine.Model{Name: canaryModel}} // all versions have its price
-	r.Run.Sent = func(body []byte) engine.Kept {
-		bodies = append(bodies, string(body))
-		return engine.Kept{Begun: func() {}, Answered: func(a request.Answer) { answers = append(answers, a) }}
-	}
+	r.Run.Sent = all.keep
 	result, err := w.run(r, "Bash(true)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cost := 0.0
-	for i, q := range w.api.Requests() {
-		if i >= len(bodies) || i >= len(answers) || bodies[i] != string(q.Raw) {
-			t.Fatalf("request %d is not kept as it was sent", i+1)
-		}
-		cost += answers[i].Cost
-		if a := answers[i]; a.Usage == nil || a.Model == "" || !json.Valid([]byte(bodies[i])) || !strings.Contains(string(a.Body), "message_stop") {
-			t.Errorf("answer %d: %+v", i+1, a)
-		}
-	}
-	if len(bodies) != 2 || result.Cost <= 0 || distant(cost, result.Cost) {
-		t.Errorf("%d requests for %v USD are kept, and %v USD booked", len(bodies), cost, result.Cost)
-	}
+	all.check(w, 2, result.Cost)
 }
-
-func distant(a, b float64) bool { return a > b*1.1 || b > a*1.1 }
 
 // TestNoGate: a service that cannot be reached through the gateway is refused before the agent starts.
 func TestNoGate(t *testing.T) {
@@ -268,6 +250,56 @@ func TestKilled(t *testing.T) {
 	most, _ := w.engine.Models.Resolve(canaryModel).Cost(model.Tokens{CacheWrite: ownTokens + 100, Out: 30 * tokensPerSecond})
 	if last.Type != runlog.Request || last.Reported+last.Most <= 0 || last.Reported+last.Most > most {
 		t.Errorf("booked %+v, want at most %v USD", last, most)
+	}
+}
+
+// TestNeverAnswered: the command, which would ask ten times, ends when the service has not answered twice. The reason says it.
+func TestNeverAnswered(t *testing.T) {
+	t.Parallel()
+	anthropicapi.InCI(t)
+	w := newWorld(t)
+	w.engine.Idle, w.engine.Env = time.Second, append(w.engine.Env, "CLAUDE_CODE_MAX_RETRIES=10")
+	w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Fault: apiserver.Mute} })
+	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}})
+	if n := len(w.api.Requests()); n != 2 || !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "no data for 1 seconds") {
+		t.Errorf("%d requests: %v", n, err)
+	}
+}
+
+// TestSilence: an answer may be silent for a quarter of the time that is left, at least a minute and at most five.
+func TestSilence(t *testing.T) {
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	e := Engine{Disk: store.Disk{Now: func() time.Time { return now }}}
+	if got := e.silence(t.Context()); got != gateway.Idle {
+		t.Errorf("without a limit: %s", got)
+	}
+	for left, want := range map[time.Duration]time.Duration{4 * time.Second: time.Minute, 8 * time.Minute: 2 * time.Minute, time.Hour: gateway.Idle} {
+		ctx, cancel := context.WithDeadline(t.Context(), now.Add(left))
+		if got := e.silence(ctx); got != want {
+			t.Errorf("%s left: %s, want %s", left, got, want)
+		}
+		cancel()
+	}
+}
+
+// TestThinkingOff: the command turns thinking off for models that it takes for ones that allow it, as the manual says.
+func TestThinkingOff(t *testing.T) {
+	t.Parallel()
+	anthropicapi.InCI(t)
+	for name, want := range map[string]string{"claude-opus-4-8": "disabled", "claude-opus-5-5": "adaptive", "claude-haiku-5-5": "adaptive"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if examined.known.Version != newest && want == "adaptive" {
+				t.Skip("an older version does not know the model")
+			}
+			if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Model: engine.Model{Name: name, Thinking: "off"}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(w.api.Requests()[0].Thinking); !strings.Contains(got, want) {
+				t.Errorf("the service was asked with %s", got)
+			}
+		})
 	}
 }
 

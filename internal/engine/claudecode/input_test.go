@@ -21,13 +21,15 @@ func picture(t *testing.T, side int) string {
 	return out.String()
 }
 
-// TestAttachments: the real command passes an image and a PDF on as they are, keeps them in its session, and sends them again. No
-// word of the prompt is a command or the name of a file.
+// TestAttachments: the real command passes an image and a PDF on as they are, keeps them in its session, and sends them again. The gateway
+// keeps the requests. No word of the prompt is a command or the name of a file.
 func TestAttachments(t *testing.T) {
 	w := newWorld(t)
 	shown := picture(t, 60)
 	paper := "%PDF-1.4\n1 0 obj<</Type/Pages/Count 1>>endobj\n%%EOF\n"
-	var r engine.Request
+	var all kept
+	r := engine.Request{Model: engine.Model{Name: canaryModel}}
+	r.Run.Sent = all.keep
 	r.Input.Prompt = "/what is in @" + w.place(w.root, "secret.txt", "SECRET") + " and in the files?"
 	r.Input.Attachments = []engine.Attachment{
 		{Name: "cat.png", Type: "image/png", Path: w.place(w.root, "cat.png", shown)},
@@ -37,11 +39,13 @@ func TestAttachments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := engine.Request{Session: engine.Session{ID: result.Session}}
+	again := engine.Request{Session: engine.Session{ID: result.Session}, Model: r.Model, Run: r.Run}
 	again.Input.Prompt = "And now?"
-	if _, err := w.run(again); err != nil {
+	second, err := w.run(again)
+	if err != nil {
 		t.Fatal(err)
 	}
+	all.check(w, 2, result.Cost+second.Cost)
 	requests := w.api.Requests()
 	if len(requests) != 2 {
 		t.Fatalf("%d requests", len(requests))

@@ -76,8 +76,11 @@ func ownPause(n int) time.Duration {
 // longestPause is the longest wait that the command accepts. If the service asks for more, it gives up at once.
 const longestPause = time.Minute
 
-// after returns the wait that the service asked for, if the command reports it.
+// after returns the wait that the service asked for, as the gateway knows it, or as far as the command reports it.
 func (t *turn) after(e *event) time.Duration {
+	if g := t.cost.gate; g != nil && g.After() > 0 {
+		return g.After()
+	}
 	if !t.outage.retried && e.Status != nil {
 		return longestPause
 	}

@@ -68,7 +68,7 @@ func (c *call) Close() error {
 	return err
 }
 
-// cost returns what a request has cost so far, in USD; 0 if no price is known. The service has reported usage.
+// cost returns what a request has cost so far, in USD; 0 if no price is known, but for searches by the service. The service has reported usage.
 func (c *call) cost() float64 {
 	t := c.counted()
 	m := c.g.Models.Resolve(cmp.Or(t.model, c.model))
@@ -81,7 +81,7 @@ func (c *call) cost() float64 {
 		all, _ := hourly.Cost(u)
 		usd += (all - usd) * float64(min(t.hour, u.CacheWrite)) / float64(u.CacheWrite)
 	}
-	return usd
+	return usd + float64(t.searches)*engine.SearchPrice
 }
 
 // reported reports whether the service has reported usage.

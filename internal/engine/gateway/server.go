@@ -55,6 +55,8 @@ type Gateway struct {
 	inFlight map[*call]bool // requests whose answers have not ended
 	limited  bool           // a request was refused or cut because of Most
 	fault    string         // why there was no answer to the last request; "": there was one, or the service has refused it
+	missed   int            // requests in a row that the service did not answer in time
+	after    time.Duration  // see After
 }
 
 // paths are what the program may ask of the service. Anything else, such as a batch, would cost what nobody counts.
@@ -65,6 +67,9 @@ const (
 	connections = 256
 	atOnce      = 16
 )
+
+// mostMissed is how many requests in a row may wait in vain for an answer. A program such as claude would send a request ten times.
+const mostMissed = 2
 
 // maxBody is more than the service accepts, in bytes.
 const maxBody = 64 << 20
@@ -133,6 +138,20 @@ func (g *Gateway) Fault() string {
 	return g.fault
 }
 
+// After returns the wait that the service asked for when it refused the last request; 0 if it asked for none.
+func (g *Gateway) After() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.after
+}
+
+// given reports whether the service is not asked any more, because it does not answer, and why.
+func (g *Gateway) given() (why string, up bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.fault, g.missed >= mostMissed
+}
+
 // guard refuses what the gateway does not pass on.
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -140,6 +159,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			return
 		}
 		defer g.serving.Done()
+		fault, given := g.given()
 		inside := strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(g.Service.Path, "/"))
 		switch {
 		case r.Method == http.MethodHead: // the command tries the connection
@@ -148,6 +168,8 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "permission_error", fmt.Sprintf("the gateway of ollim does not pass on %s %s", r.Method, r.URL.Path))
 		case g.exhausted():
 			refuse(w, http.StatusBadRequest, "invalid_request_error", g.limit())
+		case given:
+			refuse(w, http.StatusBadRequest, "invalid_request_error", fault)
 		default:
 			g.places <- struct{}{}
 			defer func() { <-g.places }()
@@ -218,7 +240,7 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 	c := g.begin(r, body)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	idle := cmp.Or(g.Idle, Idle)
-	c.idle = time.AfterFunc(idle, func() { cancel(fmt.Errorf("no data for %g seconds", idle.Seconds())) })
+	c.idle = time.AfterFunc(idle, func() { cancel(silence(idle)) })
 	c.wait, c.ctx = idle, ctx
 	out := r.WithContext(ctx)
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -232,6 +254,9 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 	}
 	g.mu.Lock()
 	c.flight, resp.Body = f, c
+	if g.after = 0; resp.StatusCode >= http.StatusBadRequest {
+		g.after = RetryAfter(resp.Header)
+	}
 	g.mu.Unlock()
 	if resp.StatusCode/100 == 3 { // the program would follow it, past the gateway
 		err := fmt.Errorf("%s redirects requests to %s", g.Service.Host, plaintext.Line(resp.Header.Get("Location")))
@@ -240,6 +265,13 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// silence is the error of a request to which the service has sent nothing for so long.
+type silence time.Duration
+
+func (s silence) Error() string {
+	return fmt.Sprintf("no data for %g seconds", time.Duration(s).Seconds())
 }
 
 // begin registers a request.
@@ -281,7 +313,12 @@ func (g *Gateway) end(c *call, why string) {
 	}
 	delete(g.inFlight, c)
 	if c.left.Err() == nil { // otherwise the program has gone, which is no fault of the service
-		g.fault = why
+		switch g.fault = why; {
+		case errors.As(context.Cause(c.ctx), new(silence)):
+			g.missed++
+		case why == "":
+			g.missed = 0
+		}
 	}
 	switch {
 	case c.reported():

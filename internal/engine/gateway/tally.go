@@ -15,6 +15,7 @@ type tally struct {
 	model    string
 	usage    runlog.Usage
 	hour     int  // tokens of usage.CacheWrite that are cached for an hour
+	searches int  // searches by the service itself
 	counted  bool // usage was reported
 	said     int  // bytes of text, thoughts and inputs of tools
 	begun    bool // the model has begun to answer
@@ -60,6 +61,9 @@ type usage struct {
 	Cached     struct {
 		Hour int `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
+	Server struct {
+		Searches int `json:"web_search_requests"`
+	} `json:"server_tool_use"`
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
 	Details    struct {
@@ -125,7 +129,10 @@ func (t *tally) count(u *usage) {
 			return
 		}
 	}
-	t.counted = true
+	if u.Server.Searches < 0 || u.Server.Searches > engine.MostSearches {
+		return
+	}
+	t.counted, t.searches = true, max(t.searches, u.Server.Searches)
 	cached := cmp.Or(u.CacheRead, min(u.Details.Cached, u.Prompt))
 	t.usage = runlog.Usage{
 		In:         cmp.Or(u.In, u.Prompt-min(u.Details.Cached, u.Prompt), t.usage.In),

@@ -18,8 +18,7 @@ import (
 const searchTool = "WebSearch"
 
 const (
-	searchPrice = 0.01 // USD for each search by Anthropic or OpenAI, besides the tokens
-	searches    = 3    // searches in one use at most
+	searches    = 3 // searches in one use at most
 	foundTokens = 20_000
 	searchWords = 4096 // answer limit, in tokens
 )
@@ -88,7 +87,7 @@ func (b *bill) affordSearch(ctx context.Context) error {
 		return nil
 	}
 	tokens, _ := b.model.Cost(model.Tokens{In: searches * foundTokens, Out: searchWords})
-	price, spent := tokens+searches*searchPrice, b.limits.Spent+b.cost
+	price, spent := tokens+searches*engine.SearchPrice, b.limits.Spent+b.cost
 	if b.limits.MaxCost > 0 && spent+price > b.limits.MaxCost {
 		return b.unaffordable(ctx, spent, price)
 	}
@@ -108,7 +107,7 @@ func (b *bill) bookSearch(found provider.Found) error {
 	}
 	if found.Usage != (runlog.Usage{}) || found.Searches > 0 {
 		e = b.used(&found.Usage)
-		e.Cost += float64(found.Searches) * searchPrice
+		e.Cost += float64(found.Searches) * engine.SearchPrice
 	}
 	return b.record(e)
 }

@@ -147,7 +147,7 @@ func TestOverloaded(t *testing.T) {
 			header string
 			want   time.Duration
 		}{
-			429: {"12", 12 * time.Second}, 500: {"", 0}, 502: {"1.5", 1500 * time.Millisecond}, 503: {"-3", 0}, 529: {"1e300", maxWait}, 408: {"soon", 0},
+			429: {"12", 12 * time.Second}, 500: {"", 0}, 502: {"1.5", 1500 * time.Millisecond}, 503: {"-3", 0}, 529: {"1e300", 7 * 24 * time.Hour}, 408: {"soon", 0},
 		} {
 			v.reply(reply{status: status, message: "busy", after: after.header})
 			_, err := v.open().Ask(t.Context(), ask("hi"), nil)

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -259,29 +258,6 @@ func TestAnthropicErrors(t *testing.T) {
 	_, err := NewAnthropic(Options{BaseURL: raw(t, 400, "application/json", body)}).Ask(t.Context(), ask("hi"), nil)
 	if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "no credit") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	const date = "Sat, 07 Mar 2026 10:00:00 GMT"
-	for _, tc := range []struct {
-		header http.Header
-		want   time.Duration
-	}{
-		{http.Header{}, 0},
-		{http.Header{"Retry-After": {"7"}}, 7 * time.Second},
-		{http.Header{"Retry-After": {" 0.25 "}}, 250 * time.Millisecond},
-		{http.Header{"Retry-After": {"7"}, "Retry-After-Ms": {"1500"}}, 1500 * time.Millisecond},
-		{http.Header{"Retry-After": {"Sat, 07 Mar 2026 10:01:30 GMT"}, "Date": {date}}, 90 * time.Second},
-		{http.Header{"Retry-After": {"Sat, 07 Mar 2026 09:00:00 GMT"}, "Date": {date}}, 0},
-		{http.Header{"Retry-After": {"Sat, 07 Mar 2126 09:00:00 GMT"}, "Date": {date}}, maxWait},
-		{http.Header{"Retry-After": {"Sat, 07 Mar 2026 10:01:30 GMT"}}, 0},
-		{http.Header{"Retry-After": {"NaN"}}, 0},
-		{http.Header{"Retry-After": {"+Inf"}}, maxWait},
-	} {
-		if got := retryAfter(tc.header); got != tc.want {
-			t.Errorf("%v: %s", tc.header, got)
-		}
 	}
 }
 

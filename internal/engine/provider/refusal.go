@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
@@ -37,7 +38,7 @@ func (x *exchange) refused(resp *http.Response, kind string) error {
 		return fmt.Errorf("%w: %s redirects requests to %s: a different base URL, a proxy or a network's login page", ErrGarbled, x.host, to.Host)
 	}
 	f := x.refusal(raw)
-	if f.after = retryAfter(resp.Header); resp.StatusCode >= 400 {
+	if f.after = gateway.RetryAfter(resp.Header); resp.StatusCode >= 400 {
 		f.status = resp.StatusCode
 		return f.err()
 	}
@@ -186,28 +187,6 @@ func (f refusal) thinking() bool {
 	}
 	about := strings.NewReplacer("_", "", ".", "", " ", "").Replace(strings.ToLower(f.message + " " + f.param))
 	return strings.Contains(about, "thinking") || strings.Contains(about, "reasoningeffort")
-}
-
-const maxWait = 7 * 24 * time.Hour
-
-// retryAfter is how long the service wants to be left alone: seconds, or a date, which counts from the response's own.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return time.Duration(min(ms, float64(maxWait.Milliseconds())) * float64(time.Millisecond))
-	}
-	value := strings.TrimSpace(h.Get("Retry-After"))
-	if s, err := strconv.ParseFloat(value, 64); err == nil {
-		if s > 0 {
-			return time.Duration(min(s, maxWait.Seconds()) * float64(time.Second))
-		}
-		return 0
-	}
-	until, err := http.ParseTime(value)
-	from, err2 := http.ParseTime(h.Get("Date"))
-	if err != nil || err2 != nil {
-		return 0
-	}
-	return min(max(until.Sub(from), 0), maxWait)
 }
 
 const maxSaid = 400 // runes of what a service said in an error

@@ -251,8 +251,8 @@ func (b Book) cutOff(r Record) (Outcome, string) {
 }
 
 // Close finishes the record of a run whose process died. It keeps an outcome that the record already has (see Conclude and Update); else
-// the run is waiting if it has an open question, or interrupted. It kills the processes that the run left and removes its unfinished
-// files. It does not change a finished record. It reports whether it changed anything.
+// the run is waiting if it has an open question, or interrupted. It kills the processes that the run left and removes its sockets and
+// unfinished files. It does not change a finished record. It reports whether it changed anything.
 func (b Book) Close(id string) (changed bool, err error) {
 	return b.close(id, func(Record) bool { return true })
 }
@@ -272,6 +272,7 @@ func (b Book) close(id string, still func(Record) bool) (changed bool, err error
 		at := r.Started // the time of the last known activity is closer to the end of the run than now is
 		_ = r.each(func(e Event) { at = e.At })
 		outcome, reason := b.cutOff(r.Record)
+		b.removeSockets(id)
 		err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
 		changed = err == nil
 		return err
