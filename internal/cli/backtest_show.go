@@ -62,28 +62,16 @@ func summaryLines(p backtest.Plan, list []backtest.Verdict) (lines []string) {
 	base := backtest.Summarize(list, true)
 	if p.Changes() {
 		s := backtest.Summarize(list, false)
-		lines = append(lines, verdictCounts(s)+".", fmt.Sprintf("Then $%.4f, %d tokens, %.0f s; now $%.4f, %d tokens, %.0f s.",
+		lines = append(lines, s.String()+".", fmt.Sprintf("Then $%.4f, %d tokens, %.0f s; now $%.4f, %d tokens, %.0f s.",
 			s.Was.Cost, tokens(s.Was.Usage), s.Was.Seconds, s.Is.Cost, tokens(s.Is.Usage), s.Is.Seconds))
 	}
 	if p.Baseline {
-		lines = append(lines, "Asked again without a change: "+verdictCounts(base)+".")
+		lines = append(lines, "Asked again without a change: "+base.String()+".")
 	}
 	if wrong := base.Missed + base.Extra; p.Baseline && p.Changes() && base.Decided() > 0 {
 		lines = append(lines, fmt.Sprintf("The model decides otherwise than before in %d of %d runs even without a change; only what goes beyond that is due to it.", wrong, base.Decided()))
 	}
 	return lines
-}
-
-func verdictCounts(s backtest.Summary) string {
-	text := fmt.Sprintf("%d of %s decided as then", s.Same+s.Different, plaintext.Count(s.Decided(), "run"))
-	if s.Different > 0 {
-		text += fmt.Sprintf(" (%d with other texts)", s.Different)
-	}
-	text += fmt.Sprintf(", %d missed, %d extra, %d undecided", s.Missed, s.Extra, s.Undecided)
-	if s.Decided() > 0 {
-		text += fmt.Sprintf("; up to %.0f %% of such runs may decide otherwise (at 95 %%)", 100*s.Bound)
-	}
-	return text
 }
 
 func tokens(u runlog.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out }
@@ -137,18 +125,9 @@ type backtestRow struct {
 }
 
 func (r backtestRow) cells() []any {
-	var change []string
-	for _, c := range []struct {
-		is   bool
-		text string
-	}{{r.Model != "", "model " + r.Model}, {r.Thinking != "", "thinking " + r.Thinking}, {r.Body != nil, "body"}, {r.Baseline, "baseline"}} {
-		if c.is {
-			change = append(change, c.text)
-		}
-	}
 	s := r.Summary
 	return []any{
-		r.ID, clock(r.Begun), brief(r.Name), brief(strings.Join(change, ", ")), strconv.Itoa(len(r.Plan.Runs)), strconv.Itoa(s.Same + s.Different),
+		r.ID, clock(r.Begun), brief(r.Name), brief(r.Change()), strconv.Itoa(len(r.Plan.Runs)), strconv.Itoa(s.Same + s.Different),
 		strconv.Itoa(s.Missed), strconv.Itoa(s.Extra), strconv.Itoa(s.Undecided), fmt.Sprintf("$%.4f", s.Is.Cost),
 	}
 }

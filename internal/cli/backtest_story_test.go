@@ -120,6 +120,7 @@ func TestBacktest(t *testing.T) {
 		"Asked again without a change: 9 of 9 runs decided as then", "The model decides otherwise than before in 0 of 9 runs even without a change")
 	w.wants(w.must("backtest", "show", id, list[0].Run), "then", "now", "silent")
 	w.wants(w.must("cost"), "backtest\t2\t$")
+	w.wants(w.must("report"), `<a href="#backtests">Backtests <b>2</b></a>`, "disk: model haiku, baseline", "6 of 9 runs decided as then, 3 missed", "<td>missed</td><td><p><b>ping</b></p><pre>The disk is 95 % full.</pre>")
 }
 
 // TestBacktestOfAnotherBody: the new body stands where the old one was, and nothing else differs.

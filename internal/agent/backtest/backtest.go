@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +41,24 @@ type Plan struct {
 
 // Changes reports whether anything differs from the record.
 func (p Plan) Changes() bool { return p.Model != "" || p.Thinking != "" || p.Body != nil }
+
+// Change says what is changed, and whether the runs are asked without a change as well.
+func (p Plan) Change() string {
+	var list []string
+	if p.Model != "" {
+		list = append(list, "model "+p.Model)
+	}
+	if p.Thinking != "" {
+		list = append(list, "thinking "+p.Thinking)
+	}
+	if p.Body != nil {
+		list = append(list, "body")
+	}
+	if p.Baseline {
+		list = append(list, "baseline")
+	}
+	return strings.Join(list, ", ")
+}
 
 // Backtest is one that is carried out.
 type Backtest struct {

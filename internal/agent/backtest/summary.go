@@ -1,9 +1,11 @@
 package backtest
 
 import (
+	"fmt"
 	"math"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -50,6 +52,19 @@ func Summarize(list []Verdict, baseline bool) (s Summary) {
 	}
 	s.Bound = bound(s.Missed+s.Extra, s.Decided())
 	return s
+}
+
+// String says what the counts show.
+func (s Summary) String() string {
+	text := fmt.Sprintf("%d of %s decided as then", s.Same+s.Different, plaintext.Count(s.Decided(), "run"))
+	if s.Different > 0 {
+		text += fmt.Sprintf(" (%d with other texts)", s.Different)
+	}
+	text += fmt.Sprintf(", %d missed, %d extra, %d undecided", s.Missed, s.Extra, s.Undecided)
+	if s.Decided() > 0 {
+		text += fmt.Sprintf("; up to %.0f %% of such runs may decide otherwise (at 95 %%)", 100*s.Bound)
+	}
+	return text
 }
 
 // Decided returns how many runs were decided.

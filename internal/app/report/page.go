@@ -46,6 +46,7 @@ func (p *Page) Write(to io.Writer) error {
 		o.timeline(p)
 		o.costs(p)
 	}
+	p.judgements(o)
 	p.messages(o)
 	p.list(o)
 	o.add("<footer><p>Written by <code>ollim report</code>. The page holds what agents read and wrote: treat it like the data directory. " +
@@ -80,9 +81,12 @@ func (p *Page) head(o *out) {
 		label string
 		count int
 	}{
-		{"problems", "Problems", len(p.groups())}, {"timeline", "Timeline", 0}, {"cost", "Cost", 0}, {"told", "What you were told", len(p.told)}, {"runs", "Runs", len(p.runs)},
+		{"problems", "Problems", len(p.groups())}, {"timeline", "Timeline", 0}, {"cost", "Cost", 0}, {"backtests", "Backtests", len(p.backtests)}, {"told", "What you were told", len(p.told)}, {"runs", "Runs", len(p.runs)},
 	} {
 		if (part.id == "timeline" || part.id == "cost") && len(p.runs)+len(p.slots) == 0 {
+			continue
+		}
+		if part.id == "backtests" && part.count == 0 {
 			continue
 		}
 		o.add(`<a href="#{}">{}`, part.id, part.label)

@@ -28,6 +28,8 @@ type Page struct {
 	slots    []forecast.Answer // by time
 	told     []told            // newest first
 	money    money
+
+	backtests []judged // newest first
 }
 
 // run is one run.
@@ -55,7 +57,7 @@ type money struct {
 // is one of the Faults.
 func Collect(ctx context.Context, h app.Home, from time.Time) (*Page, error) {
 	p := &Page{from: from.In(h.Config.Zone), to: h.Disk.Now().In(h.Config.Zone), secrets: h.Runs.Secrets()}
-	for _, part := range []func(context.Context, app.Home) error{p.readRuns, p.readSlots, p.readStories, p.readTold, p.readMoney} {
+	for _, part := range []func(context.Context, app.Home) error{p.readRuns, p.readSlots, p.readStories, p.readTold, p.readMoney, p.readBacktests} {
 		err := part(ctx, h)
 		if ended := context.Cause(ctx); ended != nil {
 			return nil, ended
