@@ -20,11 +20,11 @@ import (
 
 // backtestOptions are the options of a backtest.
 type backtestOptions struct {
-	model, thinking, prompt, engine, since string
-	last, parallel                         int
-	runs, live                             []string
-	baseline, yes                          bool
-	maxCost                                float64
+	model, thinking, prompt, engine, since, judge string
+	last, parallel                                int
+	runs, live                                    []string
+	baseline, yes                                 bool
+	maxCost                                       float64
 }
 
 func newBacktest(d *deps) *cobra.Command {
@@ -39,6 +39,7 @@ func newBacktest(d *deps) *cobra.Command {
 	f.StringVar(&o.since, "since", "", "ask all runs of this time instead, such as 60d")
 	f.StringArrayVar(&o.runs, "run", nil, "ask this run, given by its id, instead (repeatable)")
 	f.BoolVar(&o.baseline, "baseline", false, "also ask each run without a change, to see how often the model differs from itself")
+	f.StringVar(&o.judge, "judge", "", "let this `model` say whether other texts have other facts; it changes no verdict")
 	f.StringSliceVar(&o.live, "live", nil, "use these reading tools now if the record has no answer: "+strings.Join(app.LiveTools(), ", "))
 	f.Float64Var(&o.maxCost, "max-cost", 0, "spend at most this, in `USD` (default twice the estimate, and 0.50)")
 	f.IntVar(&o.parallel, "jobs", atOnce, "ask `N` runs at the same time")
@@ -65,7 +66,7 @@ func runBacktest(ctx context.Context, d *deps, h app.Home, o backtestOptions, na
 		return err
 	}
 	p := backtest.Plan{
-		Job: j.ID, Name: j.Name(), Begun: d.Now(), Model: o.model, Thinking: o.thinking, Baseline: o.baseline, Live: o.live,
+		Job: j.ID, Name: j.Name(), Begun: d.Now(), Model: o.model, Thinking: o.thinking, Baseline: o.baseline, Judge: o.judge, Live: o.live,
 		MaxCost: o.maxCost, Parallel: o.parallel,
 	}
 	if err := o.check(); err != nil {

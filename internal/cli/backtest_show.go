@@ -42,7 +42,7 @@ func (d *deps) verdicts(p backtest.Plan, list []backtest.Verdict) error {
 		if v.Baseline {
 			asked = "same"
 		}
-		return []any{v.Run, asked, v.Result, brief(decisions(v.Before)), brief(decisions(v.Now)), fmt.Sprintf("$%.4f", v.Is.Cost), prose(v.Why)}
+		return []any{v.Run, asked, v.Result, brief(decisions(v.Before)), brief(decisions(v.Now)), fmt.Sprintf("$%.4f", v.Is.Cost), prose(v.Why + v.Facts)}
 	})
 	if err != nil || !isTerminal(d.Stdout) {
 		return err

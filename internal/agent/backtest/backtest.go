@@ -34,6 +34,7 @@ type Plan struct {
 	Thinking string    `json:"thinking,omitempty"` // "": that of the record
 	Body     *string   `json:"body,omitempty"`     // nil: that of the record
 	Baseline bool      `json:"baseline,omitempty"` // each run is also asked without a change
+	Judge    string    `json:"judge,omitempty"`    // the model that compares the facts of other texts; "": none does
 	Live     []string  `json:"live,omitempty"`     // reading tools that are used now if the record has no answer
 	MaxCost  float64   `json:"max_cost,omitempty"` // USD; 0: no limit
 	Parallel int       `json:"parallel"`           // runs that are asked at the same time
@@ -102,8 +103,8 @@ func (b *Backtest) Run(ctx context.Context) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	failing, fail := context.WithCancelCause(ctx) // after the first failure no run begins; those in progress go on, as they are paid for
+	defer fail(nil)
 	open := make(chan variant)
 	var working sync.WaitGroup
 	var mu sync.Mutex
@@ -115,10 +116,12 @@ func (b *Backtest) Run(ctx context.Context) ([]Verdict, error) {
 				if err == nil {
 					err = b.Book.add(b.ID, verdict)
 				}
-				mu.Lock()
 				if err != nil {
-					stop(err)
-				} else if known = append(known, verdict); b.Done != nil {
+					fail(err)
+					continue
+				}
+				mu.Lock()
+				if known = append(known, verdict); b.Done != nil {
 					b.Done(verdict)
 				}
 				mu.Unlock()
@@ -126,15 +129,18 @@ func (b *Backtest) Run(ctx context.Context) ([]Verdict, error) {
 		})
 	}
 	for _, v := range b.open(known) {
+		if failing.Err() != nil {
+			break
+		}
 		select {
 		case open <- v:
-		case <-ctx.Done():
+		case <-failing.Done():
 		}
 	}
 	close(open)
 	working.Wait()
 	b.sort(known)
-	return known, context.Cause(ctx)
+	return known, context.Cause(failing)
 }
 
 // open returns what has no verdict yet.
@@ -189,7 +195,16 @@ func (b *Backtest) judge(ctx context.Context, v variant, paid *answers, money *p
 	case err != nil:
 		out.Result, out.Why = Undecided, err.Error()
 	default:
-		out.compare()
+		if out.compare(); out.Result == Different && b.Judge != "" {
+			err = b.facts(ctx, &out, paid.of(v), money)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return out, context.Cause(ctx)
+		case errors.Is(err, engine.ErrMaxCost):
+			return out, fmt.Errorf("%w: %w", ErrMoney, err)
+		}
+		return out, err
 	}
 	return out, nil
 }

@@ -122,8 +122,11 @@ type Verdict struct {
 	Live     []string   `json:"live,omitempty"` // tools that were used now
 	Before   []Decision `json:"then"`
 	Now      []Decision `json:"now"`
+	Facts    string     `json:"facts,omitempty"` // what the judge says about other texts
 	Was      Use        `json:"use_then"`
 	Is       Use        `json:"use_now"`
+
+	JudgeCost float64 `json:"judge_cost,omitempty"` // USD
 }
 
 // Call is a use of a tool.

@@ -26,7 +26,7 @@ func newPot(most float64, known []Verdict) *pot {
 		p.left = most
 	}
 	for _, v := range known {
-		p.left -= v.Is.Cost
+		p.left -= v.Is.Cost + v.JudgeCost
 	}
 	return p
 }

@@ -16,6 +16,8 @@ type Summary struct {
 	Runs      int `json:"asked"`
 	Same      int `json:"same"`           // the same decisions, with the same texts
 	Different int `json:"different_text"` // the same decisions with other texts
+	Facts     int `json:"other_facts"`    // of Different: the judge found other facts in the texts
+	Unsure    int `json:"unsure"`         // of Different: the judge contradicted itself
 	Missed    int `json:"missed"`
 	Extra     int `json:"extra"`
 	Undecided int `json:"undecided"`
@@ -39,6 +41,12 @@ func Summarize(list []Verdict, baseline bool) (s Summary) {
 			s.Same++
 		case Different:
 			s.Different++
+			switch v.Facts {
+			case OtherFacts:
+				s.Facts++
+			case Unsure:
+				s.Unsure++
+			}
 		case Missed:
 			s.Missed++
 		case Extra:
@@ -58,7 +66,11 @@ func Summarize(list []Verdict, baseline bool) (s Summary) {
 func (s Summary) String() string {
 	text := fmt.Sprintf("%d of %s decided as then", s.Same+s.Different, plaintext.Count(s.Decided(), "run"))
 	if s.Different > 0 {
-		text += fmt.Sprintf(" (%d with other texts)", s.Different)
+		text += fmt.Sprintf(" (%d with other texts", s.Different)
+		if s.Facts+s.Unsure > 0 {
+			text += fmt.Sprintf(", of which %d with other facts by the judge, which contradicted itself about %d", s.Facts, s.Unsure)
+		}
+		text += ")"
 	}
 	text += fmt.Sprintf(", %d missed, %d extra, %d undecided", s.Missed, s.Extra, s.Undecided)
 	if s.Decided() > 0 {

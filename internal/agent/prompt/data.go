@@ -88,6 +88,11 @@ func filled(body string, data []payload.Datum) string {
 	return strings.NewReplacer(pairs...).Replace(body)
 }
 
+// Compared returns two texts as data, for a model that compares them.
+func Compared(one, other string) string {
+	return strings.Join(append(data("FIRST LIST", one), data("SECOND LIST", other)...), "\n\n")
+}
+
 // Refill fills the placeholders of a body with the values in a section about a payload, as a prompt has it.
 func Refill(body, section string) string {
 	var list []payload.Datum
