@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // strace runs a command line under strace with further options, and returns what it printed, its exit status and the trace.
@@ -130,6 +131,31 @@ func TestUpdatesAreSynced(t *testing.T) {
 	cmd := c.cmd("updates", "pop", "--", "sh", "-c", "kill -9 $PPID; kill -9 $$")
 	_ = cmd.Run()
 	inOrder(t, "given back", c.steps("updates", "list"), slices.Concat(shown, []string{"fsync state"}, fact, []string{"write stdout"})...)
+}
+
+// TestSessionNameIsSynced: the name of a new session's file is on disk before its first answer is written, and is not written there again
+// when the session goes on.
+func TestSessionNameIsSynced(t *testing.T) {
+	t.Parallel()
+	c := newCommand(t)
+	api := anthropicapi.New(t)
+	echo(api)
+	c.ok("config", "set", "env", "ANTHROPIC_API_KEY=k")
+	c.ok("config", "set", "native.base-url", api.URL())
+	c.ok("config", "set", "engine", "native")
+	session := regexp.MustCompile(`\S+_n-[0-9a-f]+\.jsonl`)
+	folder := "fsync --" + strings.Trim(strings.NewReplacer("/", "-", ".", "-").Replace(c.data), "-") + "--"
+	for _, want := range [][]string{{folder, "write SESSION", "fsync SESSION"}, {"write SESSION", "fsync SESSION"}} {
+		var steps []string
+		for _, step := range c.steps("chat", "hello") {
+			if step = session.ReplaceAllString(step, "SESSION"); strings.HasPrefix(step, "fsync --") || strings.HasSuffix(step, " SESSION") {
+				steps = append(steps, step)
+			}
+		}
+		if n := len(steps) - len(want); n < 0 || !slices.Equal(steps[n:], want) || slices.Contains(steps[:n], folder) {
+			t.Errorf("%q, want at the end %q", steps, want)
+		}
+	}
 }
 
 // TestQueueIsSynced: a message is on disk, with its run, before the run begins. Its removal does not wait, because the record of the run is on
