@@ -137,11 +137,16 @@ func (d desk) do(args ...string) error {
 
 var call = regexp.MustCompile(`(?m)^\d+ +(fsync|fdatasync|flock|open|openat)\(`)
 
-// count runs a command under strace and prints a row of the table. A timer's fire gets an unclaimed slot, any other a claimed one.
+// count runs a command under strace and prints a row of the table. A timer's fire gets an unclaimed slot of a routine that has had others,
+// any other fire a claimed one.
 func (d desk) count(args []string) error {
 	name := strings.Join(args, " ")
 	if strings.Contains(name, "--scheduled") {
-		if err := os.RemoveAll(filepath.Join(d.home, "state", "slots", "bench")); err != nil {
+		claims, err := filepath.Glob(filepath.Join(d.home, "state", "slots", "bench", "*"))
+		for _, path := range claims {
+			err = errors.Join(err, os.Remove(path))
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // strace runs a command line under strace with further options, and returns what it printed, its exit status and the trace.
@@ -132,6 +134,86 @@ func TestUpdatesAreSynced(t *testing.T) {
 	inOrder(t, "given back", c.steps("updates", "list"), slices.Concat(shown, []string{"fsync state"}, fact, []string{"write stdout"})...)
 }
 
+// TestRunIsSynced: the beginning of a run of a slot is a fact on disk before its gate starts, and its end before the record has it. A run
+// by hand has only an end. Nothing else of them waits for the disk, and a reservation waits together with the beginning.
+func TestRunIsSynced(t *testing.T) {
+	t.Parallel()
+	c := newCommand(t)
+	api := anthropicapi.New(t)
+	echo(api)
+	c.write("gates/open", "#!/bin/true\n")
+	c.write("play.yaml", "turns:\n  - - text: well\n")
+	if err := os.Chmod(filepath.Join(c.data, "gates/open"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("config", "set", "env", "ANTHROPIC_API_KEY=k")
+	c.ok("config", "set", "native.base-url", api.URL())
+	ids := map[string]string{}
+	for _, engine := range []string{"script:play.yaml", "native"} {
+		name := engine[:6]
+		id := c.ok("routine", "add", name, "--cron", "* * * * *", "--background", "--gate", "open", "--engine", engine, "Go.")
+		ids[name] = strings.TrimSpace(id)
+		c.ok("fire", name) // what only the first run does is not counted
+	}
+	log := time.Now().UTC().Format(time.DateOnly) + ".jsonl"
+	fact := []string{"write " + log, "fsync " + log}
+	scheduled := func(engine string) []string {
+		claims, err := filepath.Glob(filepath.Join(c.data, "state/slots", ids[engine], "*"))
+		for _, path := range claims {
+			err = errors.Join(err, os.Remove(path))
+		}
+		if err != nil || len(claims) == 0 {
+			t.Fatal(claims, err)
+		}
+		return c.steps("fire", "--scheduled", ids[engine])
+	}
+	byHand := slices.Concat([]string{"execve open"}, fact, []string{"renameat .run.json.tmp run.json"})
+	ofSlot := slices.Concat(fact, byHand)
+	for name, test := range map[string]struct {
+		steps, want []string
+		waits       int
+	}{
+		"by hand":   {c.steps("fire", "script"), byHand, 1},
+		"of a slot": {scheduled("script"), ofSlot, 2},
+		"native":    {scheduled("native"), ofSlot, 5}, // and a raise, the name of the session's file, and the answer
+	} {
+		waits := 0
+		for _, step := range test.steps {
+			if strings.HasPrefix(step, "fsync ") && !strings.Contains(step, "session_history") {
+				waits++
+			}
+		}
+		if inOrder(t, name, test.steps, test.want...); waits != test.waits {
+			t.Errorf("%s: it waits %d times, not %d:\n%s", name, waits, test.waits, strings.Join(test.steps, "\n"))
+		}
+	}
+}
+
+// TestSessionNameIsSynced: the name of a new session's file is on disk before its first answer is written, and is not written there again
+// when the session goes on.
+func TestSessionNameIsSynced(t *testing.T) {
+	t.Parallel()
+	c := newCommand(t)
+	api := anthropicapi.New(t)
+	echo(api)
+	c.ok("config", "set", "env", "ANTHROPIC_API_KEY=k")
+	c.ok("config", "set", "native.base-url", api.URL())
+	c.ok("config", "set", "engine", "native")
+	session := regexp.MustCompile(`\S+_n-[0-9a-f]+\.jsonl`)
+	folder := "fsync --" + strings.Trim(strings.NewReplacer("/", "-", ".", "-").Replace(c.data), "-") + "--"
+	for _, want := range [][]string{{folder, "write SESSION", "fsync SESSION"}, {"write SESSION", "fsync SESSION"}} {
+		var steps []string
+		for _, step := range c.steps("chat", "hello") {
+			if step = session.ReplaceAllString(step, "SESSION"); strings.HasPrefix(step, "fsync --") || strings.HasSuffix(step, " SESSION") {
+				steps = append(steps, step)
+			}
+		}
+		if n := len(steps) - len(want); n < 0 || !slices.Equal(steps[n:], want) || slices.Contains(steps[:n], folder) {
+			t.Errorf("%q, want at the end %q", steps, want)
+		}
+	}
+}
+
 // TestQueueIsSynced: a message is on disk, with its run, before the run begins. Its removal does not wait, because the record of the run is on
 // disk; that of a message whose run failed does.
 func TestQueueIsSynced(t *testing.T) {
@@ -149,9 +231,10 @@ func TestQueueIsSynced(t *testing.T) {
 		}
 		return steps, waits
 	}
+	log := time.Now().UTC().Format(time.DateOnly) + ".jsonl"
 	added := []string{
 		"fsync .MESSAGE.json.tmp", "renameat .MESSAGE.json.tmp MESSAGE.json", "fsync queue",
-		"renameat .run.json.tmp run.json", "fsync .run.json.tmp", "renameat .run.json.tmp run.json", "fsync ID", "unlinkat MESSAGE.json",
+		"renameat .run.json.tmp run.json", "write " + log, "fsync " + log, "renameat .run.json.tmp run.json", "unlinkat MESSAGE.json",
 	}
 	steps, waits := chat()
 	if inOrder(t, "answered", steps, added...); waits != 1 {

@@ -135,6 +135,7 @@ func (h Home) fate(run string) queue.Fate {
 	_, err := os.Lstat(h.Dir.Run(run, "prompt.txt"))
 	f := queue.Fate{Begun: err == nil}
 	if r, err := h.Runs.Load(run); err == nil {
+		f.Begun = f.Begun || r.Turns > 0 // a power failure may have left only the record
 		f.Done, f.OK = r.Done(), r.Outcome == runlog.OK
 	}
 	f.Answered = f.Begun && h.answered(run)

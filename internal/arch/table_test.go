@@ -33,6 +33,7 @@ func layers() []layer {
 			"job":       {"heartbeat", "model", "payload"},
 			"notice":    {"ledger"},
 			"request":   {"object", "runlog"},
+			"runlog":    {"ledger"},
 			"spend":     {"ledger"},
 			"update":    {"ledger"},
 		}},

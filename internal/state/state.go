@@ -68,7 +68,7 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 		Questions:  question.Book{Home: dir, Disk: disk, Zone: zone},
 		Queue:      queue.Book{Home: dir, Disk: disk, Zone: zone},
 		Requests:   request.Book{Home: dir, Disk: disk, Objects: objects},
-		Runs:       runlog.Book{Home: dir, Disk: disk, Zone: zone},
+		Runs:       runlog.Book{Ledger: facts, Home: dir, Disk: disk, Zone: zone},
 		Sessions:   session.Book{Home: dir, Disk: disk, Zone: zone},
 		Skills:     skill.Library{Home: dir},
 		Slots:      slot.Book{Home: dir, Disk: disk, Zone: zone},

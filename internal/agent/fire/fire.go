@@ -130,6 +130,7 @@ func (b Firer) Preview(ctx context.Context, name string, o Options) (run.Plan, e
 
 // find finds the job, and reports every job file that cannot be used.
 func (b Firer) find(ctx context.Context, name string, o Options) (*fire, error) {
+	b.r.Warn(b.r.Recover())
 	files, err := b.r.Jobs.Outline()
 	if err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func (p programs) program(ctx context.Context, set *tools.Set, what job.Program,
 		return process.Result{}, err
 	}
 	defer func() {
-		p.r.Warn(store.Remove(file))
+		_ = os.Remove(file)               // a copy that stays is replaced by the next, or removed with the run
 		_ = os.Remove(filepath.Dir(file)) // an error means that the copy of another executable is there
 	}()
 	c.Argv, c.Env, c.Dir, c.Grace = []string{file}, p.r.EnvOf(set.Run), p.r.Home.Path(), stopGrace
@@ -124,7 +124,7 @@ var errChanged = errors.New("not started, because it was changed during the run"
 // executable differs from the approved one.
 func (p programs) copied(run, name string) (file string, err error) {
 	dir := p.r.Home.Run(run, "programs")
-	if err := store.MkdirOwn(dir); err != nil {
+	if err := store.MkdirAs(dir, store.Buffered); err != nil {
 		return "", err
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {

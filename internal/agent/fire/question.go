@@ -53,6 +53,7 @@ func (a Answers) Give(ctx context.Context, run, text string) (question.Question,
 
 // known loads the record of a run that the owner has named.
 func (a Answers) known(run string) (runlog.Record, error) {
+	a.r.Warn(a.r.Recover())
 	record, err := a.r.Runs.Load(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &plaintext.Unknown{What: "run", Name: run}

@@ -10,6 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/ledger"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/spend"
 )
@@ -41,14 +42,22 @@ type account struct {
 	warn  func(error)
 }
 
-// reserve reserves the likely cost of the run, and notes it in the record, which the caller saves. It returns the most that the run may
-// cost, in USD; 0 is no limit. At a limit the run is refused.
+// reserve reserves the likely cost of the run, and notes it in the record, which the caller saves. The beginning of the run is on disk
+// when it returns. It returns the most that the run may cost, in USD; 0 is no limit. At a limit the run is refused.
 func (a *account) reserve(ctx context.Context) (float64, error) {
 	limits := a.spec.Limits
 	if IsScript(a.run.Engine) {
-		return limits.Cost, nil // a script costs nothing
+		return limits.Cost, a.run.Begin(ctx) // a script costs nothing
 	}
 	claim := spend.Claim{Run: a.run.Account(), Job: a.run.Job, Most: limits.Cost, Force: a.spec.Policy.Owner}
+	count := func(r *runlog.Run, reserved float64) {
+		r.Accounted, r.Owner, r.Reserved = true, claim.Force, finite(reserved)
+	}
+	claim.With = func(reserved float64) []ledger.Fact {
+		granted := *a.run // the run itself is not counted until this is on disk
+		count(&granted, reserved)
+		return granted.Began()
+	}
 	grant, err := a.spend.Reserve(ctx, claim, a.look)
 	var limit *spend.Limit
 	if errors.As(err, &limit) {
@@ -60,7 +69,7 @@ func (a *account) reserve(ctx context.Context) (float64, error) {
 	if limits.Typed && limits.Cost > 0 {
 		grant.Most = limits.Cost
 	}
-	a.run.Accounted, a.run.Owner, a.run.Reserved = true, claim.Force, finite(grant.Reserved)
+	count(a.run, grant.Reserved)
 	return finite(grant.Most), nil
 }
 

@@ -61,7 +61,7 @@ func (w *work) carryOut(ctx context.Context) error {
 		return err
 	}
 	if w.spec.Plain {
-		if err := w.run.Save(); err != nil {
+		if err := errors.Join(w.run.Begin(ctx), w.run.Save()); err != nil {
 			return err
 		}
 		return w.sendBody(ctx)

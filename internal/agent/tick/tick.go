@@ -158,6 +158,7 @@ func (m Minute) pass(ctx context.Context) (newDay bool, err error) {
 		return false, err
 	}
 	defer guard.Release()
+	m.Runner.Warn(m.Runner.Recover())
 	_ = os.Chtimes(path, seen, seen) // if it fails, Seen has only the page
 	pauseErr := m.firer().Pauses.End(ctx)
 	files, err := m.Runner.Jobs.Load()

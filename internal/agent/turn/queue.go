@@ -108,6 +108,7 @@ func giveUp(ctx context.Context, t *queue.Ticket) error {
 
 // next waits for the next turn of the queue. Its run has a new id, which the queue notes before the run begins.
 func (q Queue) next(ctx context.Context, own []*queue.Ticket) (*queue.Turn, error) {
+	q.r.Warn(q.r.Recover())
 	return q.r.Queue.Next(ctx, own, q.newRun)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -29,24 +30,36 @@ type file struct {
 	transcript.Transcript
 	e       *Engine
 	discard bool // what compact begins is not kept
-	named   bool // the name of the file is durable
+	named   bool // the name of the file is on disk
 }
 
 func (f *file) header() transcript.Header                     { return f.Header }
 func (f *file) lock(ctx context.Context) (*lock.Guard, error) { return f.Lock(ctx, f.e.Locks) }
-func (f *file) load() ([]transcript.Entry, error)             { return f.Load(nil) }
+
+func (f *file) load() ([]transcript.Entry, error) {
+	entries, err := f.Load(nil)
+	f.named = f.named || slices.ContainsFunc(entries, isWhole)
+	return entries, err
+}
+
+// isWhole reports whether an entry is an answer that ended a turn. Such an answer is written after the name of its file is on disk.
+func isWhole(e transcript.Entry) bool {
+	m := e.Message
+	return m.Role == transcript.Assistant && len(toolUses(m)) == 0 && !e.More && m.Text() != transcript.CutOff
+}
 
 // append appends an entry after storing its files.
 func (f *file) append(d store.Durability, e transcript.Entry) error {
 	if err := f.e.put(e); err != nil {
 		return err
 	}
-	if d == store.Synced && f.named {
-		d = store.Whole
+	if d == store.Synced && !f.named {
+		if err := store.SyncDir(f.Path); err != nil {
+			return err
+		}
+		f.named = true
 	}
-	err := f.Append(d, e)
-	f.named = f.named || err == nil && d == store.Synced
-	return err
+	return f.Append(min(d, store.Whole), e)
 }
 
 func (f *file) compact(summary string, last []transcript.Entry, h transcript.Header) (history, error) {

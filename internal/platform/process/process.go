@@ -37,11 +37,11 @@ func Self() ID { return Of(os.Getpid()) }
 // Foreign reports whether the process belongs to another boot or PID namespace, such as that of a container. In this one its number means
 // another process, or none.
 func (p ID) Foreign() bool {
-	return p.Boot != "" && (p.Namespace == "" || p.Boot != boot() || p.Namespace != namespace())
+	return p.Boot != "" && (p.Namespace == "" || p.Boot != Boot() || p.Namespace != namespace())
 }
 
 // Rebooted reports whether the machine has started anew since the process ran.
-func (p ID) Rebooted() bool { return p.Boot != "" && p.Boot != boot() }
+func (p ID) Rebooted() bool { return p.Boot != "" && p.Boot != Boot() }
 
 // Alive reports whether the process is running and is the one identified. A zombie has ended. A foreign process is
 // invisible and never alive here.
@@ -82,7 +82,8 @@ func stat(pid int) (s status) {
 	return s
 }
 
-func boot() string { return content("/proc/sys/kernel/random/boot_id") }
+// Boot returns the boot id of the kernel; "" on a system without /proc.
+func Boot() string { return content("/proc/sys/kernel/random/boot_id") }
 
 // content returns the content of a file with one line; "" if it cannot be read.
 func content(path string) string {
@@ -193,7 +194,7 @@ func atOnce(path string) ([]byte, error) {
 func variables(environ []byte) []string { return strings.Split(string(environ), "\x00") }
 
 // Of returns the ID of a child that this process has started and not waited for.
-func Of(pid int) ID { return ID{pid, stat(pid).start, boot(), namespace()} }
+func Of(pid int) ID { return ID{pid, stat(pid).start, Boot(), namespace()} }
 
 // local returns the ID of the process that has a number in this boot and namespace.
 func local(pid int) ID { return ID{PID: pid, Start: stat(pid).start} }

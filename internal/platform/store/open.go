@@ -118,11 +118,14 @@ func Write(path string, data []byte, d Durability) error {
 }
 
 // MkdirOwn is MkdirAll for a directory of ollim's own: a link in its place is an error, see Open.
-func MkdirOwn(path string) error {
+func MkdirOwn(path string) error { return MkdirAs(path, Synced) }
+
+// MkdirAs is MkdirOwn with a durability of the last name in path.
+func MkdirAs(path string, d Durability) error {
 	if err := noLinks(path); err != nil {
 		return &NotWritten{path, err}
 	}
-	return MkdirAll(path)
+	return mkdirAll(path, d)
 }
 
 // noLinks rejects a path with a link below the last directory named state or sessions.

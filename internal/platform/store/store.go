@@ -50,7 +50,10 @@ func Exists(path string) bool {
 }
 
 // MkdirAll creates a directory and its parents with mode 0700. The names of new ones survive a power cut, or what is synced in them would not.
-func MkdirAll(path string) error {
+func MkdirAll(path string) error { return mkdirAll(path, Synced) }
+
+// mkdirAll is MkdirAll with a durability of the last name.
+func mkdirAll(path string, d Durability) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil
 	}
@@ -68,6 +71,9 @@ func MkdirAll(path string) error {
 	}
 	if err != nil {
 		return &NotWritten{path, err}
+	}
+	if d != Synced {
+		return nil
 	}
 	return SyncDir(path)
 }
@@ -98,8 +104,11 @@ func replace(path string, data []byte, mode fs.FileMode, d Durability) error {
 }
 
 // Create writes data to path, which must not exist; the error is fs.ErrExist if it does. The file appears complete.
-func Create(path string, data []byte) error {
-	temp, err := writeTemp(path, data, fileMode, Synced)
+func Create(path string, data []byte) error { return CreateAs(path, data, Synced) }
+
+// CreateAs is Create with a durability. Unless it is Synced, a power cut may leave the file empty.
+func CreateAs(path string, data []byte, d Durability) error {
+	temp, err := writeTemp(path, data, fileMode, d)
 	if err != nil {
 		return &NotWritten{path, err}
 	}
@@ -109,6 +118,9 @@ func Create(path string, data []byte) error {
 			return fmt.Errorf("%s: %w", path, fs.ErrExist)
 		}
 		return &NotWritten{path, err}
+	}
+	if d != Synced {
+		return nil
 	}
 	return SyncDir(path)
 }

@@ -180,7 +180,13 @@ func (b Book) load(hook, name string) (Entry, error) {
 }
 
 // Claim gives an entry to its run, whose directory exists. The error is ErrGone if another process has taken it.
-func (b Book) Claim(e Entry) error { return move(b.path(e), b.Home.RunEntry(e.Run)) }
+func (b Book) Claim(e Entry) error {
+	to := b.Home.RunEntry(e.Run)
+	if err := store.SyncDir(filepath.Dir(to)); err != nil { // the directory may be new
+		return err
+	}
+	return move(b.path(e), to)
+}
 
 // GiveBack undoes Claim.
 func (b Book) GiveBack(e Entry) error {

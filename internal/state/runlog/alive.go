@@ -19,7 +19,7 @@ func mark(id string) string { return "OLLIM_RUN=" + id }
 // Hold takes the lock of a run that has no record yet. Its holder, and an engine that inherits it, mark the run as
 // alive for every process, in any PID namespace.
 func (b Book) Hold(id string) (*lock.Guard, error) {
-	if err := store.MkdirOwn(b.Home.Run(id)); err != nil {
+	if err := store.MkdirAs(b.Home.Run(id), store.Buffered); err != nil {
 		return nil, err
 	}
 	guard, err := lock.TryGuard(b.Home.RunLock(id))

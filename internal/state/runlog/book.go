@@ -18,13 +18,15 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 )
 
 // Book is the run records of one data directory.
 type Book struct {
-	Home paths.Dir
-	Disk store.Disk
-	Zone *time.Location
+	Ledger *ledger.Ledger // may be nil for a Book that is only read
+	Home   paths.Dir
+	Disk   store.Disk
+	Zone   *time.Location
 
 	// Only selects the records that Find, List and Stream return; nil selects all.
 	Only func(Record) bool
@@ -40,15 +42,14 @@ func (b Book) secrets() plaintext.Secrets {
 	return b.Secrets()
 }
 
-// Open creates the record of a run: its directory and run.json exist when it returns. The first Save makes that of a slot durable.
+// Open creates the record of a run: its directory and run.json exist when it returns. It does not wait for the disk; see Run.Begin.
 func (b Book) Open(r Record) (*Run, error) {
 	r.Started = r.Started.In(b.Zone)
-	if err := store.MkdirOwn(b.Home.Run(r.ID)); err != nil {
+	if err := store.MkdirAs(b.Home.Run(r.ID), store.Buffered); err != nil {
 		return nil, err
 	}
 	opened := b.run(r)
-	opened.opened = true
-	return opened, opened.save(store.Buffered)
+	return opened, opened.Save()
 }
 
 // At returns a run that another process opened, so that this one can add events to it. The error is fs.ErrNotExist if there is none.
@@ -291,7 +292,10 @@ func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (r *R
 		}
 		change(&r.Record)
 		r.Finished, r.Outcome, r.Error, r.Question = nil, "", "", ""
-		return r.save(store.Synced)
+		if err := r.Begin(ctx); err != nil { // before the record, whose present form is on disk
+			return err
+		}
+		return r.Save()
 	})
 	return r, err
 }

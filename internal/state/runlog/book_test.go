@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/ledger"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -41,6 +42,7 @@ func newDesk(t *testing.T) *desk {
 		Home: paths.Dir(testkit.MemoryDir(t)), Zone: time.FixedZone("CET", 3600),
 		Disk: store.Disk{Now: func() time.Time { return d.now }, Warn: func(m string) { t.Error("warning:", m) }},
 	}
+	d.Ledger = ledger.New(d.Home, d.Disk)
 	return d
 }
 

@@ -1,6 +1,9 @@
 // Package runlog keeps the records of runs, each in a directory of its own: run.json (the run and its outcome), prompt.txt, events.jsonl
 // (everything that the engine and its tools did) and stderr.log. Separate processes agree on what a run has done and may still do because
 // all of them derive it from the events.
+//
+// What a power failure must not undo, that a run ended and that one which must not happen twice began, is a fact of the ledger, with the
+// record: run.began, run.ended and run.removed. run.json does not wait for the disk, and is made again from the fact by Restore.
 package runlog
 
 import (

@@ -21,9 +21,8 @@ const large = 64 << 10
 // Run is an open run record.
 type Run struct {
 	Record
-	book   Book
-	known  *known
-	opened bool // by this process, and not saved since
+	book  Book
+	known *known
 }
 
 // Limits in bytes of the texts in run.json, which every list reads. The events have the full texts.
@@ -93,7 +92,11 @@ func (r *Run) append(e Event) error {
 	if e.Type == Ping || e.Type == Message { // after a power failure the number of a message must not be used again
 		durability = store.Synced
 	}
-	err := store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), durability, e)
+	path := r.book.Home.Run(r.ID, "events.jsonl")
+	err := store.AppendJSON(path, durability, e)
+	if err == nil && durability == store.Synced { // the names of the file and of the run's directory may be new
+		err = errors.Join(store.SyncDir(path), store.SyncDir(filepath.Dir(path)))
+	}
 	if err == nil && r.Done() { // the change of the directories makes streams look at the runs of that day again
 		now := r.book.Disk.Now()
 		_ = os.Chtimes(filepath.Dir(r.book.Home.Run(r.ID)), now, now)
@@ -148,22 +151,10 @@ func (r *Run) Update(change func(*Record)) error {
 	return r.Save()
 }
 
-// Save writes the record of a run in progress. It must be called before anything happens that must not happen twice: without the record
-// after a power failure, a slot would run a second time.
-func (r *Run) Save() error {
-	d := store.Buffered
-	switch {
-	case r.Continued > 0, r.Scheduled != nil && !r.opened: // the file is on the disk: it may not be replaced by one that is not
-		d = store.Whole
-	case r.Scheduled != nil:
-		d = store.Synced
-	}
-	err := r.save(d)
-	r.opened = r.opened && err != nil
-	return err
-}
+// Save writes the record of a run in progress. It does not wait for the disk; see Begin.
+func (r *Run) Save() error { return r.save(store.Buffered) }
 
-// Finish writes the end of the record. It is the last write of a run.
+// Finish writes the end of the record, and waits until it is a fact on disk. It is the last write of a run.
 func (r *Run) Finish(outcome Outcome, reason string) error {
 	return r.finishAt(r.book.Disk.Now(), outcome, reason)
 }
@@ -172,7 +163,11 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 	sumErr := r.Conclude(outcome, reason) // a run must be able to end even if its events are unreadable
 	now = now.In(r.book.Zone)
 	r.Finished = &now
-	return errors.Join(r.save(store.Synced), sumErr)
+	err := r.note(context.Background(), ended)
+	if err == nil {
+		err = r.Save()
+	}
+	return errors.Join(err, sumErr)
 }
 
 // Conclude sets the outcome of the run and the totals of its events in the record in memory. It does not write them.
@@ -222,7 +217,14 @@ func (r *Run) SoFar() (Record, error) {
 func millionths(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
 
 // Remove removes the record of a run that did not take place.
-func (r *Run) Remove() error { return os.RemoveAll(r.book.Home.Run(r.ID)) }
+func (r *Run) Remove() error {
+	if r.once() {
+		if err := r.note(context.Background(), removed); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(r.book.Home.Run(r.ID))
+}
 
 // sum adds an event to the totals, and the id of a denied use of a tool to denied.
 func (r *Run) sum(e Event, denied map[string]bool) {

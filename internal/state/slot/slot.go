@@ -60,9 +60,9 @@ type Book struct {
 	Zone *time.Location
 }
 
-// Claim claims an instant for a run, or records its outcome without a run. The error is ErrClaimed if the instant is claimed. A run's claim
-// survives a power cut, because the effects of the run may. Other records need not: after their loss the instant is free and is recorded
-// again.
+// Claim claims an instant for a run, or records its outcome without a run. The error is ErrClaimed if the instant is claimed. It does not
+// wait for the disk. If a power cut undoes the claim of a run that may have had effects, Restore makes it again; any other instant is then
+// free and is recorded again.
 func (b Book) Claim(c Claim) error {
 	c.Slot, c.Claimed = c.Slot.In(b.Zone), b.Disk.Now().In(b.Zone)
 	data, err := json.Marshal(c)
@@ -70,9 +70,9 @@ func (b Book) Claim(c Claim) error {
 		return err
 	}
 	path := b.path(c.Job, c.Slot)
-	create := store.Create
-	if c.Run == "" {
-		create = jot
+	create := jot
+	if c.Run != "" {
+		create = func(path string, data []byte) error { return store.CreateAs(path, data, store.Buffered) }
 	}
 	err = b.change(c.Slot, func(old bool) error {
 		if old {
@@ -94,8 +94,7 @@ func (b Book) Claim(c Claim) error {
 	return err
 }
 
-// jot is store.Create without waiting for the disk, and not in one step: a concurrent reader may find an empty file,
-// which counts as a claim without a run.
+// jot is store.CreateAs, but not in one step: a concurrent reader may find an empty file, which counts as a claim without a run.
 func jot(path string, data []byte) error {
 	f, err := store.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,15 +131,26 @@ func (b Book) Release(job string, at time.Time, run, why string) error {
 	return b.Rewrite(Claim{Job: job, Slot: at, Claimed: c.Claimed, Held: why})
 }
 
-// Settle records the outcome of the run that has a claim. A claim that now belongs to another run stays as it is. After a power cut the claim
-// may be without the outcome: it is that of the run's record.
+// Settle records the outcome of the run that has a claim. A claim that now belongs to another run stays as it is. After a power cut the
+// claim may be without the outcome, which is that of the run's record, or need Restore.
 func (b Book) Settle(job string, at time.Time, run, outcome string) error {
-	return b.settle(job, at, run, outcome, store.Whole)
+	return b.settle(job, at, run, outcome, store.Buffered)
 }
 
 // Fail is Settle for a run that has no record: only the outcome says that the slot is not free.
 func (b Book) Fail(job string, at time.Time, run, outcome string) error {
 	return b.settle(job, at, run, outcome, store.Synced)
+}
+
+// Restore makes the claim of a run again if a power cut has undone it. A claim that says anything stays as it is.
+func (b Book) Restore(c Claim) error {
+	switch now, err := b.Load(c.Job, c.Slot); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case now.Run != "" || now.Outcome != "" || now.Held != "":
+		return nil
+	}
+	return b.Rewrite(c)
 }
 
 func (b Book) settle(job string, at time.Time, run, outcome string, d store.Durability) error {

@@ -469,3 +469,40 @@ func TestHistoryOfSome(t *testing.T) {
 		}
 	}
 }
+
+// TestRestore: a claim that is lost or empty is made again, and one that says anything stays.
+func TestRestore(t *testing.T) {
+	mine := Claim{Job: "a", Slot: noon, Claimed: noon, Run: "run", Outcome: "ok"}
+	for name, test := range map[string]struct {
+		before *Claim // nil: no file
+		empty  bool
+		want   Claim
+	}{
+		"lost":     {nil, false, mine},
+		"empty":    {&Claim{Job: "a", Slot: noon, Run: "run"}, true, mine},
+		"there":    {&Claim{Job: "a", Slot: noon, Run: "run"}, false, Claim{Run: "run"}},
+		"another":  {&Claim{Job: "a", Slot: noon, Run: "other"}, false, Claim{Run: "other"}},
+		"missed":   {&Claim{Job: "a", Slot: noon, Outcome: Missed}, false, Claim{Outcome: Missed}},
+		"released": {&Claim{Job: "a", Slot: noon, Held: "a limit"}, false, Claim{Held: "a limit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(paths.Dir(t.TempDir()), noon)
+			if test.before != nil {
+				if err := b.Rewrite(*test.before); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.empty {
+				if err := os.Truncate(b.path("a", noon), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.Restore(mine); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := b.Load("a", noon); err != nil || got.Run != test.want.Run || got.Outcome != test.want.Outcome || got.Held != test.want.Held {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}

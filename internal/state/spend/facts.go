@@ -80,6 +80,13 @@ func (c *change) add(kind string, m move) {
 	c.facts = append(c.facts, m)
 }
 
+// join adds the facts that happen together with the reservation of a claim.
+func (c *change) join(claim Claim, reserved money) {
+	if claim.With != nil {
+		c.facts = append(c.facts, claim.With(reserved.usd())...)
+	}
+}
+
 // reclaim settles dead runs.
 func (c *change) reclaim(look look) {
 	for _, run := range slices.Sorted(maps.Keys(c.Runs)) {

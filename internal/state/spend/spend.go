@@ -77,6 +77,10 @@ type Claim struct {
 	Run, Job string  // ids
 	Most     float64 // highest cost in USD according to the job file; 0 if it sets none
 	Force    bool    // the owner started the run: it is counted and never refused
+
+	// With returns the facts that happen together with the reservation, which it is given in USD; nil: none. It is called under the lock of
+	// the ledger and must not use it.
+	With func(reserved float64) []ledger.Fact
 }
 
 // granted is the amount granted to a run, in USD; +Inf is unlimited.
@@ -107,6 +111,7 @@ func (b Book) Reserve(ctx context.Context, c Claim, look look) (granted, error) 
 	err := b.edit(ctx, c.Run, func(a *change) error {
 		if e, known := a.Runs[c.Run]; known {
 			reserved, most = e.granted(), b.Limits.most(&a.page, a.now, wish, e.Owner)
+			a.join(c, reserved)
 			return e.open(c.Run)
 		}
 		a.reclaim(look)
@@ -116,6 +121,7 @@ func (b Book) Reserve(ctx context.Context, c Claim, look look) (granted, error) 
 			return limit
 		}
 		a.add(reservation, move{Run: c.Run, Job: c.Job, Owner: c.Force, Reserved: reserved.limited()})
+		a.join(c, reserved)
 		return nil
 	})
 	if err != nil {

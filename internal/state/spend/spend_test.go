@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/state/ledger"
 )
 
 func TestReserveAndSettle(t *testing.T) {
@@ -331,5 +334,44 @@ func TestLimitsAsJSON(t *testing.T) {
 	}
 	if data, err := json.Marshal(totals); err != nil || !strings.HasPrefix(string(data), `{"today":{"spent":0,"reserved":0},"month":{`) {
 		t.Errorf("%s, %v", data, err)
+	}
+}
+
+type began struct {
+	Run      string  `json:"run"`
+	Reserved float64 `json:"reserved"`
+}
+
+func (began) Fact() string { return "run.began" }
+
+// TestReserveWith: what is to happen with a reservation is in the same change of the ledger, or does not happen.
+func TestReserveWith(t *testing.T) {
+	d := newDesk(t, Limits{1, 1, 1, 10})
+	claim := func(run string) Claim {
+		return Claim{Run: run, With: func(reserved float64) []ledger.Fact { return []ledger.Fact{began{run, reserved}} }}
+	}
+	for range 2 { // also when it is asked again
+		if _, err := d.Reserve(ctx, claim("a"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Reserve(ctx, claim("b"), nil); err == nil {
+		t.Fatal("it was not refused")
+	}
+	var kinds []string
+	for line, err := range d.Ledger.Lines(time.Time{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, line.Kind)
+		if more := strings.Contains(string(line.JSON), `"more":1`); line.Kind == reservation && !more || line.Kind == "run.began" && more {
+			t.Errorf("not one change: %s", line.JSON)
+		}
+		if line.Kind == "run.began" && !strings.Contains(string(line.JSON), `"run":"a","reserved":1`) {
+			t.Errorf("%s", line.JSON)
+		}
+	}
+	if got := strings.Join(kinds, " "); !strings.HasSuffix(got, "money.reserved run.began run.began") || strings.Count(got, reservation) != 1 {
+		t.Error(got)
 	}
 }
