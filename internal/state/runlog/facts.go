@@ -26,8 +26,9 @@ const (
 	removed = "run.removed" // it did not take place
 )
 
-// maxNoted is the length in bytes to which the final text is cut in a fact, since every process reads the last facts.
-const maxNoted = 4 << 10
+// maxNoted is the length in bytes to which the final text is cut in a fact: every process reads the last facts, and they are kept longer than
+// the record. The events of the run have the whole text.
+const maxNoted = 1 << 10
 
 // of returns the fact of a kind about the run as it is now.
 func (r *Run) of(kind string) ledger.Fact {
