@@ -65,6 +65,7 @@ func layers() []layer {
 			"overview": {""},
 			"report":   {""},
 			"setup":    {"", "doctor"},
+			"trace":    {""},
 		}},
 		{path: "internal/cli"},
 		{path: "cmd/ollim"},
