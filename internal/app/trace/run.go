@@ -19,11 +19,8 @@ import (
 // that has no run that reached the agent.
 func (t *Tracer) byRun(ctx context.Context, name string) error {
 	r, err := t.Runs.Find(name)
-	unknown, none := errors.AsType[*plaintext.Unknown](err)
-	switch {
-	case none:
-		r = runlog.Record{}
-	case err != nil:
+	_, none := errors.AsType[*plaintext.Unknown](err)
+	if err != nil && !none {
 		return err
 	}
 	if runlog.Began(name).IsZero() && !strings.Contains(name, "~") && name != "last" {
@@ -31,7 +28,7 @@ func (t *Tracer) byRun(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if unknown != nil || t.explained[r.ID] {
+	if none || t.explained[r.ID] {
 		return nil
 	}
 	t.run(r)

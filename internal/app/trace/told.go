@@ -31,7 +31,7 @@ func (t *Tracer) byMessage(ctx context.Context, id string) error {
 			}
 		}
 	}
-	return t.notice(ctx, func(m notice.Message) bool { return m.ID == id })
+	return t.notice(func(m notice.Message) bool { return m.ID == id })
 }
 
 // byUpdate explains the update with an id.
@@ -56,7 +56,7 @@ func (t *Tracer) byText(ctx context.Context, text string) error {
 	}
 	query := plaintext.NewQuery(words)
 	holds := func(text string) bool { _, found := query.Excerpt(text); return found }
-	if err := t.notice(ctx, func(m notice.Message) bool { return holds(m.Text) }); err != nil || len(t.steps) > 0 {
+	if err := t.notice(func(m notice.Message) bool { return holds(m.Text) }); err != nil || len(t.steps) > 0 {
 		return err
 	}
 	all, err := t.updates(ctx)
@@ -139,7 +139,7 @@ func (t *Tracer) message(ctx context.Context, r runlog.Record, s runlog.Saying, 
 }
 
 // notice explains the latest of ollim's own messages that fits.
-func (t *Tracer) notice(ctx context.Context, fits func(notice.Message) bool) error {
+func (t *Tracer) notice(fits func(notice.Message) bool) error {
 	if t.Own {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (t *Tracer) update(ctx context.Context, u told, words []string, hops int) e
 		return t.explain(ctx, r, runlog.Saying{At: u.TS}, words, hops)
 	}
 	if u.By == "ollim" {
-		return t.notice(ctx, func(m notice.Message) bool { return m.Text == u.Message })
+		return t.notice(func(m notice.Message) bool { return m.Text == u.Message })
 	}
 	return nil
 }
