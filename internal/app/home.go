@@ -199,6 +199,31 @@ func (h Home) Audit(from time.Time) ([]forecast.Answer, error) {
 	return forecast.Audit(h.Slots, from, now.Add(-settled), h.became)
 }
 
+// ScheduledJob returns the id of a job by its name, also if only the records of its slots are left of it; "" for no name.
+func (h Home) ScheduledJob(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	s, err := h.Jobs.Load()
+	if err != nil {
+		return "", err
+	}
+	j, unknown := s.Find(name)
+	if unknown == nil {
+		return j.ID, nil
+	}
+	history, err := h.Slots.History()
+	if err != nil {
+		return "", err
+	}
+	for id, list := range history {
+		if id == name || list[len(list)-1].Name == name {
+			return id, nil
+		}
+	}
+	return "", unknown
+}
+
 // became returns the outcome of a claim that does not record it; "" if its run is in progress.
 func (h Home) became(c slot.Claim) string {
 	alive := c.Alive() // before the record is read, whose end it may write meanwhile

@@ -66,6 +66,7 @@ func layers() []layer {
 			"overview": {""},
 			"report":   {""},
 			"setup":    {"", "doctor"},
+			"trace":    {""},
 		}},
 		{path: "internal/cli"},
 		{path: "cmd/ollim"},

@@ -23,7 +23,7 @@ func commandsOfAgents() map[string][]string {
 		},
 		"own": {
 			"changed", "events", "fork exit", "fork save", "fork start", "help", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "reminder list",
-			"run list", "run log", "run show", "session compact", "update add", "version",
+			"run list", "run log", "run show", "session compact", "update add", "version", "why",
 		},
 		"never": {
 			"answer", "approve", "backtest", "backtest continue", "backtest list", "backtest show", "discord check", "discord sync", "man install", "model check", "model move", "model update",

@@ -85,7 +85,7 @@ func constructors() map[string]func(*deps) *cobra.Command {
 		"task": newTask, "changed": newChanged, "names": newNames, "config": newConfig, "session": newSession,
 		"chat": newChat, "fork": newFork, "ask": newAsk, "answer": newAnswer, "model": newModel, "backtest": newBacktest, "pause": newPause,
 		"resume": newResume, "stop": newStop, "status": newStatus, "doctor": newDoctor, "cost": newCost, "mcp": newMCP,
-		"hook": newHook, "version": newVersion, "man": newMan, "webhook": newWebhook, "report": newReport, "secret": newSecret,
+		"hook": newHook, "version": newVersion, "man": newMan, "webhook": newWebhook, "report": newReport, "secret": newSecret, "why": newWhy,
 	}
 }
 

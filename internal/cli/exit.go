@@ -17,6 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/setup"
+	"github.com/ollim/ollim/internal/app/trace"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -137,7 +138,7 @@ func rules() []rule {
 		{is(app.ErrNotAllowed), statusRefused}, {is(run.ErrRefused), statusRefused}, {is(run.ErrPaused), statusTempFail},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
 		{is(request.ErrNone), statusNoJob}, {is(request.ErrDamaged), statusData}, {as[*plaintext.Unknown], statusNoJob},
-		{is(app.ErrNoSession), statusNoJob},
+		{is(app.ErrNoSession), statusNoJob}, {is(trace.ErrNothing), statusNoJob},
 		{is(session.ErrID), statusUsage}, {is(channel.ErrName), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
 		{as[*plaintext.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
 		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},

@@ -38,9 +38,9 @@ func runScheduleAudit(d *deps, name, since string, problems, verify bool) error 
 	if err != nil {
 		return err
 	}
-	id, err := auditedJob(h, name)
+	id, err := h.ScheduledJob(name)
 	if err != nil {
-		return err
+		return explain(err)
 	}
 	answers, err := h.Audit(from)
 	if err != nil {
@@ -104,28 +104,4 @@ func auditSummary(answers []forecast.Answer, since string) string {
 		return fmt.Sprintf("nothing was due in the last %s; what is due is listed %.0f minutes after its time", since, slot.Grace.Minutes())
 	}
 	return fmt.Sprintf("%s: %s; %s", plaintext.Count(len(answers), "slot"), plaintext.Tally(counts), plaintext.Count(problems, "problem"))
-}
-
-func auditedJob(h app.Home, name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	s, err := h.Jobs.Load()
-	if err != nil {
-		return "", err
-	}
-	j, unknown := s.Find(name)
-	if unknown == nil {
-		return j.ID, nil
-	}
-	history, err := h.Slots.History()
-	if err != nil {
-		return "", err
-	}
-	for id, list := range history {
-		if id == name || list[len(list)-1].Name == name {
-			return id, nil
-		}
-	}
-	return "", explain(unknown)
 }

@@ -157,7 +157,7 @@ func Build(b Input) runlog.Prompt {
 		} else {
 			add(KindBody, b.Task.Body)
 		}
-		add(KindData, data("GATE OUTPUT", b.Gate)...)
+		add(KindData, data(headGate, b.Gate)...)
 		add(KindData, b.Piped.sections()...)
 	}
 	if b.Piped.Answer != nil {

@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
-	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/slot"
 )
 
 //go:embed style.css
@@ -186,22 +184,11 @@ func (p *Page) groups() []*group {
 	}
 	for _, a := range p.slots {
 		if byID[a.Run] == nil && a.Problem() {
-			of(a.Outcome, slotNote(a)).add(a.Name, "", a.Slot)
+			of(a.Outcome, a.Note()).add(a.Name, "", a.Slot)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *group) int { return b.Last.Compare(a.Last) })
 	return list
-}
-
-// slotNote returns what the outcome of a slot without a record means.
-func slotNote(a forecast.Answer) string {
-	switch a.Outcome {
-	case slot.Missed:
-		return "nothing ran: " + a.Why
-	case forecast.Unaccounted:
-		return "no scheduler worked, or the process died before it made a record"
-	}
-	return "no record of it is kept"
 }
 
 func (p *Page) byID() map[string]*run {

@@ -59,14 +59,16 @@ func (p *Page) readStories(ctx context.Context, h app.Home) error {
 // events reads the events of a run, and what they say about messages to the owner.
 func (p *Page) events(h app.Home, run string, see func(runlog.Event)) (err error) {
 	bad := 0
+	var said []runlog.Saying
 	for e, eventErr := range h.Runs.Events(run, &bad) {
 		if eventErr != nil {
 			err = errors.Join(err, eventErr)
 			continue
 		}
-		p.tell(run, e)
+		said = runlog.Say(said, 0, e)
 		see(e)
 	}
+	p.tell(run, said)
 	if bad > 0 {
 		err = errors.Join(err, fmt.Errorf("omitted %s that cannot be read", plaintext.Count(bad, "event")))
 	}

@@ -28,19 +28,21 @@ const (
 	toldNotice   = "notice"
 )
 
-// tell adds what an event of a run says about messages.
-func (p *Page) tell(run string, e runlog.Event) {
-	last := len(p.told) - 1
-	ours := last >= 0 && p.told[last].run == run
-	switch {
-	case e.Type == runlog.Ping && e.Tool == runlog.AskOwner:
-		p.hear(told{e.At, toldQuestion, e.Text, run, ""})
-	case e.Type == runlog.Ping, e.Type == runlog.Message && e.Tool == string(outbox.Ping):
-		p.hear(told{e.At, string(outbox.Ping), e.Text, run, ""})
-	case e.Type == runlog.PingRefused && ours:
-		p.told = p.told[:last]
-	case e.Type == runlog.Delivered && ours && e.Text != string(outbox.Sent):
-		p.told[last].why = e.Text
+// tell adds the messages of a run.
+func (p *Page) tell(run string, said []runlog.Saying) {
+	for _, s := range said {
+		t := told{s.At, string(outbox.Ping), s.Text, run, ""}
+		switch s.Kind {
+		case runlog.SaidQuestion:
+			t.kind = toldQuestion
+		case runlog.SaidPing:
+		default:
+			continue
+		}
+		if s.Fate != string(outbox.Sent) {
+			t.why = s.Fate
+		}
+		p.hear(t)
 	}
 }
 

@@ -41,6 +41,17 @@ func (a Answer) Problem() bool {
 	return true
 }
 
+// Note returns what the outcome of a slot means that has no record of a run.
+func (a Answer) Note() string {
+	switch a.Outcome {
+	case slot.Missed:
+		return "nothing ran: " + a.Why
+	case Unaccounted:
+		return "no scheduler worked, or the process died before it made a record"
+	}
+	return "no record of it is kept"
+}
+
 // Expected yields the slots that a job should have had in [from, to), by what its file said at the time. zone is that of
 // schedules without one of their own.
 func Expected(history []slot.Schedule, zone *time.Location, from, to time.Time) iter.Seq[time.Time] {
