@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/native/builtin"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -20,8 +22,12 @@ func (h Home) Backtests() backtest.Book { return backtest.Book{Home: h.Dir, Disk
 func LiveTools() []string { return []string{"Read", "Glob", "Grep", "WebFetch"} }
 
 // Backtest carries out a plan, and returns the verdicts that were reached. done is called with each new one. The work is a run: the first
-// time it has the id of the plan. The errors are those of backtest.Backtest.Run.
-func (h Home) Backtest(ctx context.Context, p backtest.Plan, done func(backtest.Verdict)) (list []backtest.Verdict, err error) {
+// time it has the id of the plan. owner says that the owner typed the command, so that no limit of spending
+// binds it. The errors are those of backtest.Backtest.Run.
+func (h Home) Backtest(ctx context.Context, p backtest.Plan, owner bool, done func(backtest.Verdict)) (list []backtest.Verdict, err error) {
+	if path := h.Dir.Backtest(p.ID, "lock"); !lock.Free(path) {
+		return nil, fmt.Errorf("backtest %s is in progress: %w", p.ID, lock.ErrBusy)
+	}
 	asker, err := h.native(true)
 	if err != nil {
 		return nil, err
@@ -32,7 +38,7 @@ func (h Home) Backtest(ctx context.Context, p backtest.Plan, done func(backtest.
 	}
 	record := runlog.Record{
 		ID: p.ID, Subject: runlog.Subject{Kind: "backtest", Job: "backtest", Name: "backtest", Description: "Backtest of " + p.Name},
-		Engine: engine.Native, Model: model,
+		Mode: "backtest", Engine: engine.Native, Model: model, Owner: owner,
 	}
 	if _, err := h.Runs.Load(p.ID); err == nil { // it goes on
 		record.ID = ""

@@ -60,7 +60,7 @@ func (h Home) ModelUses() ([]ModelUse, error) {
 }
 
 // Remedy returns what changes the model: a command, with MODEL in the place of the new one, or a sentence.
-func (u ModelUse) Remedy() string { return u.remedy }
+func (use ModelUse) Remedy() string { return use.remedy }
 
 func setModel(key string) string { return "ollim config set " + key + " MODEL" }
 

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -43,9 +46,14 @@ func newBacktest(d *deps) *cobra.Command {
 	f.StringSliceVar(&o.live, "live", nil, "use these reading tools now if the record has no answer: "+strings.Join(app.LiveTools(), ", "))
 	f.Float64Var(&o.maxCost, "max-cost", 0, "spend at most this, in `USD` (default twice the estimate, and 0.50)")
 	f.IntVar(&o.parallel, "jobs", atOnce, "ask `N` runs at the same time")
-	f.BoolVar(&o.yes, "yes", false, "do not ask before money is spent")
+	f.BoolVar(&o.yes, "yes", false, "on a terminal, do not ask before money is spent")
 	cmd.MarkFlagsMutuallyExclusive("last", "since", "run")
-	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runBacktest(ctx, d, h, o, args[0]) })
+	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+		if err := checkMaxCost(cmd, o.maxCost); err != nil {
+			return err
+		}
+		return runBacktest(ctx, d, h, o, args[0])
+	})
 	cmd.AddCommand(
 		newList(d, agentNever(refused), "list", "List backtests: id, when, job, what changed, runs, same, missed, extra, undecided, cost",
 			"ID AT JOB CHANGE RUNS SAME MISSED EXTRA UNDECIDED COST", d.backtests, backtestRow.cells),
@@ -81,14 +89,14 @@ func runBacktest(ctx context.Context, d *deps, h app.Home, o backtestOptions, na
 		return err
 	}
 	if len(p.Runs) == 0 {
-		return &withStatus{fmt.Errorf("%s has no recorded run that can be asked again: it must have reached a model and ended ok, and its requests must be kept", j.Name()), statusData}
+		return &withStatus{fmt.Errorf("%s has no recorded run of that time that can be asked again: it must have reached a model and ended ok or unreported, and its requests must be kept", j.Name()), statusData}
 	}
 	table, err := h.Models()
 	if err != nil {
 		return err
 	}
 	usd, known := p.Estimate(h.Runs, table)
-	if p.MaxCost == 0 && known {
+	if p.MaxCost == 0 { // without a price, too: only a local service then answers
 		p.MaxCost = 2*usd + reserve
 	}
 	if goOn, err := d.agreesToSpend(ctx, p, usd, known, o.yes); err != nil || !goOn {
@@ -110,14 +118,24 @@ const reserve = 0.50
 // atOnce is how many runs are asked at the same time unless an option says otherwise.
 const atOnce = 4
 
+// checkMaxCost returns an error if --max-cost is given and is not an amount.
+func checkMaxCost(cmd *cobra.Command, usd float64) error {
+	if cmd.Flags().Changed("max-cost") && (math.IsNaN(usd) || math.IsInf(usd, 0) || usd <= 0) {
+		return usage("--max-cost %v: want an amount in USD, more than 0", usd)
+	}
+	return nil
+}
+
 func (o backtestOptions) check() error {
 	switch {
 	case o.model == "" && o.prompt == "" && o.thinking == "" && !o.baseline:
 		return hint(usage("nothing is to change"), "--model, --prompt, --thinking; or --baseline, which asks the same again")
 	case o.engine != "native":
 		return usage("--engine %s: only native can ask a recorded run, whichever engine it ran on", o.engine)
-	case o.last < 1 || o.parallel < 1 || o.maxCost < 0:
-		return usage("--last and --jobs: want 1 or more; --max-cost: want 0 or more")
+	case o.last < 1:
+		return usage("--last %d: want 1 or more", o.last)
+	case o.parallel < 1:
+		return usage("--jobs %d: want 1 or more", o.parallel)
 	case app.CheckLive(o.live) != "":
 		return usage("--live %s: want one or more of %s", app.CheckLive(o.live), strings.Join(app.LiveTools(), ", "))
 	}
@@ -149,7 +167,9 @@ func (o backtestOptions) selected(d *deps, h app.Home, job string) (ids []string
 		if r.Job != job {
 			return nil, usage("run %s is one of %s", r.ID, r.Name)
 		}
-		ids = append(ids, r.ID)
+		if !slices.Contains(ids, r.ID) {
+			ids = append(ids, r.ID)
+		}
 	}
 	return ids, nil
 }
@@ -168,6 +188,9 @@ func (d *deps) newBody(path string) (*string, error) {
 	if err != nil {
 		return nil, &withStatus{fmt.Errorf("--prompt: %w", err), statusData}
 	}
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return nil, &withStatus{fmt.Errorf("--prompt %s: want UTF-8 text", path), statusData}
+	}
 	if page, err := yamldoc.ParsePage(path, []byte(text)); err == nil { // else it has no frontmatter
 		text = page.Body
 	}
@@ -182,9 +205,7 @@ func (d *deps) agreesToSpend(ctx context.Context, p backtest.Plan, usd float64, 
 	text := fmt.Sprintf("backtest of %s: %s", p.Name, plaintext.Count(len(p.Runs), "run"))
 	switch {
 	case known:
-		text += fmt.Sprintf(", about $%.2f, at most $%.2f", usd, p.MaxCost)
-	case p.MaxCost > 0:
-		text += fmt.Sprintf("; the price of the model is not known, so the limit of $%.2f cannot be enforced", p.MaxCost)
+		text += fmt.Sprintf(", about $%.4f, at most $%.4f", usd, p.MaxCost)
 	default:
 		text += "; the price of the model is not known"
 	}
@@ -203,7 +224,7 @@ func (d *deps) agreesOnTerminal(ctx context.Context, question string, yes bool) 
 // backtest carries out a plan, and prints what comes of it.
 func (d *deps) backtest(ctx context.Context, h app.Home, p backtest.Plan) error {
 	var written error
-	list, err := h.Backtest(ctx, p, func(v backtest.Verdict) {
+	list, err := h.Backtest(ctx, p, d.atShell(), func(v backtest.Verdict) {
 		if d.json {
 			written = errors.Join(written, d.emit(v), d.flush())
 		}
@@ -211,7 +232,7 @@ func (d *deps) backtest(ctx context.Context, h app.Home, p backtest.Plan) error 
 	if written != nil {
 		return written
 	}
-	if err != nil && len(list) == 0 {
+	if err != nil && len(list) == 0 && !errors.Is(err, backtest.ErrMoney) {
 		return err
 	}
 	if !d.json {
@@ -246,6 +267,9 @@ func newBacktestContinue(d *deps) *cobra.Command {
 	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 		p, err := h.Backtests().Load(args[0])
 		if err != nil {
+			return err
+		}
+		if err := checkMaxCost(cmd, maxCost); err != nil {
 			return err
 		}
 		if maxCost > 0 {

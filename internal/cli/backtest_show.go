@@ -42,7 +42,11 @@ func (d *deps) verdicts(p backtest.Plan, list []backtest.Verdict) error {
 		if v.Baseline {
 			asked = "same"
 		}
-		return []any{v.Run, asked, v.Result, brief(decisions(v.Before)), brief(decisions(v.Now)), fmt.Sprintf("$%.4f", v.Is.Cost), prose(v.Why + v.Facts)}
+		now := decisions(v.Now)
+		if v.Result == backtest.Undecided {
+			now = ""
+		}
+		return []any{printable(v.Run), asked, v.Result, brief(decisions(v.Before)), brief(now), fmt.Sprintf("$%.4f", v.Is.Cost), prose(v.Why + v.Facts)}
 	})
 	if err != nil || !isTerminal(d.Stdout) {
 		return err
@@ -90,9 +94,9 @@ func (d *deps) sideBySide(list []backtest.Verdict, name string) error {
 			}
 			continue
 		}
-		text := "run " + v.Run + ": " + v.Result
+		text := "run " + plaintext.Line(v.Run) + ": " + v.Result
 		if v.Baseline {
-			text = "run " + v.Run + ", asked without a change: " + v.Result
+			text = "run " + plaintext.Line(v.Run) + ", asked without a change: " + v.Result
 		}
 		if v.Why != "" {
 			text += ": " + plaintext.Lines(v.Why)
@@ -108,7 +112,7 @@ func (d *deps) sideBySide(list []backtest.Verdict, name string) error {
 				text += "\n" + block(strings.TrimSpace(side.when+" "+x.Kind+" "+plaintext.Line(x.What)), x.Text)
 			}
 		}
-		if err := d.answer(d.flow(printable(text), blockIndent), nil); err != nil {
+		if err := d.answer(d.flow(text, blockIndent), nil); err != nil {
 			return err
 		}
 	}

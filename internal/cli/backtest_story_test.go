@@ -269,6 +269,34 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestBacktestMoney: what the verdicts say is what is booked, also of an absurd count; a limit ends it with 77 before any verdict, too; and
+// a run that is given twice is asked once.
+func TestBacktestMoney(t *testing.T) {
+	t.Parallel()
+	w, api := newJudgedWorld(t, 5, wise)
+	run := fmt.Sprint(w.last()["id"])
+	list, r := w.verdicts("disk", "--model", "opus", "--run", run, "--run", run)
+	if len(list) != 1 || r.status != int(statusData) {
+		t.Errorf("%+v", r)
+	}
+	if r := w.run("backtest", "disk", "--model", "opus", "--max-cost", "0.0001"); r.status != int(statusRefused) || !strings.Contains(r.errOut, "to go on: ollim backtest continue") {
+		t.Errorf("%+v", r)
+	}
+	for _, amount := range []string{"0", "-1", "NaN", "Inf"} {
+		if r := w.run("backtest", "disk", "--model", "opus", "--max-cost", amount); r.status != int(statusUsage) {
+			t.Errorf("%s: %+v", amount, r)
+		}
+	}
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
+		return anthropicapi.Reply{Text: "Quiet.", Usage: anthropicapi.Usage{In: 200_000_000_000, Out: 5}}
+	})
+	w.pass(time.Hour)
+	list, _ = w.verdicts("disk", "--model", "opus", "--last", "1")
+	if booked, _ := w.last()["cost"].(float64); len(list) != 1 || booked != list[0].Is.Cost || booked <= 0 || booked > 1 {
+		t.Errorf("%v is booked, the verdicts say %+v", booked, list)
+	}
+}
+
 // differ returns where two texts begin to differ; -1 if they are the same.
 func differ(a, b string) int {
 	if a == b {
@@ -300,7 +328,7 @@ func TestModelMove(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = w.run("model", "move", "sonnet", "opus", "disk", "other", "--backtest", "--dry-run")
-	w.wants(r.out, "disk\tyes\t\t\n", "other\tno\t\tit names opus\n")
+	w.wants(r.out, "disk\tyes\t\tif 6 runs decide the same\n", "other\tno\t\tit names opus\n")
 	if w.read("routines/disk.md") != file {
 		t.Error("a dry run has changed the file")
 	}

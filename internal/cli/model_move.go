@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -37,8 +38,16 @@ func newModelMove(d *deps) *cobra.Command {
 	f.BoolVar(&m.dryRun, "dry-run", false, "print what would be changed, and ask and change nothing")
 	f.IntVar(&m.last, "last", 30, "with --backtest: ask the last `N` runs of each job")
 	f.Float64Var(&m.maxCost, "max-cost", 0, "with --backtest: spend at most this for each job, in `USD` (default twice the estimate, and 0.50)")
-	f.BoolVar(&m.yes, "yes", false, "do not ask before money is spent and files are changed")
+	f.BoolVar(&m.yes, "yes", false, "move to a model that is not in the table; on a terminal, do not ask before money is spent and files are changed")
 	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) (err error) {
+		for _, name := range []string{"last", "max-cost"} {
+			if f.Changed(name) && !m.backtest {
+				return usage("--%s needs --backtest", name)
+			}
+		}
+		if err := checkMaxCost(cmd, m.maxCost); err != nil {
+			return err
+		}
 		m.h, m.from, m.to = h, args[0], args[1]
 		if m.table, err = h.Models(); err != nil {
 			return err
@@ -66,6 +75,12 @@ func (m *move) run(ctx context.Context, names []string) error {
 	if err := model.CheckName(m.to); err != nil {
 		return usage("NEW: %v", err)
 	}
+	switch to := m.table.Resolve(m.to); {
+	case to.ID == m.table.Resolve(m.from).ID:
+		return usage("%s and %s are the same model", m.from, m.to)
+	case !to.Known && !m.yes:
+		return hint(usage("the table of models does not have %s", m.to), "ollim model list shows it; --yes moves the jobs all the same")
+	}
 	list, err := m.candidates(names)
 	if err != nil {
 		return err
@@ -73,7 +88,7 @@ func (m *move) run(ctx context.Context, names []string) error {
 	if len(list) == 0 {
 		return &withStatus{fmt.Errorf("no file of a job names the model %s", m.from), statusNoJob}
 	}
-	if m.backtest && !m.dryRun {
+	if m.backtest {
 		if err := m.judge(ctx, list); err != nil {
 			return err
 		}
@@ -170,7 +185,15 @@ func (m *move) judge(ctx context.Context, list []moved) (err error) {
 		usd, priced := m.plan(*r).Estimate(m.h.Runs, m.table)
 		total, known, runs = total+usd, known && priced, runs+len(r.runs)
 	}
-	text := fmt.Sprintf("backtests of %s: about $%.2f", plaintext.Count(runs, "run"), total)
+	if m.dryRun {
+		for i := range list {
+			if r := &list[i]; r.Moves {
+				r.Why = "if " + plaintext.Count(len(r.runs), "run") + " decide the same"
+			}
+		}
+		return nil
+	}
+	text := fmt.Sprintf("backtests of %s: about $%.4f", plaintext.Count(runs, "run"), total)
 	if !known {
 		text = fmt.Sprintf("backtests of %s; the price of the model is not known", plaintext.Count(runs, "run"))
 	}
@@ -196,7 +219,7 @@ func (m *move) judge(ctx context.Context, list []moved) (err error) {
 
 func (m *move) plan(r moved) backtest.Plan {
 	p := backtest.Plan{Job: r.Job, Name: r.Name, Begun: m.h.Disk.Now(), Model: m.to, Runs: r.runs, MaxCost: m.maxCost, Parallel: atOnce}
-	if usd, known := p.Estimate(m.h.Runs, m.table); m.maxCost == 0 && known {
+	if usd, _ := p.Estimate(m.h.Runs, m.table); m.maxCost == 0 {
 		p.MaxCost = 2*usd + reserve
 	}
 	return p
@@ -211,12 +234,12 @@ func (m *move) judgeOne(ctx context.Context, r *moved) (err error) {
 	if err := m.h.Backtests().Begin(p); err != nil {
 		return err
 	}
-	list, err := m.h.Backtest(ctx, p, nil)
+	list, err := m.h.Backtest(ctx, p, m.d.atShell(), nil)
 	s := backtest.Summarize(list, false)
 	r.Backtest, r.Summary = p.ID, &s
 	var doubts []string
 	switch {
-	case err != nil && (ctx.Err() != nil || len(list) == 0):
+	case err != nil && !errors.Is(err, backtest.ErrMoney):
 		return err
 	case err != nil:
 		doubts = append(doubts, err.Error())

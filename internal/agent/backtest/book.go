@@ -18,7 +18,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // Book is the backtests of one data directory.
@@ -72,7 +71,9 @@ func (b Book) Verdicts(p Plan) (list []Verdict, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, v)
+		if slices.Contains(p.Runs, v.Run) && slices.Contains(results(), v.Result) { // else the line is damaged
+			list = append(list, v)
+		}
 	}
 	p.sort(list)
 	return list, nil
@@ -138,7 +139,7 @@ type payer struct {
 	provider.Provider
 
 	asked asked
-	spent func(name string, u runlog.Usage) error
+	fresh *bool // is set by Ask: the service was asked
 }
 
 // Ask returns the stored answer to a request, or asks the service.
@@ -150,14 +151,10 @@ func (p payer) Ask(ctx context.Context, r provider.Request, delta func(text stri
 	p.asked.mu.Lock()
 	a, known := p.asked.known[key]
 	p.asked.mu.Unlock()
-	if known {
+	if *p.fresh = !known; known {
 		return a, nil
 	}
-	a, err = p.Provider.Ask(ctx, r, delta)
-	if a.Usage != (runlog.Usage{}) {
-		err = errors.Join(err, p.spent(r.Model, a.Usage))
-	}
-	if err != nil {
+	if a, err = p.Provider.Ask(ctx, r, delta); err != nil {
 		return a, err
 	}
 	p.asked.mu.Lock()

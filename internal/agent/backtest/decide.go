@@ -110,6 +110,8 @@ const (
 	Undecided = "undecided"
 )
 
+func results() []string { return []string{Same, Different, Extra, Missed, Undecided} }
+
 // Verdict is what came of asking a run again.
 type Verdict struct {
 	Run      string     `json:"run"`

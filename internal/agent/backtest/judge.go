@@ -39,14 +39,12 @@ func (b *Backtest) facts(ctx context.Context, v *Verdict, paid asked, money *pot
 func (b *Backtest) compared(ctx context.Context, one, other string, paid asked, money *pot, v *Verdict) (facts string, err error) {
 	purse, out := money.open(), outcome{}
 	defer func() { v.JudgeCost += out.cost; purse.close(out.cost) }()
-	e := b.Engine
-	e.Service.Provider, e.Tools, e.Servers, e.Agents = payer{e.Service.Provider, paid, b.spent}, nil, nil, nil
 	r := engine.Request{
 		Input:   engine.Input{System: judgeSystem, Prompt: prompt.Compared(one, other)},
 		Session: engine.Session{Discard: true}, Model: engine.Model{Name: b.Judge},
 		Limits: engine.Limits{MaxCost: b.MaxCost, MaxTurns: 1, Raise: purse.raise},
 	}
-	result, err := b.turn(ctx, e, r, newReplay(recorded{}, func(error) {}), &out)
+	result, err := b.turn(ctx, r, newReplay(recorded{}, func(error) {}), paid, &out)
 	switch strings.ToLower(strings.Trim(result.Text, " .\n\"'`*")) {
 	case "same":
 		return SameFacts, err

@@ -12,10 +12,8 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/native"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -66,9 +64,6 @@ func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *pot) 
 	}
 	purse := money.open()
 	defer func() { purse.close(out.cost) }()
-	e := b.Engine
-	e.Service.Provider = payer{e.Service.Provider, paid, b.spent}
-	e.Tools, e.Servers, e.Agents = nil, nil, nil
 	r := engine.Request{
 		Input:   engine.Input{System: c.sent.System, Prompt: c.prompt},
 		Session: engine.Session{Messages: c.history, Discard: true},
@@ -76,7 +71,7 @@ func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *pot) 
 		Limits:  engine.Limits{MaxCost: b.MaxCost, MaxTurns: 2*c.record.Requests + moreTurns, Raise: purse.raise},
 	}
 	for nudges := 0; ; nudges++ {
-		result, runErr := b.turn(ctx, e, r, set, &out)
+		result, runErr := b.turn(ctx, r, set, paid, &out)
 		out.decisions, out.live = set.decisions, set.used
 		if errors.Is(runErr, errAsked) {
 			return out, nil
@@ -97,20 +92,19 @@ func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *pot) 
 	}
 }
 
-// spent records what an answer has used, and its price.
-func (b *Backtest) spent(name string, u runlog.Usage) error {
-	cost, _ := b.Engine.Models.Resolve(name).Cost(model.Tokens(u))
-	return b.Spent(runlog.Event{Type: runlog.UsageEvent, Usage: &u, Cost: cost, Count: 1})
-}
-
 // turn lets the agent work on one message, and begins again if the service is overloaded.
-func (b *Backtest) turn(ctx context.Context, e native.Engine, r engine.Request, set *replay, out *outcome) (engine.Result, error) {
+func (b *Backtest) turn(ctx context.Context, r engine.Request, set *replay, paid asked, out *outcome) (engine.Result, error) {
+	e, fresh := b.Engine, false
+	e.Service.Provider, e.Tools, e.Servers, e.Agents = payer{e.Service.Provider, paid, &fresh}, nil, nil, nil
 	for try := 0; ; try++ {
 		result, err := e.Run(ctx, r, set, func(ev runlog.Event) error {
 			if ev.Type == runlog.UsageEvent {
 				out.cost += ev.Cost
 				if ev.Usage != nil {
 					out.usage = out.usage.Add(*ev.Usage)
+				}
+				if fresh {
+					return b.Spent(ev)
 				}
 			}
 			return nil

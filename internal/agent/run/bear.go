@@ -13,7 +13,7 @@ import (
 const longestWork = 24 * time.Hour
 
 // Bear carries out work of the owner's that asks models and is no turn of an agent, such as a backtest. It is a run: it has a record, its
-// cost is reserved and settled, and ollim stop ends it. do adds usage events to the run. most is its highest cost in USD; 0 is no limit.
+// cost is reserved and settled, and ollim stop ends it. The limits bind it unless record.Owner is set. do adds usage events to the run. most is its highest cost in USD; 0 is no limit.
 func Bear(ctx context.Context, r *Runner, record runlog.Record, most float64, do func(context.Context, *runlog.Run) error) (runlog.Record, error) {
 	ctx.Done() // from here on a signal ends ctx, see Run
 	var err error
@@ -22,7 +22,7 @@ func Bear(ctx context.Context, r *Runner, record runlog.Record, most float64, do
 			return record, err
 		}
 	}
-	record.Process, record.Started, record.Owner = r.Host.Process(), r.Disk.Now(), true
+	record.Process, record.Started = r.Host.Process(), r.Disk.Now()
 	held, err := r.Runs.Hold(record.ID)
 	if err != nil {
 		return record, err
@@ -32,7 +32,7 @@ func Bear(ctx context.Context, r *Runner, record runlog.Record, most float64, do
 	if err != nil {
 		return record, err
 	}
-	s := Spec{Limits: Limits{Time: longestWork, Cost: most, Typed: true}, Policy: Rights{Owner: true}}
+	s := Spec{Limits: Limits{Time: longestWork, Cost: most, Typed: true}, Policy: Rights{Owner: record.Owner}}
 	w := &work{r: r, spec: s, run: run}
 	w.money = &account{run: run, spec: s, spend: r.Spend, runs: r.Runs, warn: r.Warn}
 	if _, err = w.money.reserve(ctx); err == nil {
@@ -40,7 +40,9 @@ func Bear(ctx context.Context, r *Runner, record runlog.Record, most float64, do
 	}
 	if err == nil {
 		bounded, cancel := w.bounded(ctx)
-		err = stopped(bounded, do(bounded, run))
+		if err = do(bounded, run); !errors.Is(err, context.Cause(bounded)) { // else it gives the reason
+			err = stopped(bounded, err)
+		}
 		cancel()
 	}
 	run.Withdrawn = errors.Is(context.Cause(ctx), ErrWithdrawn)
