@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
+	"sync"
 
 	"github.com/ollim/ollim/internal/agent/backtest"
 	"github.com/ollim/ollim/internal/agent/run"
@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/engine/native/builtin"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -43,10 +44,15 @@ func (h Home) Backtest(ctx context.Context, p backtest.Plan, owner bool, done fu
 	if _, err := h.Runs.Load(p.ID); err == nil { // it goes on
 		record.ID = ""
 	}
-	_, err = run.Bear(ctx, h.Runner(true), record, p.MaxCost, func(ctx context.Context, r *runlog.Run) (err error) {
+	_, err = run.Work(ctx, h.Runner(true), record, p.MaxCost, func(ctx context.Context, r *runlog.Run, raise run.Raise) (err error) {
+		var booking sync.Mutex
 		b := &backtest.Backtest{
-			Plan: p, Book: h.Backtests(), Runs: h.Runs, Asked: h.Requests, Engine: *asker, Live: h.live, Done: done, Sleep: h.app.Sleep, Now: h.app.Now,
-			Spent: func(e runlog.Event) error { return r.Event(ctx, e) },
+			Plan: p, Book: h.Backtests(), Runs: h.Runs, Asked: h.Requests, Engine: *asker, Live: h.live, Refuses: h.refuses, Raise: raise, Done: done, Hide: r.Hide, Sleep: h.app.Sleep, Now: h.app.Now,
+			Spent: func(e runlog.Event) error {
+				booking.Lock()
+				defer booking.Unlock()
+				return r.Event(context.WithoutCancel(ctx), e) // it is paid for, whatever ends the backtest
+			},
 		}
 		list, err = b.Run(ctx)
 		return err
@@ -56,9 +62,11 @@ func (h Home) Backtest(ctx context.Context, p backtest.Plan, owner bool, done fu
 
 // live uses a reading tool as a run was allowed to use it.
 func (h Home) live(ctx context.Context, r runlog.Record, tool string, input []byte) engine.ToolResult {
-	set := h.Runner(true).ToolsOf(&runlog.Run{Record: r}, nil)
-	p := set.Policy()
-	if v := p.Decide(tool, input); !v.Allow {
+	p := h.policyOf(r)
+	switch v := p.Decide(tool, input); {
+	case !slices.Contains(LiveTools(), tool), tool == "WebFetch" && r.Network == job.NetworkNone:
+		return engine.ToolResult{Text: tool + " may not be used now", IsError: true}
+	case !v.Allow:
 		return engine.ToolResult{Text: v.Reason, IsError: true}
 	}
 	box := &builtin.Box{Roots: p.Roots, Protected: p.Protected, Secrets: h.secrets(), Env: withoutKeys(h.ProgramEnv())}
@@ -71,12 +79,15 @@ func (h Home) live(ctx context.Context, r runlog.Record, tool string, input []by
 	return box.Call(ctx, tool, input)
 }
 
-// CheckLive returns the first name in a list that is not one of LiveTools; "" if there is none.
-func CheckLive(names []string) string {
-	for _, name := range names {
-		if !slices.Contains(LiveTools(), strings.TrimSpace(name)) {
-			return name
-		}
+func (h Home) policyOf(r runlog.Record) policy.Policy {
+	return h.Runner(true).ToolsOf(&runlog.Run{Record: r}, nil).Policy()
+}
+
+// refuses returns why a run may not use a tool; "" if it may.
+func (h Home) refuses(r runlog.Record, tool string, input []byte) string {
+	p := h.policyOf(r)
+	if v := p.Decide(tool, input); !v.Allow {
+		return v.Reason
 	}
 	return ""
 }

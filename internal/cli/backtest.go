@@ -15,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/backtest"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/model"
@@ -34,17 +35,17 @@ func newBacktest(d *deps) *cobra.Command {
 	var o backtestOptions
 	cmd := command(agentNever(refused), "backtest JOB", "Ask recorded runs of a job again, with another model or prompt, and compare what the agent decides", nil)
 	f := cmd.Flags()
-	f.StringVar(&o.model, "model", "", "ask this model")
-	f.StringVar(&o.engine, "engine", "native", "who asks the model: native")
+	f.StringVar(&o.model, "model", "", "ask this `model`")
+	f.StringVar(&o.engine, "engine", "native", "engine that asks the model (only native)")
 	f.StringVar(&o.prompt, "prompt", "", "put the text of this `file` (- is standard input) in place of the job's body")
 	f.StringVar(&o.thinking, "thinking", "", "how much the model thinks: off, adaptive or a number of tokens")
 	f.IntVar(&o.last, "last", 30, "ask the last `N` runs")
-	f.StringVar(&o.since, "since", "", "ask all runs of this time instead, such as 60d")
-	f.StringArrayVar(&o.runs, "run", nil, "ask this run, given by its id, instead (repeatable)")
+	f.StringVar(&o.since, "since", "", "ask all runs of this long instead, such as 60d")
+	f.StringArrayVar(&o.runs, "run", nil, "ask the run with this `ID` instead of the last ones (repeatable)")
 	f.BoolVar(&o.baseline, "baseline", false, "also ask each run without a change, to see how often the model differs from itself")
 	f.StringVar(&o.judge, "judge", "", "let this `model` say whether other texts have other facts; it changes no verdict")
-	f.StringSliceVar(&o.live, "live", nil, "use these reading tools now if the record has no answer: "+strings.Join(app.LiveTools(), ", "))
-	f.Float64Var(&o.maxCost, "max-cost", 0, "spend at most this, in `USD` (default twice the estimate, and 0.50)")
+	f.StringSliceVar(&o.live, "live", nil, "let the agent use these tools now if the record has no result: "+strings.Join(app.LiveTools(), ", "))
+	f.Float64Var(&o.maxCost, "max-cost", 0, "spend at most this, in `USD` (default: twice the estimate plus 0.50)")
 	f.IntVar(&o.parallel, "jobs", atOnce, "ask `N` runs at the same time")
 	f.BoolVar(&o.yes, "yes", false, "on a terminal, do not ask before money is spent")
 	cmd.MarkFlagsMutuallyExclusive("last", "since", "run")
@@ -89,7 +90,7 @@ func runBacktest(ctx context.Context, d *deps, h app.Home, o backtestOptions, na
 		return err
 	}
 	if len(p.Runs) == 0 {
-		return &withStatus{fmt.Errorf("%s has no recorded run of that time that can be asked again: it must have reached a model and ended ok or unreported, and its requests must be kept", j.Name()), statusData}
+		return &withStatus{fmt.Errorf("%s has no recorded run of that time that can be asked again: it must have reached a model and ended ok, unreported or expired, and its requests must be kept", j.Name()), statusData}
 	}
 	table, err := h.Models()
 	if err != nil {
@@ -129,15 +130,23 @@ func checkMaxCost(cmd *cobra.Command, usd float64) error {
 func (o backtestOptions) check() error {
 	switch {
 	case o.model == "" && o.prompt == "" && o.thinking == "" && !o.baseline:
-		return hint(usage("nothing is to change"), "--model, --prompt, --thinking; or --baseline, which asks the same again")
+		return hint(usage("no change is given"), "--model, --prompt, --thinking; or --baseline, which asks the same again")
 	case o.engine != "native":
 		return usage("--engine %s: only native can ask a recorded run, whichever engine it ran on", o.engine)
 	case o.last < 1:
 		return usage("--last %d: want 1 or more", o.last)
 	case o.parallel < 1:
 		return usage("--jobs %d: want 1 or more", o.parallel)
-	case app.CheckLive(o.live) != "":
-		return usage("--live %s: want one or more of %s", app.CheckLive(o.live), strings.Join(app.LiveTools(), ", "))
+	}
+	for i, name := range o.live {
+		if o.live[i] = strings.TrimSpace(name); !slices.Contains(app.LiveTools(), o.live[i]) {
+			return usage("--live %q: want one or more of %s", name, strings.Join(app.LiveTools(), ", "))
+		}
+	}
+	for _, name := range []string{o.model, o.judge} {
+		if err := model.CheckName(name); name != "" && err != nil {
+			return usage("%v", err)
+		}
 	}
 	if o.thinking != "" {
 		if _, err := model.ParseThinking(o.thinking); err != nil {
@@ -210,7 +219,7 @@ func (d *deps) agreesToSpend(ctx context.Context, p backtest.Plan, usd float64, 
 		text += "; the price of the model is not known"
 	}
 	d.warn(text)
-	return d.agreesOnTerminal(ctx, "Ask?", yes)
+	return d.agreesOnTerminal(ctx, "Start?", yes)
 }
 
 // agreesOnTerminal asks a question whose answer is yes or no, if a person is there who can answer it and has not said yes before.
@@ -232,7 +241,7 @@ func (d *deps) backtest(ctx context.Context, h app.Home, p backtest.Plan) error 
 	if written != nil {
 		return written
 	}
-	if err != nil && len(list) == 0 && !errors.Is(err, backtest.ErrMoney) {
+	if errors.Is(err, lock.ErrBusy) {
 		return err
 	}
 	if !d.json {
@@ -255,14 +264,14 @@ func concludeBacktest(p backtest.Plan, list []backtest.Verdict) error {
 	case s.Missed > 0:
 		return &reported{statusFailed}
 	case s.Weak():
-		return &withStatus{fmt.Errorf("%d of %s decided: too few for a statement", s.Decided(), plaintext.Count(s.Runs, "run")), statusData}
+		return &withStatus{fmt.Errorf("only %d of %s decided: too few to judge", s.Decided(), plaintext.Count(s.Runs, "run")), statusData}
 	}
 	return nil
 }
 
 func newBacktestContinue(d *deps) *cobra.Command {
 	var maxCost float64
-	cmd := command(agentNever(refused), "continue ID", "Continue a backtest that was ended: nothing that was paid for is asked again", nil)
+	cmd := command(agentNever(refused), "continue ID", "Continue a backtest that did not finish", nil)
 	cmd.Flags().Float64Var(&maxCost, "max-cost", 0, "spend at most this in all, in `USD` (default as the backtest began)")
 	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 		p, err := h.Backtests().Load(args[0])

@@ -72,8 +72,8 @@ func summaryLines(p backtest.Plan, list []backtest.Verdict) (lines []string) {
 	if p.Baseline {
 		lines = append(lines, "Asked again without a change: "+base.String()+".")
 	}
-	if wrong := base.Missed + base.Extra; p.Baseline && p.Changes() && base.Decided() > 0 {
-		lines = append(lines, fmt.Sprintf("The model decides otherwise than before in %d of %d runs even without a change; only what goes beyond that is due to it.", wrong, base.Decided()))
+	if wrong := base.Missed + base.Extra; p.Baseline && p.Changes() && wrong > 0 {
+		lines = append(lines, fmt.Sprintf("Without a change, %d of %d runs decide otherwise. Only differences beyond that are due to the change.", wrong, base.Decided()))
 	}
 	return lines
 }

@@ -25,7 +25,7 @@ type costRow struct {
 
 func newCost(d *deps) *cobra.Command {
 	var by, since string
-	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, their part from the cache, tokens out, share, growth, context",
+	cmd := command(agentAll(), "cost", "Show the cost of runs: key, runs, USD, tokens in, cached share, tokens out, share, growth, context",
 		func(*cobra.Command, []string) error { return runCost(d, by, since) })
 	cmd.Flags().StringVar(&by, "by", "job", "group by job, day or model")
 	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back; more than two days begin with a whole day")

@@ -99,7 +99,7 @@ func linesOfAgents() map[string][]string {
 		"run log": {"last", "--json last"}, "run show": {"last", "nothing"}, "session compact": {"main short", "x y"}, "session history": {""}, "session id": {"main", "x"},
 		"session list": {"", "--here"}, "skill list": {""}, "skill show": {"tea", "x"}, "status": {"", "--json"}, "task add": {"buy tea", "-"}, "task done": {"1", "x"},
 		"task edit": {"1 buy a cow"}, "task list": {"", "--json"}, "task rm": {"1"}, "update add": {"more", "-"}, "update list": {"", "--json"}, "update peek": {""},
-		"version": {"", "--json"}, "webhook list": {""}, "webhook show": {"ci"}, "": {"", "--help", "--version", "nonsense", "-p hello", "-q task list", "task"},
+		"version": {"", "--json"}, "webhook list": {""}, "webhook show": {"ci"}, "why": {"last", "no such words"}, "": {"", "--help", "--version", "nonsense", "-p hello", "-q task list", "task"},
 	}
 }
 

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,18 +34,21 @@ type move struct {
 
 func newModelMove(d *deps) *cobra.Command {
 	m := &move{d: d}
-	cmd := command(agentNever(refused), "move OLD NEW [JOB...]", "Change the model in the files of jobs, of all that name OLD unless JOB is given", nil)
+	cmd := command(agentNever(refused), "move OLD NEW [JOB...]", "Change the model in job files", nil)
 	f := cmd.Flags()
-	f.BoolVar(&m.backtest, "backtest", false, "change only the jobs whose recorded runs decide the same at NEW")
+	f.BoolVar(&m.backtest, "backtest", false, "change only the jobs whose recorded runs miss no decision with NEW")
 	f.BoolVar(&m.dryRun, "dry-run", false, "print what would be changed, and ask and change nothing")
 	f.IntVar(&m.last, "last", 30, "with --backtest: ask the last `N` runs of each job")
-	f.Float64Var(&m.maxCost, "max-cost", 0, "with --backtest: spend at most this for each job, in `USD` (default twice the estimate, and 0.50)")
+	f.Float64Var(&m.maxCost, "max-cost", 0, "with --backtest: spend at most this for each job, in `USD` (default: twice the estimate plus 0.50)")
 	f.BoolVar(&m.yes, "yes", false, "move to a model that is not in the table; on a terminal, do not ask before money is spent and files are changed")
 	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) (err error) {
 		for _, name := range []string{"last", "max-cost"} {
 			if f.Changed(name) && !m.backtest {
 				return usage("--%s needs --backtest", name)
 			}
+		}
+		if m.last < 1 {
+			return usage("--last %d: want 1 or more", m.last)
 		}
 		if err := checkMaxCost(cmd, m.maxCost); err != nil {
 			return err
@@ -88,15 +93,17 @@ func (m *move) run(ctx context.Context, names []string) error {
 	if len(list) == 0 {
 		return &withStatus{fmt.Errorf("no file of a job names the model %s", m.from), statusNoJob}
 	}
+	var failed error
 	if m.backtest {
-		if err := m.judge(ctx, list); err != nil {
-			return err
-		}
+		failed = m.judge(ctx, list)
 	}
 	if err := records(m.d, "JOB MOVES BACKTEST WHY", list, func(r moved) []any {
 		return []any{brief(r.Name), map[bool]string{true: "yes", false: "no"}[r.Moves], r.Backtest, prose(r.Why)}
 	}); err != nil {
 		return err
+	}
+	if failed != nil {
+		return failed
 	}
 	m.others()
 	n := 0
@@ -115,15 +122,28 @@ func (m *move) run(ctx context.Context, names []string) error {
 		if !r.Moves {
 			continue
 		}
-		text, err := r.job.WithModel(m.to)
-		if err != nil {
-			return &withStatus{err, statusData}
-		}
-		if err := store.Replace(r.job.Path, text); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, m.write(r.job))
+	}
+	if failed != nil {
+		return failed
 	}
 	return m.left(list)
+}
+
+// write changes the model in the file of a job, unless the file has changed since it was read.
+func (m *move) write(j job.Job) error {
+	now, err := os.ReadFile(j.Path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, j.Source()) {
+		return &withStatus{fmt.Errorf("%s was changed meanwhile, and is left as it is", j.Path), statusTempFail}
+	}
+	text, err := j.WithModel(m.to)
+	if err != nil {
+		return &withStatus{err, statusData}
+	}
+	return store.Replace(j.Path, text)
 }
 
 // left returns the error that says by its exit status that a job does not move.
@@ -188,7 +208,7 @@ func (m *move) judge(ctx context.Context, list []moved) (err error) {
 	if m.dryRun {
 		for i := range list {
 			if r := &list[i]; r.Moves {
-				r.Why = "if " + plaintext.Count(len(r.runs), "run") + " decide the same"
+				r.Why = "if " + plaintext.Count(len(r.runs), "run") + " miss no decision"
 			}
 		}
 		return nil
@@ -198,7 +218,7 @@ func (m *move) judge(ctx context.Context, list []moved) (err error) {
 		text = fmt.Sprintf("backtests of %s; the price of the model is not known", plaintext.Count(runs, "run"))
 	}
 	m.d.warn(text)
-	goOn, err := m.d.agreesOnTerminal(ctx, "Ask?", m.yes)
+	goOn, err := m.d.agreesOnTerminal(ctx, "Start?", m.yes)
 	if err != nil {
 		return err
 	}
@@ -206,8 +226,10 @@ func (m *move) judge(ctx context.Context, list []moved) (err error) {
 		r := &list[i]
 		switch {
 		case !r.Moves:
+		case len(r.runs) == 0:
+			r.Moves, r.Why = false, "no recorded run can be asked"
 		case !goOn:
-			r.Moves, r.Why = false, "it was not asked"
+			r.Moves, r.Why = false, "the backtest was declined"
 		default:
 			if err := m.judgeOne(ctx, r); err != nil {
 				return err
@@ -246,7 +268,7 @@ func (m *move) judgeOne(ctx context.Context, r *moved) (err error) {
 	case s.Missed > 0:
 		doubts = append(doubts, fmt.Sprintf("%d of %d missed", s.Missed, s.Decided()))
 	case s.Weak():
-		doubts = append(doubts, fmt.Sprintf("%d of %s decided: too few for a statement", s.Decided(), plaintext.Count(s.Runs, "run")))
+		doubts = append(doubts, fmt.Sprintf("only %d of %s decided: too few to judge", s.Decided(), plaintext.Count(s.Runs, "run")))
 	}
 	r.Moves, r.Why = len(doubts) == 0, strings.Join(doubts, "; ")
 	return nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/native"
+	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -68,19 +69,24 @@ type Backtest struct {
 	Book   Book
 	Runs   runlog.Book
 	Asked  request.Book
-	Engine native.Engine // asks the model; its tools are not used
-	Live   Live          // nil: no tool is used now
-	Spent  func(runlog.Event) error
-	Done   func(Verdict) // is called with each verdict; may be nil
-	Sleep  func(context.Context, time.Duration) error
-	Now    func() time.Time
+	Engine native.Engine            // asks the model; its tools are not used
+	Live   Live                     // nil: no tool is used now
+	Hide   func(text string) string // replaces the values of secrets
+	// Refuses returns why a run may not use a tool; "" if it may. nil: it may use all.
+	Refuses func(r runlog.Record, tool string, input []byte) string
+	// Raise raises what the backtest has reserved of the spending limits to between least and most USD; nil: no limit binds it.
+	Raise func(ctx context.Context, least, most float64) (float64, error)
+	Spent func(runlog.Event) error // records the usage of an answer; it may be called by several goroutines at once
+	Done  func(Verdict)            // is called with each verdict; may be nil
+	Sleep func(context.Context, time.Duration) error
+	Now   func() time.Time
 }
 
 // Live uses a reading tool now, as the run was allowed to.
 type Live func(ctx context.Context, r runlog.Record, tool string, input []byte) engine.ToolResult
 
 // ErrMoney is the error of a backtest that its limit ended. The verdicts that were reached are kept.
-var ErrMoney = errors.New("the limit of the backtest is reached")
+var ErrMoney = errors.New("cost limit of the backtest reached")
 
 // variant is one way in which a run is asked.
 type variant struct {
@@ -108,20 +114,18 @@ func (b *Backtest) Run(ctx context.Context) ([]Verdict, error) {
 	open := make(chan variant)
 	var working sync.WaitGroup
 	var mu sync.Mutex
-	money := newPot(b.MaxCost, known)
+	money := newBudget(b.MaxCost, known, b.Raise)
 	for range max(1, b.Parallel) {
 		working.Go(func() {
 			for v := range open {
-				verdict, err := b.judge(ctx, v, paid, money)
+				verdict, err := b.verdict(ctx, v, paid, money)
+				mu.Lock()
 				if err == nil {
 					err = b.Book.add(b.ID, verdict)
 				}
 				if err != nil {
 					fail(err)
-					continue
-				}
-				mu.Lock()
-				if known = append(known, verdict); b.Done != nil {
+				} else if known = append(known, verdict); b.Done != nil {
 					b.Done(verdict)
 				}
 				mu.Unlock()
@@ -170,8 +174,8 @@ func (p Plan) sort(list []Verdict) {
 	slices.SortStableFunc(list, func(a, b Verdict) int { return place(a) - place(b) })
 }
 
-// judge asks a run, and compares what the agent decides. A run that cannot be asked is undecided. An error ends the backtest.
-func (b *Backtest) judge(ctx context.Context, v variant, paid *answers, money *pot) (Verdict, error) {
+// verdict asks a run, and compares what the agent decides. A run that cannot be asked is undecided. An error ends the backtest.
+func (b *Backtest) verdict(ctx context.Context, v variant, paid *answers, money *budget) (Verdict, error) {
 	begun := b.Now()
 	c, err := b.recorded(v)
 	out := Verdict{Run: v.run, Baseline: v.baseline, Before: append([]Decision{}, c.before...), Now: []Decision{}, Was: c.was()}
@@ -187,6 +191,8 @@ func (b *Backtest) judge(ctx context.Context, v variant, paid *answers, money *p
 		return out, context.Cause(ctx)
 	case errors.Is(err, engine.ErrMaxCost):
 		return out, fmt.Errorf("%w: %w", ErrMoney, err)
+	case temporary(err):
+		return out, fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
 	case errors.Is(err, engine.ErrUnavailable):
 		return out, err // the next run would fail as well
 	case errors.As(err, &unknown):
@@ -203,8 +209,22 @@ func (b *Backtest) judge(ctx context.Context, v variant, paid *answers, money *p
 			return out, context.Cause(ctx)
 		case errors.Is(err, engine.ErrMaxCost):
 			return out, fmt.Errorf("%w: %w", ErrMoney, err)
+		case temporary(err), errors.Is(err, engine.ErrUnavailable):
+			return out, fmt.Errorf("the judge: %w", err)
+		case err != nil:
+			out.Facts = Unsure
 		}
-		return out, err
 	}
+	for _, list := range [][]Decision{out.Before, out.Now} {
+		for i := range list {
+			list[i].Text = b.Hide(list[i].Text)
+		}
+	}
+	out.Why = b.Hide(out.Why)
 	return out, nil
+}
+
+// temporary reports whether an error of the service may be over when the backtest goes on.
+func temporary(err error) bool {
+	return errors.As(err, new(*engine.Overloaded)) || errors.Is(err, provider.ErrCut) || errors.Is(err, provider.ErrGarbled)
 }

@@ -97,23 +97,24 @@ type answers struct {
 	path string
 
 	mu    sync.Mutex
-	known map[string]provider.Answer
+	known map[string]stored
 }
 
 // stored is a line of answers.jsonl.
 type stored struct {
 	Key    string          `json:"key"`
 	Run    string          `json:"run"`
+	Most   int             `json:"most"` // the limit of the answer in tokens
 	Answer provider.Answer `json:"answer"`
 }
 
 func (b Book) answers(id string) (*answers, error) {
-	a := &answers{path: b.path(id, "answers.jsonl"), known: map[string]provider.Answer{}}
+	a := &answers{path: b.path(id, "answers.jsonl"), known: map[string]stored{}}
 	for s, err := range store.Lines[stored](a.path, nil) {
 		if err != nil {
 			return nil, err
 		}
-		a.known[s.Key] = s.Answer
+		a.known[s.Key] = s
 	}
 	return a, nil
 }
@@ -134,8 +135,8 @@ func (a asked) key(r provider.Request) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// payer asks a service for the answers that are not stored, and stores them.
-type payer struct {
+// cachedProvider asks a service for the answers that are not stored, and stores them.
+type cachedProvider struct {
 	provider.Provider
 
 	asked asked
@@ -143,21 +144,25 @@ type payer struct {
 }
 
 // Ask returns the stored answer to a request, or asks the service.
-func (p payer) Ask(ctx context.Context, r provider.Request, delta func(text string) error) (provider.Answer, error) {
+func (p cachedProvider) Ask(ctx context.Context, r provider.Request, delta func(text string) error) (provider.Answer, error) {
 	key, err := p.asked.key(r)
 	if err != nil {
 		return provider.Answer{}, err
 	}
 	p.asked.mu.Lock()
-	a, known := p.asked.known[key]
+	old, known := p.asked.known[key]
 	p.asked.mu.Unlock()
-	if *p.fresh = !known; known {
-		return a, nil
+	if known && old.Answer.Stop == provider.MaxTokens && old.Most < r.MaxTokens { // it was cut, and may be longer now
+		known = false
 	}
-	if a, err = p.Provider.Ask(ctx, r, delta); err != nil {
+	if *p.fresh = !known; known {
+		return old.Answer, nil
+	}
+	a, err := p.Provider.Ask(ctx, r, delta)
+	if err != nil {
 		return a, err
 	}
 	p.asked.mu.Lock()
 	defer p.asked.mu.Unlock()
-	return a, store.AppendJSON(p.asked.path, store.Buffered, stored{key, p.asked.run, a})
+	return a, store.AppendJSON(p.asked.path, store.Buffered, stored{key, p.asked.run, r.MaxTokens, a})
 }

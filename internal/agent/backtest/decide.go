@@ -50,24 +50,24 @@ func writes(tool string) bool {
 // short returns the name of one of ollim's own tools as it is without an MCP server around it.
 func short(tool string) string { return strings.TrimPrefix(tool, "mcp__ollim__") }
 
-// decide adds the decision in a use of a tool, if there is one.
-func decide(list []Decision, tool string, input json.RawMessage) []Decision {
+// decide adds the decision in a use of a tool, if there is one. Paths are relative to root.
+func decide(list []Decision, root, tool string, input json.RawMessage) []Decision {
 	kind, _, _ := own(short(tool))
 	var in struct {
 		Message  string `json:"message"`
 		Question string `json:"question"`
-		File     string `json:"file_path"`
-		Notebook string `json:"notebook_path"`
 		Content  string `json:"content"`
 	}
 	_ = json.Unmarshal(input, &in) // another input is compared as it is
 	switch {
+	case writes(tool) && pathOf(root, input) == "":
+		return list
 	case writes(tool):
 		text := in.Content
 		if text == "" {
 			text = canonical(input)
 		}
-		return append(list, Decision{Wrote, in.File + in.Notebook, text})
+		return append(list, Decision{Wrote, pathOf(root, input), text})
 	case kind == "":
 		return list
 	}

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ import (
 // recorded is a run as it is asked again.
 type recorded struct {
 	record  runlog.Record
+	root    string               // the working directory
 	sent    provider.Request     // the first request; its last message is the prompt
 	history []transcript.Message // what the session said before
 	prompt  string
@@ -36,7 +38,7 @@ type call struct {
 var (
 	errNoRequest = errors.New("its first request is not kept")
 	errNoPrompt  = errors.New("its first request does not hold the prompt as it was recorded")
-	errFiles     = errors.New("its prompt came with files")
+	errFiles     = errors.New("its prompt has files")
 	errNoBody    = errors.New("its record does not say where the body is in the prompt: the run is from an earlier version")
 )
 
@@ -55,6 +57,7 @@ func (b *Backtest) recorded(v variant) (c recorded, err error) {
 	if c.record, err = b.Runs.Load(v.run); err != nil {
 		return c, err
 	}
+	c.root = cmp.Or(c.record.Root, string(b.Book.Home))
 	if err := c.readEvents(b.Runs); err != nil {
 		return c, err
 	}
@@ -92,7 +95,7 @@ func (c *recorded) readEvents(runs runlog.Book) error {
 		case e.Type == runlog.ToolUse:
 			open[e.ToolID] = len(c.calls)
 			c.calls = append(c.calls, call{id: e.ToolID, tool: e.Tool, input: e.Input})
-			c.before = decide(c.before, e.Tool, e.Input)
+			c.before = decide(c.before, c.root, e.Tool, e.Input)
 		case e.Type == runlog.ToolResult:
 			if i, found := open[e.ToolID]; found {
 				c.calls[i].text, c.calls[i].failed = e.Text, e.IsError

@@ -50,10 +50,13 @@ const (
 )
 
 // ask lets the agent work on a recorded run.
-func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *pot) (out outcome, err error) {
+func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *budget) (out outcome, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	set := newReplay(c, stop)
+	if b.Refuses != nil {
+		set.refuses = func(tool string, input []byte) string { return b.Refuses(c.record, tool, input) }
+	}
 	if b.Live != nil {
 		set.live = func(tool string, input []byte) (engine.ToolResult, bool) {
 			if !slices.Contains(b.Plan.Live, tool) {
@@ -62,13 +65,13 @@ func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *pot) 
 			return b.Live(ctx, c.record, tool, input), true
 		}
 	}
-	purse := money.open()
-	defer func() { purse.close(out.cost) }()
+	reserved := money.open()
+	defer func() { reserved.close(out.cost) }()
 	r := engine.Request{
 		Input:   engine.Input{System: c.sent.System, Prompt: c.prompt},
 		Session: engine.Session{Messages: c.history, Discard: true},
 		Model:   engine.Model{Name: c.sent.Model, Thinking: c.sent.Thinking},
-		Limits:  engine.Limits{MaxCost: b.MaxCost, MaxTurns: 2*c.record.Requests + moreTurns, Raise: purse.raise},
+		Limits:  engine.Limits{MaxCost: b.MaxCost, MaxTurns: 2*c.record.Requests + moreTurns, Raise: reserved.raise},
 	}
 	for nudges := 0; ; nudges++ {
 		result, runErr := b.turn(ctx, r, set, paid, &out)
@@ -95,7 +98,7 @@ func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *pot) 
 // turn lets the agent work on one message, and begins again if the service is overloaded.
 func (b *Backtest) turn(ctx context.Context, r engine.Request, set *replay, paid asked, out *outcome) (engine.Result, error) {
 	e, fresh := b.Engine, false
-	e.Service.Provider, e.Tools, e.Servers, e.Agents = payer{e.Service.Provider, paid, &fresh}, nil, nil, nil
+	e.Service.Provider, e.Tools, e.Servers, e.Agents = cachedProvider{e.Service.Provider, paid, &fresh}, nil, nil, nil
 	for try := 0; ; try++ {
 		result, err := e.Run(ctx, r, set, func(ev runlog.Event) error {
 			if ev.Type == runlog.UsageEvent {
@@ -125,37 +128,48 @@ func (b *Backtest) turn(ctx context.Context, r engine.Request, set *replay, paid
 
 // replay answers uses of tools from a record.
 type replay struct {
+	root    string // the working directory
 	offered []engine.Tool
 	calls   map[string][]call // by tool and input
 	of      map[string][]call // by tool
 	stop    context.CancelCauseFunc
 	live    func(tool string, input []byte) (engine.ToolResult, bool) // nil: no tool is used now
 
+	refuses   func(tool string, input []byte) string // nil: nothing is refused
 	decisions []Decision
 	changed   map[string]bool // files that were written otherwise than then
 	used      []string        // tools that were used now
 }
 
 func newReplay(c recorded, stop context.CancelCauseFunc) *replay {
-	r := &replay{calls: map[string][]call{}, of: map[string][]call{}, stop: stop, changed: map[string]bool{}}
+	r := &replay{root: c.root, calls: map[string][]call{}, of: map[string][]call{}, stop: stop, changed: map[string]bool{}}
 	for _, t := range c.sent.Tools {
 		t.Effect = engine.ReadsOnly // nothing happens
 		r.offered = append(r.offered, t)
 	}
 	for _, use := range c.calls {
-		key := keyOf(use.tool, use.input)
+		key := keyOf(c.root, use.tool, use.input)
 		r.calls[key] = append(r.calls[key], use)
 		r.of[short(use.tool)] = append(r.of[short(use.tool)], use)
 	}
 	return r
 }
 
-// keyOf returns what is the same for uses of a tool that ask for the same thing. The description of a command is for people.
-func keyOf(tool string, input json.RawMessage) string {
+// keyOf returns what is the same for uses of a tool that ask for the same thing. The description and the timeout of a command do not count,
+// nor whether the path of a file is relative to root.
+func keyOf(root, tool string, input json.RawMessage) string {
 	var fields map[string]json.RawMessage
-	if tool == "Bash" && json.Unmarshal(input, &fields) == nil {
-		delete(fields, "description")
-		delete(fields, "timeout")
+	if json.Unmarshal(input, &fields) == nil {
+		if tool == "Bash" {
+			delete(fields, "description")
+			delete(fields, "timeout")
+		}
+		for _, name := range []string{"file_path", "notebook_path", "path"} {
+			var path string
+			if json.Unmarshal(fields[name], &path) == nil {
+				fields[name], _ = json.Marshal(under(root, path)) // a string always has a JSON form
+			}
+		}
 		if plain, err := json.Marshal(fields); err == nil {
 			input = plain
 		}
@@ -177,8 +191,8 @@ func take(from map[string][]call, key string) (engine.ToolResult, bool) {
 
 // Call answers a use of a tool.
 func (r *replay) Call(_ context.Context, name string, input json.RawMessage) engine.ToolResult {
-	r.decisions = decide(r.decisions, name, input)
-	path := pathOf(input)
+	path, before := pathOf(r.root, input), r.decisions
+	r.decisions = decide(r.decisions, r.root, name, input)
 	kind, usual, is := own(short(name))
 	switch {
 	case is:
@@ -191,16 +205,20 @@ func (r *replay) Call(_ context.Context, name string, input json.RawMessage) eng
 		}
 		return result
 	case writes(name):
-		result, found := take(r.calls, keyOf(name, input))
-		if !found {
-			r.changed[path] = true
-			result.Text = "The file " + path + " was written."
+		result, found := take(r.calls, keyOf(r.root, name, input))
+		if found {
+			return result
 		}
-		return result
-	case r.changed[path]:
-		return r.unknown(name, input, "it uses a file that it wrote otherwise than then")
+		if result = r.refusal(name, path, input); result.IsError {
+			r.decisions = before
+			return result
+		}
+		r.changed[path] = true
+		return engine.ToolResult{Text: "The file " + path + " was written."}
+	case r.changed[path], len(r.changed) > 0 && slices.Contains([]string{"Bash", "Grep", "Glob"}, name):
+		return r.unknown(name, input, "it wrote other content to a file than in the recorded run, and may read it now")
 	}
-	if result, found := take(r.calls, keyOf(name, input)); found {
+	if result, found := take(r.calls, keyOf(r.root, name, input)); found {
 		return result
 	}
 	if r.live != nil {
@@ -211,7 +229,19 @@ func (r *replay) Call(_ context.Context, name string, input json.RawMessage) eng
 			return result
 		}
 	}
-	return r.unknown(name, input, "the record has no such use of a tool")
+	return r.unknown(name, input, "not in the record")
+}
+
+// refusal returns why a file would not have been written; not an error if it would.
+func (r *replay) refusal(name, path string, input json.RawMessage) engine.ToolResult {
+	why := ""
+	switch {
+	case path == "":
+		why = "file_path is missing"
+	case r.refuses != nil:
+		why = r.refuses(name, input)
+	}
+	return engine.ToolResult{Text: why, IsError: why != ""}
 }
 
 func (r *replay) unknown(name string, input json.RawMessage, why string) engine.ToolResult {
@@ -219,17 +249,25 @@ func (r *replay) unknown(name string, input json.RawMessage, why string) engine.
 	return engine.ToolResult{Text: why, IsError: true}
 }
 
-// pathOf returns the file that a use of a tool names; "" if it names none.
-func pathOf(input json.RawMessage) string {
+// pathOf returns the file that a use of a tool names, relative to root if it is below it; "" if it names none.
+func pathOf(root string, input json.RawMessage) string {
 	var in struct {
 		File     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
 	}
 	_ = json.Unmarshal(input, &in)
-	if in.File+in.Notebook == "" {
+	return under(root, in.File+in.Notebook)
+}
+
+// under returns a path relative to root, or an absolute one that is not below it as it is.
+func under(root, path string) string {
+	if path == "" {
 		return ""
 	}
-	return filepath.Clean(in.File + in.Notebook)
+	if rest, err := filepath.Rel(root, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rest) {
+		return rest
+	}
+	return filepath.Clean(path)
 }
 
 // standing returns what the agent has done, as far as its duties depend on it.
@@ -245,7 +283,7 @@ func (r *replay) standing() (s runlog.Standing) {
 	return s
 }
 
-// The other methods of engine.Tools. No verdict is needed: nothing executes, and a use that was refused then has its refusal as its result.
+// The other methods of engine.Tools. Call refuses what the run may not do.
 
 func (r *replay) List() []engine.Tool                 { return r.offered }
 func (r *replay) Judged() (map[string]bool, error)    { return nil, nil }

@@ -68,7 +68,7 @@ func (s Summary) String() string {
 	if s.Different > 0 {
 		text += fmt.Sprintf(" (%d with other texts", s.Different)
 		if s.Facts+s.Unsure > 0 {
-			text += fmt.Sprintf(", of which %d with other facts by the judge, which contradicted itself about %d", s.Facts, s.Unsure)
+			text += fmt.Sprintf("; according to the judge, %d have other facts and %d are unsure", s.Facts, s.Unsure)
 		}
 		text += ")"
 	}
@@ -85,7 +85,7 @@ func (s Summary) Decided() int { return s.Runs - s.Undecided }
 // Few is the number of runs below which a backtest says little: with four that decide the same, half of all may decide otherwise.
 const Few = 5
 
-// Weak reports whether too few runs were decided for a statement.
+// Weak reports whether too few runs were decided to judge.
 func (s Summary) Weak() bool { return s.Decided() < Few || s.Undecided > s.Decided() }
 
 func (u Use) add(v Use) Use {

@@ -37,7 +37,7 @@ func didNothing(r runlog.Record) bool {
 	return r.Outcome == runlog.Gated || r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused
 }
 
-// pruneBacktests removes the backtests that began before an instant, like the runs that they asked. A damaged name is as old as the year 1.
+// pruneBacktests removes the backtests that began before an instant, like the runs that they asked. An entry without a valid id counts as old.
 func (c cleaner) pruneBacktests(ctx context.Context, before time.Time) (err error) {
 	home := c.m.Runner.Home
 	entries, err := os.ReadDir(home.State("backtests"))

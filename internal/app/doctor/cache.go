@@ -47,7 +47,7 @@ func (e *examination) repeated(context.Context) string {
 				break
 			}
 			if n := s.PaidAgain(earlier.Sent, engine.CacheLife, engine.BytesPerToken); n > lost {
-				lost, other = n, s.Thinking != earlier.Thinking
+				lost, other = n, s.Thinking != earlier.Thinking && r.Shared && records[earlier.Run].Shared
 			}
 		}
 		if lost == 0 {

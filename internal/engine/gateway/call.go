@@ -68,7 +68,7 @@ func (c *call) Close() error {
 	return err
 }
 
-// cost returns what a request has cost so far, in USD; 0 if no price is known, but for searches by the service. The service has reported usage.
+// cost returns what a request has cost so far, in USD; without a known price, only searches by the service count. The service has reported usage.
 func (c *call) cost() float64 {
 	t := c.counted()
 	m := c.g.Models.Resolve(cmp.Or(t.model, c.model))

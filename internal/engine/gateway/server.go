@@ -248,6 +248,9 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 	resp, f, err := send(&http.Client{Transport: g.Transport, CheckRedirect: NeverFollow}, out, body, g.priced(c))
 	c.idle.Stop()
 	if err != nil {
+		g.mu.Lock()
+		g.after = 0
+		g.mu.Unlock()
 		why := c.reason(err)
 		g.end(c, why)
 		return nil, errors.New(why)

@@ -12,9 +12,13 @@ import (
 // longestWork is the time limit of work that is no turn of an agent.
 const longestWork = 24 * time.Hour
 
-// Bear carries out work of the owner's that asks models and is no turn of an agent, such as a backtest. It is a run: it has a record, its
-// cost is reserved and settled, and ollim stop ends it. The limits bind it unless record.Owner is set. do adds usage events to the run. most is its highest cost in USD; 0 is no limit.
-func Bear(ctx context.Context, r *Runner, record runlog.Record, most float64, do func(context.Context, *runlog.Run) error) (runlog.Record, error) {
+// Raise raises what a run has reserved to between least and most USD, see spend.Book. nil: no limit binds the run.
+type Raise func(ctx context.Context, least, most float64) (granted float64, err error)
+
+// Work records work that asks models outside a turn of an agent, such as a backtest, as a run: its cost is reserved and settled, and ollim
+// stop ends it. The limits bind it unless record.Owner is set. do adds usage events to the run. most is its highest cost in USD; 0 is no
+// limit.
+func Work(ctx context.Context, r *Runner, record runlog.Record, most float64, do func(context.Context, *runlog.Run, Raise) error) (runlog.Record, error) {
 	ctx.Done() // from here on a signal ends ctx, see Run
 	var err error
 	if record.ID == "" {
@@ -35,12 +39,13 @@ func Bear(ctx context.Context, r *Runner, record runlog.Record, most float64, do
 	s := Spec{Limits: Limits{Time: longestWork, Cost: most, Typed: true}, Policy: Rights{Owner: record.Owner}}
 	w := &work{r: r, spec: s, run: run}
 	w.money = &account{run: run, spec: s, spend: r.Spend, runs: r.Runs, warn: r.Warn}
-	if _, err = w.money.reserve(ctx); err == nil {
+	granted, err := w.money.reserve(ctx)
+	if err == nil {
 		err = run.Save()
 	}
 	if err == nil {
 		bounded, cancel := w.bounded(ctx)
-		if err = do(bounded, run); !errors.Is(err, context.Cause(bounded)) { // else it gives the reason
+		if err = do(bounded, run, w.money.raise(granted)); !errors.Is(err, context.Cause(bounded)) { // else it gives the reason
 			err = stopped(bounded, err)
 		}
 		cancel()
