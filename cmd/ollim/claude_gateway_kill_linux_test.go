@@ -28,9 +28,23 @@ type tcpLink struct {
 	net.Listener
 	to string
 
+	sent atomic.Int64 // bytes that came back from the address
+
 	mu   sync.Mutex
 	down bool
 	open map[net.Conn]bool
+}
+
+// counter counts what is written through it.
+type counter struct {
+	net.Conn
+	sent *atomic.Int64
+}
+
+func (c counter) Write(part []byte) (int, error) {
+	n, err := c.Conn.Write(part)
+	c.sent.Add(int64(n))
+	return n, err
 }
 
 // newLink returns a link to an address. It ends with the test.
@@ -62,7 +76,7 @@ func (l *tcpLink) pass(in net.Conn) {
 	}
 	copied := func(to, from net.Conn) { _, _ = io.Copy(to, from); _ = to.Close(); _ = from.Close() }
 	go copied(out, in)
-	copied(in, out)
+	copied(counter{in, &l.sent}, out)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, in)
@@ -168,13 +182,10 @@ func (k *gatewayKill) play(rounds int) {
 	t := k.t
 	for round := range rounds {
 		what := []string{"claude", "ollim", "service"}[k.random.Intn(3)]
-		after, pause := k.random.Intn(4), time.Duration(k.random.Intn(400))*time.Millisecond
-		if after == 0 {
-			pause *= 4 // the command starts
-		}
+		after, sent := k.random.Intn(4), k.random.Int63n(mostSent)
 		before, begun := len(k.api.Requests()), time.Now()
-		status := k.killed(what, before+after, pause)
-		said := fmt.Sprintf("round %d: %s, %s after %d requests, exit %d", round, what, pause, after, status)
+		status := k.killed(what, before+after, sent)
+		said := fmt.Sprintf("round %d: %s, at %d requests and %d bytes of answers, exit %d", round, what, after, sent, status)
 		took := time.Since(begun)
 		k.closed(said, len(k.api.Requests())-before)
 		outcome := k.outcome()
@@ -199,8 +210,12 @@ func (k *gatewayKill) play(rounds int) {
 	}
 }
 
-// killed fires, kills something a while after the service has got so many requests, and returns how the fire ended.
-func (k *gatewayKill) killed(what string, requests int, pause time.Duration) int {
+// mostSent is how many bytes the answers of one fire have, about. They come in events of some hundred bytes, 30 ms apart.
+const mostSent = 5000
+
+// killed fires, kills something when the service has got so many requests and has sent so many bytes of answers, and returns how the fire
+// ended. For 0 requests it kills when the run has begun, or claude has started.
+func (k *gatewayKill) killed(what string, requests int, sent int64) int {
 	k.slow.Store(true)
 	defer k.slow.Store(false)
 	defer k.link.set(false)
@@ -211,8 +226,15 @@ func (k *gatewayKill) killed(what string, requests int, pause time.Duration) int
 	}
 	ended := make(chan int, 1)
 	go func() { ended <- status(cmd.Wait()) }()
-	eventually(k.t, "the run, and its requests", func() bool { return len(k.runs()) > runs && len(k.api.Requests()) >= requests })
-	time.Sleep(pause) // the random moment
+	first := len(k.api.Requests()) == requests
+	sent += k.link.sent.Load()
+	eventually(k.t, "the run, its requests and answers", func() bool {
+		if first { // what is killed is there
+			return len(k.runs()) > runs && (what != "claude" || len(k.processes("--output-format")) > 0) || len(ended) > 0
+		}
+		reached := len(k.runs()) > runs && len(k.api.Requests()) >= requests && k.link.sent.Load() >= sent
+		return reached || len(ended) > 0
+	})
 	switch what {
 	case "claude":
 		for _, p := range k.processes("--output-format") {

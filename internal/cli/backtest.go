@@ -40,11 +40,11 @@ func newBacktest(d *deps) *cobra.Command {
 	f.StringVar(&o.prompt, "prompt", "", "put the text of this `file` (- is standard input) in place of the job's body")
 	f.StringVar(&o.thinking, "thinking", "", "how much the model thinks: off, adaptive or a number of tokens")
 	f.IntVar(&o.last, "last", 30, "ask the last `N` runs")
-	f.StringVar(&o.since, "since", "", "ask all runs of this long instead, such as 60d")
+	f.StringVar(&o.since, "since", "", "ask all runs of the last `TIME` instead, such as 60d")
 	f.StringArrayVar(&o.runs, "run", nil, "ask the run with this `ID` instead of the last ones (repeatable)")
 	f.BoolVar(&o.baseline, "baseline", false, "also ask each run without a change, to see how often the model differs from itself")
 	f.StringVar(&o.judge, "judge", "", "let this `model` say whether other texts have other facts; it changes no verdict")
-	f.StringSliceVar(&o.live, "live", nil, "let the agent use these tools now if the record has no result: "+strings.Join(app.LiveTools(), ", "))
+	f.StringSliceVar(&o.live, "live", nil, "let the agent use these `TOOLS` now if the record has no result: "+strings.Join(app.LiveTools(), ", "))
 	f.Float64Var(&o.maxCost, "max-cost", 0, "spend at most this, in `USD` (default: twice the estimate plus 0.50)")
 	f.IntVar(&o.parallel, "jobs", atOnce, "ask `N` runs at the same time")
 	f.BoolVar(&o.yes, "yes", false, "on a terminal, do not ask before money is spent")
@@ -56,8 +56,8 @@ func newBacktest(d *deps) *cobra.Command {
 		return runBacktest(ctx, d, h, o, args[0])
 	})
 	cmd.AddCommand(
-		newList(d, agentNever(refused), "list", "List backtests: id, when, job, what changed, runs, same, missed, extra, undecided, cost",
-			"ID AT JOB CHANGE RUNS SAME MISSED EXTRA UNDECIDED COST", d.backtests, backtestRow.cells),
+		newList(d, agentNever(refused), "list", "List backtests: id, job, what changed, same, missed, extra, undecided or not asked, cost",
+			"ID JOB CHANGE SAME MISSED EXTRA OPEN COST", d.backtests, backtestRow.cells),
 		withJSON(d, command(agentNever(refused), "show ID [RUN]", "Print the verdicts of a backtest, or what one run decided then and now",
 			inHome(d, func(_ context.Context, h app.Home, args []string) error { return runBacktestShow(d, h, args) })), jsonLines),
 		newBacktestContinue(d),
@@ -211,19 +211,17 @@ func (d *deps) newBody(path string) (*string, error) {
 
 // agreesToSpend says what a backtest is likely to cost, and asks on a terminal.
 func (d *deps) agreesToSpend(ctx context.Context, p backtest.Plan, usd float64, known, yes bool) (bool, error) {
-	text := fmt.Sprintf("backtest of %s: %s", p.Name, plaintext.Count(len(p.Runs), "run"))
-	switch {
-	case known:
-		text += fmt.Sprintf(", about $%.4f, at most $%.4f", usd, p.MaxCost)
-	default:
-		text += "; the price of the model is not known"
+	cost := "the price of the model is not known"
+	if known {
+		cost = fmt.Sprintf("about $%.4f, at most $%.4f", usd, p.MaxCost)
 	}
-	d.warn(text)
-	return d.agreesOnTerminal(ctx, "Start?", yes)
+	return d.agreesOnTerminal(ctx, fmt.Sprintf("backtest of %s: %s, %s.", p.Name, plaintext.Count(len(p.Runs), "run"), cost), "Start?", yes)
 }
 
-// agreesOnTerminal asks a question whose answer is yes or no, if a person is there who can answer it and has not said yes before.
-func (d *deps) agreesOnTerminal(ctx context.Context, question string, yes bool) (bool, error) {
+// agreesOnTerminal prints a text, and asks a question about it whose answer is yes or no, if a person is there who can answer it and has not
+// said yes before.
+func (d *deps) agreesOnTerminal(ctx context.Context, text, question string, yes bool) (bool, error) {
+	d.note("%s", printable(text))
 	if yes || !isTerminal(d.In) || !isTerminal(d.Stderr) {
 		return true, nil
 	}

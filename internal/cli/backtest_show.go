@@ -130,9 +130,10 @@ type backtestRow struct {
 
 func (r backtestRow) cells() []any {
 	s := r.Summary
+	open := len(r.Plan.Runs) - s.Same - s.Different - s.Missed - s.Extra
 	return []any{
-		r.ID, clock(r.Begun), brief(r.Name), brief(r.Change()), strconv.Itoa(len(r.Plan.Runs)), strconv.Itoa(s.Same + s.Different),
-		strconv.Itoa(s.Missed), strconv.Itoa(s.Extra), strconv.Itoa(s.Undecided), fmt.Sprintf("$%.4f", s.Is.Cost),
+		r.ID, brief(r.Name), brief(r.Change()), strconv.Itoa(s.Same + s.Different), strconv.Itoa(s.Missed), strconv.Itoa(s.Extra),
+		strconv.Itoa(open), fmt.Sprintf("$%.4f", s.Is.Cost),
 	}
 }
 

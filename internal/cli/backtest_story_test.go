@@ -115,15 +115,15 @@ func TestBacktest(t *testing.T) {
 		t.Errorf("the runs changed from\n%s\nto\n%s", sent, strings.Join(now, ""))
 	}
 	out := w.must("backtest", "list")
-	w.wants(out, "\tdisk\tmodel haiku, baseline\t9\t6\t3\t0\t0\t$", "\tdisk\tmodel opus\t9\t9\t0\t0\t0\t$")
+	w.wants(out, "\tdisk\tmodel haiku, baseline\t6\t3\t0\t0\t$", "\tdisk\tmodel opus\t9\t0\t0\t0\t$")
 	id, _, _ := strings.Cut(out, "\t")
 	w.wants(w.must("backtest", "list", "--json"), `"runs":["2026`, `"asked":9,"same":6,"different_text":0,"other_facts":0,"unsure":0,"missed":3`)
 	w.wants(w.must("backtest", "show", id), "\tchanged\tmissed\tping\tsilent\t$")
-	w.wants(w.onColumns(200, "backtest", "show", id).out, "6 of 9 runs decided as then, 3 missed, 0 extra, 0 undecided; up to 66 % of such runs may decide otherwise (at 95 %).",
-		"Asked again without a change: 9 of 9 runs decided as then")
+	w.wants(w.onColumns(200, "backtest", "show", id).out, "6 of 9 runs decided the same, 3 missed, 0 extra, 0 undecided; up to 66 % of such runs may decide otherwise (at 95 %).",
+		"Asked again without a change: 9 of 9 runs decided the same")
 	w.wants(w.must("backtest", "show", id, list[0].Run), "then", "now", "silent")
 	w.wants(w.must("cost"), "backtest\t2\t$")
-	w.wants(w.must("report"), `<a href="#backtests">Backtests <b>2</b></a>`, "disk: model haiku, baseline", "6 of 9 runs decided as then, 3 missed", "<td>missed</td><td><p><b>ping</b></p><pre>The disk is 95 % full.</pre>")
+	w.wants(w.must("report"), `<a href="#backtests">Backtests <b>2</b></a>`, "disk: model haiku, baseline", "6 of 9 runs decided the same, 3 missed", "<td>missed</td><td><p><b>ping</b></p><pre>The disk is 95 % full.</pre>")
 }
 
 // TestBacktestOfAnotherBody: the new body stands where the old one was, and nothing else differs.
@@ -230,7 +230,7 @@ func TestBacktestGoesOn(t *testing.T) {
 	if r.status != 0 || asked.Load() != 9*2+3 {
 		t.Errorf("%d requests, %+v", asked.Load(), r)
 	}
-	w.wants(w.must("backtest", "list"), "\t9\t9\t0\t0\t0\t$")
+	w.wants(w.must("backtest", "list"), "\t9\t0\t0\t0\t$")
 	if r := w.run("backtest", "continue", id); r.status != 0 || asked.Load() != 9*2+3 {
 		t.Errorf("%d requests, %+v", asked.Load(), r)
 	}

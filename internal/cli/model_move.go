@@ -115,7 +115,7 @@ func (m *move) run(ctx context.Context, names []string) error {
 	if m.dryRun || n == 0 {
 		return m.left(list)
 	}
-	if goOn, err := m.d.agreesOnTerminal(ctx, fmt.Sprintf("Change %s?", plaintext.Count(n, "file")), m.yes); err != nil || !goOn {
+	if goOn, err := m.d.agreesOnTerminal(ctx, plaintext.Count(n, "file")+" will be changed.", "Change?", m.yes); err != nil || !goOn {
 		return err
 	}
 	for _, r := range list {
@@ -217,8 +217,7 @@ func (m *move) judge(ctx context.Context, list []moved) (err error) {
 	if !known {
 		text = fmt.Sprintf("backtests of %s; the price of the model is not known", plaintext.Count(runs, "run"))
 	}
-	m.d.warn(text)
-	goOn, err := m.d.agreesOnTerminal(ctx, "Start?", m.yes)
+	goOn, err := m.d.agreesOnTerminal(ctx, text+".", "Start?", m.yes)
 	if err != nil {
 		return err
 	}

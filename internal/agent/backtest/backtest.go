@@ -4,8 +4,8 @@
 // run undecided, with that use; no answer is ever guessed.
 //
 // A backtest is a directory, state/backtests/ID: what was asked for in plan.json, each answer of the model in answers.jsonl, and the verdict
-// about each run in verdicts.jsonl. An answer is stored before anything follows from it, so a backtest that is continued asks for no answer
-// twice. ID is the id of the run that bears its cost.
+// about each run in verdicts.jsonl. An answer is stored before it is used. A backtest that is continued asks for no stored answer again. ID is
+// the id of the run whose record has its cost.
 package backtest
 
 import (
@@ -85,7 +85,7 @@ type Backtest struct {
 // Live uses a reading tool now, as the run was allowed to.
 type Live func(ctx context.Context, r runlog.Record, tool string, input []byte) engine.ToolResult
 
-// ErrMoney is the error of a backtest that its limit ended. The verdicts that were reached are kept.
+// ErrMoney is the error of a backtest that a limit of cost ended. The verdicts that were reached are kept.
 var ErrMoney = errors.New("cost limit of the backtest reached")
 
 // variant is one way in which a run is asked.
@@ -185,33 +185,25 @@ func (b *Backtest) verdict(ctx context.Context, v variant, paid *answers, money 
 		out.Now, out.Is, out.Live = append(out.Now, now.decisions...), Use{Cost: now.cost, Usage: now.usage}, now.live
 		out.Is.Seconds = b.Now().Sub(begun).Seconds()
 	}
+	if ended := ending(ctx, err); ended != nil {
+		return out, ended
+	}
 	var unknown *unrecorded
 	switch {
-	case ctx.Err() != nil:
-		return out, context.Cause(ctx)
-	case errors.Is(err, engine.ErrMaxCost):
-		return out, fmt.Errorf("%w: %w", ErrMoney, err)
-	case temporary(err):
-		return out, fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
-	case errors.Is(err, engine.ErrUnavailable):
-		return out, err // the next run would fail as well
 	case errors.As(err, &unknown):
 		out.Result, out.Call = Undecided, &Call{unknown.tool, unknown.input}
 		out.Why = unknown.Error()
 	case err != nil:
 		out.Result, out.Why = Undecided, err.Error()
 	default:
-		if out.compare(); out.Result == Different && b.Judge != "" {
-			err = b.facts(ctx, &out, paid.of(v), money)
+		out.compare()
+	}
+	if out.Result == Different && b.Judge != "" {
+		err := b.facts(ctx, &out, paid.of(v), money)
+		if ended := ending(ctx, err); ended != nil {
+			return out, fmt.Errorf("the judge: %w", ended)
 		}
-		switch {
-		case ctx.Err() != nil:
-			return out, context.Cause(ctx)
-		case errors.Is(err, engine.ErrMaxCost):
-			return out, fmt.Errorf("%w: %w", ErrMoney, err)
-		case temporary(err), errors.Is(err, engine.ErrUnavailable):
-			return out, fmt.Errorf("the judge: %w", err)
-		case err != nil:
+		if err != nil {
 			out.Facts = Unsure
 		}
 	}
@@ -224,7 +216,17 @@ func (b *Backtest) verdict(ctx context.Context, v variant, paid *answers, money 
 	return out, nil
 }
 
-// temporary reports whether an error of the service may be over when the backtest goes on.
-func temporary(err error) bool {
-	return errors.As(err, new(*engine.Overloaded)) || errors.Is(err, provider.ErrCut) || errors.Is(err, provider.ErrGarbled)
+// ending returns the error with which a backtest ends because of the error of one run; nil if that concerns the run alone.
+func ending(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, engine.ErrMaxCost):
+		return fmt.Errorf("%w: %w", ErrMoney, err)
+	case errors.As(err, new(*engine.Overloaded)), errors.Is(err, provider.ErrCut), errors.Is(err, provider.ErrGarbled):
+		return fmt.Errorf("%w: %w", engine.ErrUnavailable, err) // it may be over when the backtest is continued
+	case errors.Is(err, engine.ErrUnavailable):
+		return err // the next run would fail as well
+	}
+	return nil
 }

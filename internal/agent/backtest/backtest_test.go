@@ -173,6 +173,25 @@ func TestBudget(t *testing.T) {
 	})
 }
 
+// A run reserves no more than the spending limits grant.
+func TestBudgetWithinLimits(t *testing.T) {
+	asked := 0.0
+	b := newBudget(100, nil, func(_ context.Context, least, most float64) (float64, error) { asked = most; return least, nil })
+	one, two := b.open(), b.open()
+	for _, step := range []struct {
+		w           *reservation
+		least, most float64
+		want, total float64
+	}{{one, 1, 10, 1, 1}, {one, 3, 10, 3, 3}, {two, 2, 4, 2, 5}, {one, 2, 3, 3, 5}} {
+		if got, err := step.w.raise(t.Context(), step.least, step.most); err != nil || got != step.want || b.total != step.total {
+			t.Errorf("%+v: %v of %v, %v in all, %v", step, got, asked, b.total, err)
+		}
+	}
+	if one.close(2.5); b.total != 4.5 || b.left != 100-4.5 {
+		t.Errorf("%v in all, %v left", b.total, b.left)
+	}
+}
+
 // Only what was not answered yet is asked and paid for.
 func TestCachedProvider(t *testing.T) {
 	asked, fresh, stop := 0, 0, provider.EndTurn

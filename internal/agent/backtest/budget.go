@@ -19,11 +19,11 @@ type budget struct {
 	left  float64    // neither spent nor reserved
 	held  int        // runs with a reservation
 	stuck int        // those of them that wait
-	total float64    // spent and reserved since the backtest goes on
+	total float64    // spent and reserved by this process
 	grow  grow       // raises what the backtest has of the spending limits; nil: they do not bind it
 }
 
-// newBudget returns the budget of a backtest whose verdicts so far have cost something. 0 is no limit.
+// newBudget returns what a backtest may still spend: most less the cost of the verdicts so far. 0 is no limit.
 func newBudget(most float64, known []Verdict, grow grow) *budget {
 	p := &budget{left: math.Inf(1), grow: grow}
 	p.freed = sync.NewCond(&p.mu)
@@ -62,9 +62,11 @@ func (w *reservation) raise(ctx context.Context, least, most float64) (float64, 
 	}
 	if more := min(most, w.have+p.left) - w.have; more > 0 {
 		if p.grow != nil {
-			if _, err := p.grow(ctx, p.total+max(0, least-w.have), p.total+more); err != nil {
+			got, err := p.grow(ctx, p.total+max(0, least-w.have), p.total+more)
+			if err != nil {
 				return 0, err
 			}
+			more = min(more, got-p.total)
 		}
 		p.total += more
 		if w.have == 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -48,7 +49,7 @@ func writes(tool string) bool {
 }
 
 // short returns the name of one of ollim's own tools as it is without an MCP server around it.
-func short(tool string) string { return strings.TrimPrefix(tool, "mcp__ollim__") }
+func short(tool string) string { return strings.TrimPrefix(tool, tools.Prefix) }
 
 // decide adds the decision in a use of a tool, if there is one. Paths are relative to root.
 func decide(list []Decision, root, tool string, input json.RawMessage) []Decision {

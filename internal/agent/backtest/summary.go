@@ -64,7 +64,7 @@ func Summarize(list []Verdict, baseline bool) (s Summary) {
 
 // String says what the counts show.
 func (s Summary) String() string {
-	text := fmt.Sprintf("%d of %s decided as then", s.Same+s.Different, plaintext.Count(s.Decided(), "run"))
+	text := fmt.Sprintf("%d of %s decided the same", s.Same+s.Different, plaintext.Count(s.Decided(), "run"))
 	if s.Different > 0 {
 		text += fmt.Sprintf(" (%d with other texts", s.Different)
 		if s.Facts+s.Unsure > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -156,7 +157,7 @@ func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error
 
 // ownPatterns returns the patterns in force except those of ollim's own tools.
 func ownPatterns(record runlog.Record) []string {
-	return slices.DeleteFunc(slices.Clone(record.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") })
+	return slices.DeleteFunc(slices.Clone(record.Tools), func(p string) bool { return strings.HasPrefix(p, tools.Prefix) })
 }
 
 // system returns the system prompt: that of the Rights, or else the parts of the task that are the same at every fire.

@@ -89,7 +89,7 @@ func (r *Runner) previewRequest(ctx context.Context, s Spec, run *runlog.Run, in
 	p.Tools = append(p.Tools, asked.Tools...)
 	usable := append(tools.BuiltIns(run.Tools), set.Usable()...)
 	p.Refuses = slices.DeleteFunc(slices.Clone(asked.Tools), func(name string) bool {
-		return slices.Contains(usable, strings.TrimPrefix(name, "mcp__ollim__"))
+		return slices.Contains(usable, strings.TrimPrefix(name, tools.Prefix))
 	})
 	return nil
 }

@@ -50,7 +50,7 @@ func Work(ctx context.Context, r *Runner, record runlog.Record, most float64, do
 		}
 		cancel()
 	}
-	run.Withdrawn = errors.Is(context.Cause(ctx), ErrWithdrawn)
+	run.Withdrawn = record.Owner && errors.Is(context.Cause(ctx), ErrWithdrawn)
 	ctx = context.WithoutCancel(ctx)
 	reason := ""
 	if err != nil {

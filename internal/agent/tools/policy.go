@@ -17,8 +17,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// own begins the names of ollim's tools in an engine.
-const own = "mcp__ollim__"
+// Prefix begins the names of ollim's tools in an engine that has them from an MCP server.
+const Prefix = "mcp__ollim__"
 
 // Policy returns what the run may do with any tool, by its record.
 func (b *Set) Policy() policy.Policy {
@@ -71,7 +71,7 @@ func parse(texts []string) (patterns []policy.Pattern) {
 // listed returns the check of a tool of ollim's that a run may use only if a pattern allows it.
 func listed(name string) func(*Set) error {
 	return func(b *Set) error {
-		if v := b.Policy().Decide(own+name, json.RawMessage("{}")); !v.Allow {
+		if v := b.Policy().Decide(Prefix+name, json.RawMessage("{}")); !v.Allow {
 			return &Refused{"This run may not use " + name + "."}
 		}
 		return nil
@@ -120,7 +120,7 @@ func (d permits) judge(ctx context.Context, tool, id string, input json.RawMessa
 // Verdict decides one use of any tool, and records the verdict: a use without one was not decided by ollim. An empty reason allows the use.
 // Ollim's own tools decide for themselves when they are called.
 func (b *Set) Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
-	if name, ours := strings.CutPrefix(tool, own); ours {
+	if name, ours := strings.CutPrefix(tool, Prefix); ours {
 		if !slices.ContainsFunc(b.List(), func(t engine.Tool) bool { return t.Name == name }) {
 			reason = tool + ": this run does not have this tool"
 		}

@@ -139,7 +139,7 @@ func (e *Refused) Error() string { return e.Reason }
 func (b *Set) List() []engine.Tool {
 	var list []engine.Tool
 	for _, t := range tools() {
-		if !(permits{b}).names(own+t.name) || t.name == embedTool && !b.World.embeds() {
+		if !(permits{b}).names(Prefix+t.name) || t.name == embedTool && !b.World.embeds() {
 			continue
 		}
 		if b.Run.Shared || t.may(b) == nil || t.name == "follow_up_chain" && b.Run.MaxChain > 0 {
