@@ -51,7 +51,7 @@ func (h Home) Backtest(ctx context.Context, p backtest.Plan, owner bool, done fu
 			Spent: func(e runlog.Event) error {
 				booking.Lock()
 				defer booking.Unlock()
-				e.Context, e.Window, e.CompactAt = 0, 0, 0 // of one of many conversations
+				e.Context, e.Window, e.CompactAt = 0, 0, 0    // of one of many conversations
 				return r.Event(context.WithoutCancel(ctx), e) // it is paid for, whatever ends the backtest
 			},
 		}

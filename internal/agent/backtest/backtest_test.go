@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -189,6 +190,32 @@ func TestBudgetWithinLimits(t *testing.T) {
 	}
 	if one.close(2.5); b.total != 4.5 || b.left != 100-4.5 {
 		t.Errorf("%v in all, %v left", b.total, b.left)
+	}
+}
+
+// A run that needs more waits as long as another one may give something back, each time.
+func TestBudgetWaits(t *testing.T) {
+	b := newBudget(10, nil, nil)
+	raise := func(w *reservation, usd float64) {
+		t.Helper()
+		if got, err := w.raise(t.Context(), usd, usd); err != nil || got != usd {
+			t.Errorf("%v of %v, %v", got, usd, err)
+		}
+	}
+	waiting := func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.stuck > 0 }
+	one, two := b.open(), b.open()
+	raise(one, 6)
+	raise(two, 4)
+	for _, need := range []float64{8, 9} {
+		done := make(chan bool)
+		go func() { raise(two, need); close(done) }()
+		for !waiting() {
+			runtime.Gosched()
+		}
+		one.close(0)
+		<-done
+		one = b.open()
+		raise(one, 10-need) // nothing is left
 	}
 }
 

@@ -287,7 +287,7 @@ func TestThinkingOff(t *testing.T) {
 	t.Parallel()
 	anthropicapi.InCI(t)
 	models := map[string]string{"claude-opus-4-8": "disabled"}
-	newWorld(t) // finds out the version
+	newWorld(t)                           // finds out the version
 	if examined.known.Version == newest { // an older one does not know these models
 		models["claude-opus-5-5"], models["claude-haiku-5-5"] = "adaptive", "adaptive"
 	}

@@ -30,6 +30,7 @@ func TestPaidAgain(t *testing.T) {
 		"in lists":         {many, more(many, "a", "b"), 40_000, 1000, time.Minute, 39_000},
 		"the same again":   {[]string{long}, []string{long}, 10_000, 0, time.Minute, 10_000},
 		"half":             {[]string{long}, []string{long, "a", "b"}, 10_000, 5000, time.Minute, 0},
+		"a third":          {[]string{long}, []string{long, "a", "b"}, 10_000, 3000, time.Minute, 7000},
 		"too late":         {[]string{long}, []string{long, "a", "b"}, 10_000, 0, far, 0},
 		"at the same time": {[]string{long}, []string{long, "a", "b"}, 10_000, 0, time.Millisecond, 0},
 		"few":              {[]string{"hi"}, []string{"hi", "a", "b"}, 4000, 0, time.Minute, 0},
