@@ -42,8 +42,9 @@ func (p Pattern) String() string { return p.text }
 const OwnServer = "ollim"
 
 // Files lists what a Bash pattern could name as a file: each literal word, and the value of one of the form NAME=VALUE. A
-// command without a slash comes from PATH, and the words of ollim are its own.
-func (p Pattern) Files() (names []string) {
+// command without a slash comes from PATH, and the words of ollim are its own. onlyData reports whether the command only reads: it executes
+// nothing that is in the files.
+func (p Pattern) Files() (names []string, onlyData bool) {
 	for i, w := range p.words {
 		if p.words[0][0] == ollim || len(w) > 1 || i == 0 && !strings.Contains(w[0], "/") {
 			continue
@@ -53,7 +54,7 @@ func (p Pattern) Files() (names []string) {
 			names = append(names, value)
 		}
 	}
-	return names
+	return names, len(p.words) > 0 && len(p.words[0]) == 1 && slices.Contains(readers(), p.words[0][0])
 }
 
 // Parse reads a pattern. The error says why no policy may hold it: it is no pattern, or its shape gives away more than a scope

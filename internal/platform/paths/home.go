@@ -102,9 +102,6 @@ func (d Dir) Requests(id string) string { return d.Run(id, "requests.jsonl") }
 // Answers is what models have answered to a run, one line for each answer.
 func (d Dir) Answers(id string) string { return d.Run(id, "answers.jsonl") }
 
-// StopRequest is the file that requests a run to end.
-func (d Dir) StopRequest(id string) string { return d.State("stop", id) }
-
 // PendingUpdates is the array of updates that the next main turn pops.
 func (d Dir) PendingUpdates() string { return d.State("pending_updates.json") }
 
@@ -143,9 +140,6 @@ func (d Dir) Reminders() string { return d.Path("reminders") }
 
 // Firing is the directory of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
 func (d Dir) Firing() string { return d.State("firing") }
-
-// Discord is what the listener has handled of Discord's messages.
-func (d Dir) Discord() string { return d.State("discord.json") }
 
 // Questions is the directory of questions that wait for the owner's answer.
 func (d Dir) Questions() string { return d.State("questions") }
@@ -192,6 +186,11 @@ func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
 // Backtest returns the directory of a backtest, or a file in it.
 func (d Dir) Backtest(id string, elem ...string) string {
 	return d.State(append([]string{"backtests", id}, elem...)...)
+}
+
+// Distil returns the directory of a gate that a model has written, or a file in it.
+func (d Dir) Distil(id string, elem ...string) string {
+	return d.State(append([]string{"distils", id}, elem...)...)
 }
 
 // Objects is the directory of what models saw, by the hash of its content: images, documents, the parts of requests.

@@ -20,7 +20,11 @@ type Peer struct {
 // Open starts a program as Run does, with pipes for its streams. It ignores Stdin, Limit and Grace. The caller calls Close.
 func Open(c Call) (*Peer, error) {
 	p := &Peer{said: &kept{limit: StderrLimit, last: true}}
-	cmd, err := c.command(p.said)
+	said := io.Writer(p.said)
+	if c.Heard != nil {
+		said = io.MultiWriter(p.said, c.Heard)
+	}
+	cmd, err := c.command(said)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ type Call struct {
 	Env   []string      // whole environment, KEY=value; of two entries with one name the last counts
 	Dir   string        // working directory; "" is that of this process
 	Files []*os.File    // files that are inherited from descriptor 3 on, such as locks that the program keeps
+	Heard io.Writer     // gets standard error of a Peer as it is written; nil: only its end is kept
 	Stdin []byte        // content of standard input: a regular file, which the program can read completely even if this process is killed
 	Limit int           // bytes of standard output that are kept; the rest is read and dropped (Cut); 0 sends the output to /dev/null
 	Last  bool          // the last Limit bytes are kept, not the first

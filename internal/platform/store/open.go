@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -72,6 +73,20 @@ func List(dir string) ([]os.DirEntry, error) {
 		return nil, nil
 	}
 	return entries, err
+}
+
+// LoadAll loads each entry of a directory, the last name first. bad has the errors of those that load cannot read, which the list lacks.
+func LoadAll[T any](dir string, load func(name string) (T, error)) (list []T, bad []error, err error) {
+	entries, err := List(dir)
+	for _, e := range slices.Backward(entries) {
+		item, err := load(e.Name())
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		list = append(list, item)
+	}
+	return list, bad, err
 }
 
 // ReadText reads a file written by a person or an agent, of at most most bytes. It must be a regular file: a named pipe would
