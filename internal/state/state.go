@@ -10,6 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/channel"
+	"github.com/ollim/ollim/internal/state/gate"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
@@ -33,6 +34,7 @@ type Stores struct {
 	Budget     budget.Book // of pings
 	Changes    changed.Book
 	Channels   channel.Book
+	Gates      gate.Book
 	Heartbeats heartbeat.Book
 	Inbox      inbox.Book
 	Jobs       job.Library
@@ -59,6 +61,7 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 		Budget:     budget.Book{Home: dir, Disk: disk, Zone: zone},
 		Changes:    changed.Book{Home: dir, Disk: disk},
 		Channels:   channel.Book{Home: dir, Disk: disk},
+		Gates:      gate.Book{Ledger: facts},
 		Heartbeats: heartbeat.Book{Ledger: facts},
 		Inbox:      inbox.Book{Home: dir, Disk: disk, Zone: zone},
 		Jobs:       job.Library{Home: dir, Zone: zone},
@@ -81,7 +84,7 @@ func Of(dir paths.Dir, disk store.Disk, zone *time.Location) *Stores {
 
 // Ledger returns the ledger of a data directory, which knows the facts of all stores. It touches no file.
 func Ledger(dir paths.Dir, disk store.Disk, zone *time.Location) *ledger.Ledger {
-	l := ledger.New(dir, disk, heartbeat.Facts(), notice.Facts(), spend.Facts(), update.Facts())
+	l := ledger.New(dir, disk, gate.Facts(), heartbeat.Facts(), notice.Facts(), spend.Facts(), update.Facts())
 	path := func(name string) string { return dir.State(name) }
 	updates, accounts := update.Box{Home: dir, Disk: disk, Zone: zone}, spend.Book{Home: dir, Disk: disk}
 	l.Imports = []ledger.Import{

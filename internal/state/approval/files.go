@@ -68,19 +68,27 @@ func (b Book) CopyGate(name string, w io.Writer) (sum string, err error) {
 // Gate returns the digest of an executable of gates/ that is part of the subject; "" if it is not.
 func (s Subject) Gate(name string) string { return s.Files["gates/"+name] }
 
-// mentioned adds the digests of the files that Bash patterns and the commands of MCP servers name literally.
-func (b Book) mentioned(files map[string]string, patterns []string, roots []policy.Root) error {
+// mentioned adds the digests of the files that Bash patterns and the commands of MCP servers name literally. Files that the commands only
+// read are data, and may change.
+func (b Book) mentioned(s *Subject, patterns []string, roots []policy.Root) error {
 	var names []string
+	s.roots = roots
 	for _, text := range patterns {
-		if p, err := policy.Parse(text); err == nil { // an invalid pattern grants nothing
-			names = append(names, p.Files()...)
+		p, err := policy.Parse(text)
+		if err != nil { // an invalid pattern grants nothing
+			continue
+		}
+		if files, onlyData := p.Files(); onlyData {
+			s.data = append(s.data, files...)
+		} else {
+			names = append(names, files...)
 		}
 	}
 	for _, name := range policy.Servers(patterns) {
 		server, _ := b.Servers.Find(name)
 		names = append(names, server.Command...)
 	}
-	return b.words(files, names, roots)
+	return b.words(s.Files, names, roots)
 }
 
 // words adds the digests of the files in the data directory and the roots that words of a command name. A name without a file is
@@ -118,7 +126,11 @@ func (b Book) inside(path string, roots []policy.Root) bool {
 // Altered returns the first file named literally by the pattern whose present content was never approved; "" if there is none.
 func (b Book) Altered(p policy.Pattern, roots []policy.Root) (name string, err error) {
 	files := map[string]string{}
-	if err := b.words(files, p.Files(), roots); err != nil || len(files) == 0 {
+	named, onlyData := p.Files()
+	if onlyData {
+		return "", nil
+	}
+	if err := b.words(files, named, roots); err != nil || len(files) == 0 {
 		return "", err
 	}
 	approved, err := b.read()

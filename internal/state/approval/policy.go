@@ -36,7 +36,7 @@ func (b Book) Policy() (p toolPolicy, err error) {
 	p.Subject = Subject{Key: policyKey, Kind: policyKind, Label: PolicyName, Body: p.Text, Files: map[string]string{}}
 	all := slices.Concat(p.Main, p.Background, p.Override)
 	p.Subject.Fields.Servers = b.Servers.Definitions(all)
-	if err := b.mentioned(p.Subject.Files, all, nil); err != nil {
+	if err := b.mentioned(&p.Subject, all, nil); err != nil {
 		return toolPolicy{}, err
 	}
 	last, known, err := b.Last(policyKey)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -19,6 +20,9 @@ type Subject struct {
 	Fields fields
 	Body   string            // of the job
 	Files  map[string]string // path in the data directory: SHA-256 in hex, or missingFile
+
+	data  []string // names of files that commands only read; they are not a part of the subject
+	roots []policy.Root
 }
 
 // missingFile stands for the digest of a file or skill directory that does not exist. The job cannot run then and
@@ -88,7 +92,7 @@ func hookOf(j job.Job) []string {
 	if j.Hook == nil {
 		return nil
 	}
-	return append([]string{"secret: " + j.Hook.SecretName(), "signature: " + string(j.Hook.Signature)}, j.Hook.Fields.Lines()...)
+	return append([]string{"secret: " + j.Hook.SecretName(), "signature: " + j.Hook.Signature.Line()}, j.Hook.Fields.Lines()...)
 }
 
 // Widening returns the keys that grant permissions: those of the fields that are set, or a skill's commands.
@@ -124,7 +128,7 @@ func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	for _, name := range s.Fields.Skills {
 		err = cmp.Or(err, b.folder(s.Files, b.Home.Path("skills", name)))
 	}
-	return s, true, cmp.Or(err, b.mentioned(s.Files, j.AllowedTools, j.Roots(b.User)))
+	return s, true, cmp.Or(err, b.mentioned(&s, j.AllowedTools, j.Roots(b.User)))
 }
 
 // OfSkill returns the subject of a skill whose commands run in the main conversation. name is a skill's name, as in

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 	"pgregory.net/rapid"
 )
@@ -306,10 +307,11 @@ func TestDigestTellsApart(t *testing.T) {
 		}
 		return s
 	})
+	parts := func(s Subject) string { return fmt.Sprintf("%q", []any{s.Key, s.Kind, s.Body, s.Fields, s.Files}) }
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := subject.Draw(t, "a"), subject.Draw(t, "b")
-		if same := fmt.Sprintf("%q", a) == fmt.Sprintf("%q", b); (a.Digest() == b.Digest()) != same {
-			t.Errorf("same %v:\n%q\n%q", same, a, b)
+		if same := parts(a) == parts(b); (a.Digest() == b.Digest()) != same {
+			t.Errorf("same %v:\n%s\n%s", same, parts(a), parts(b))
 		}
 	})
 }
@@ -319,5 +321,46 @@ func TestDigestIsStable(t *testing.T) {
 	const want = "b133bb54fbf4597ea645816734ff995c540a36dfa132acb3c544cd5de679a03e"
 	if got := s.Digest(); got != want {
 		t.Errorf("got %s: everything that was approved has to be approved again", got)
+	}
+}
+
+// TestDataOfACommand: a file that a command only reads may change, and one that it executes may not. An approval from when both were covered
+// holds while neither changes.
+func TestDataOfACommand(t *testing.T) {
+	d := newDesk(t)
+	d.furnish()
+	j := widened()
+	j.AllowedTools = []string{"Bash(cat data/x.txt)", "Bash(python3 scripts/r.py)", "Bash(./cat scripts/c)"}
+	for _, name := range []string{"data/x.txt", "scripts/r.py", "scripts/c", "cat"} {
+		d.write(name, "1")
+	}
+	all := d.of(j)
+	for _, name := range []string{"scripts/r.py", "scripts/c", "cat"} {
+		if all.Files[name] == "" {
+			t.Errorf("%s is not a part of the subject: %v", name, all.Files)
+		}
+	}
+	if all.Files["data/x.txt"] != "" {
+		t.Errorf("data is a part of the subject: %v", all.Files)
+	}
+	sum := sha256.Sum256([]byte("1"))
+	all.Files["data/x.txt"], all.data = hex.EncodeToString(sum[:]), nil
+	d.approve(all)
+	d.approved(d.of(j), true)
+	d.write("data/x.txt", "2")
+	d.approved(d.of(j), false)
+	d.approve(d.of(j))
+	d.write("data/x.txt", "3")
+	d.approved(d.of(j), true)
+	d.write("scripts/r.py", "2")
+	d.approved(d.of(j), false)
+	for text, want := range map[string]string{"Bash(cat data/x.txt)": "", "Bash(python3 scripts/r.py)": "scripts/r.py"} {
+		p, err := policy.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, err := d.Altered(p, nil); name != want || err != nil {
+			t.Errorf("%s: altered: %q, %v", text, name, err)
+		}
 	}
 }

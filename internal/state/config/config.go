@@ -26,6 +26,7 @@ type Config struct {
 	Seal     string // sealAuto, SealOn or SealOff
 
 	Heartbeat string // URL that tick calls; "": none
+	Claim     string // absolute path of the command that gives slots to machines; "": none
 
 	Quiet   timeparse.Span // hours in which only critical messages are sent
 	Summary string         // SummaryWeekly, or off
@@ -41,8 +42,10 @@ type Config struct {
 	Claude   claudeCode
 	Native   Service
 	Servers  Servers
+	Doors    Doors
 	Spend    spend
 	Keep     keep
+	Limits   limits
 
 	CompactAt int // length of a session, in tokens
 	Names     Names
@@ -101,9 +104,24 @@ const (
 )
 
 type delivery struct {
-	Command []string
-	Timeout time.Duration
+	Command  []string
+	Format   string        // FormatText or FormatJSON
+	To       []string      // ByCommand, ByDiscord and names of doors, the preferred first
+	Critical []string      // the same for critical messages; empty: as To
+	Timeout  time.Duration // of one attempt
 }
+
+// The values of delivery.format.
+const (
+	FormatText = "text" // the command gets the text
+	FormatJSON = "json" // the command gets a line of JSON, see ollim-messages(7)
+)
+
+// The names in delivery.to besides those of doors.
+const (
+	ByCommand = "command"
+	ByDiscord = "discord"
+)
 
 type claudeCode struct {
 	Command string // absolute path
@@ -126,6 +144,11 @@ type spend struct {
 	PerDay     float64
 	PerMonth   float64
 	RunsPerDay float64 // runs that reach an engine
+}
+
+// limits holds limits on the machine's resources.
+type limits struct {
+	Parallel int // fires of routines in progress; 0: the machine's number of cores decides
 }
 
 // keep holds how long data is kept, in days. Backups is a number of files.
@@ -165,7 +188,7 @@ func Load(src Source) (Config, error) {
 		return c, err
 	}
 	all := keys(&c)
-	if c.Servers, err = check(all, doc); err != nil {
+	if err = check(&c, all, doc); err != nil {
 		return c, err
 	}
 	v, origins, err := merge(all, doc, src)
@@ -179,7 +202,13 @@ func Load(src Source) (Config, error) {
 		for _, k := range all {
 			items = append(items, Item{k.name, k.value(v.GetString(k.name)), origins[k.name]})
 		}
-		return append(items, c.Servers.items(doc, src.Path)...)
+		for _, s := range c.Servers {
+			items = append(items, namedItems(serverSection, s.Name, &s, doc, src.Path)...)
+		}
+		for _, d := range c.Doors {
+			items = append(items, namedItems(doorSection, d.Name, &d, doc, src.Path)...)
+		}
+		return items
 	}
 	c.Zone, err = time.LoadLocation(c.Timezone)
 	if err != nil {
@@ -308,7 +337,8 @@ func edit(path string, change func(*yamldoc.Doc) (*yamldoc.Doc, error)) error {
 	if doc, err = change(doc); err != nil {
 		return err
 	}
-	if _, err := check(keys(new(Config)), doc); err != nil {
+	c := new(Config)
+	if err := check(c, keys(c), doc); err != nil {
 		return err
 	}
 	return store.Replace(path, doc.Text())

@@ -71,6 +71,7 @@ func TestDefaults(t *testing.T) {
 engine  default
 seal auto default
 heartbeat  default
+claim  default
 quiet 22:00-07:00 default
 summary off default
 env  default
@@ -84,6 +85,9 @@ chat.busy queue default
 chat.markdown on default
 channels.allowed-tools  default
 delivery.command  default
+delivery.format text default
+delivery.to  default
+delivery.critical  default
 delivery.timeout 30s default
 claude-code.command  default
 claude-code.effort high default
@@ -106,6 +110,7 @@ spend.per-run 1.00 default
 spend.per-day 5.00 default
 spend.per-month 100.00 default
 spend.runs-per-day 500 default
+limits.parallel auto default
 compact-at 120000 default
 keep.runs 90d default
 keep.idle 14d default
@@ -171,6 +176,7 @@ func TestFile(t *testing.T) {
 engine script:a.yaml FILE:3
 seal auto default
 heartbeat  default
+claim  default
 quiet 22:00-07:00 default
 summary off default
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
@@ -184,6 +190,9 @@ chat.busy queue default
 chat.markdown on default
 channels.allowed-tools  default
 delivery.command sh -c echo "$X", y FILE:7
+delivery.format text default
+delivery.to  default
+delivery.critical  default
 delivery.timeout 1m30s FILE:11
 claude-code.command /opt/Claude FILE:13
 claude-code.effort high default
@@ -206,6 +215,7 @@ spend.per-run 0.5 FILE:14
 spend.per-day none FILE:14
 spend.per-month 7 FILE:14
 spend.runs-per-day 3 FILE:14
+limits.parallel auto default
 compact-at 120000 default
 keep.runs 7d FILE:15
 keep.idle 14d default
@@ -254,7 +264,7 @@ func TestPrecedence(t *testing.T) {
 // Every key that is not a list has a variable, and no list has one.
 func TestVariables(t *testing.T) {
 	for key, value := range map[string]string{
-		"timezone": "UTC", "engine": "claude-code", "delivery.timeout": "5s", "claude-code.command": "/x/Y", "spend.per-run": "2",
+		"timezone": "UTC", "engine": "claude-code", "delivery.timeout": "5s", "delivery.format": "json", "delivery.to": "", "claude-code.command": "/x/Y", "spend.per-run": "2",
 		"spend.per-day": "none", "spend.per-month": "1.5", "spend.runs-per-day": "9", "native.provider": "openai", "native.base-url": "https://x/y",
 		"native.model": "Opus", "native.max-tokens": "9", "native.web-search": "off", "webhook.listen": "[::1]:80", "webhook.max-body": "512KiB", "webhook.jobs": "9", "models": "", "fallback": "", "env": "", "delivery.command": "",
 	} {
@@ -291,6 +301,8 @@ func TestFaults(t *testing.T) {
 		"delivery:\n  comand: [a]\n":                               "FILE:2: delivery.comand: unknown key (did you mean command?)",
 		"delivery:\n  command: sh\n":                               `FILE:2: delivery.command: want a list like [a, b], not "sh"`,
 		"delivery:\n  command: [\"a\\0\"]\n":                       "FILE:2: delivery.command: item 1: a NUL character",
+		"delivery:\n  to: [Telegram]\n":                            "FILE:2: delivery.to: item 1: \"Telegram\" is not the name of a door: want lower-case letters, digits and hyphens, at most 32",
+		"delivery:\n  format: yaml\n":                              `FILE:2: delivery.format: "yaml": want text or json`,
 		"delivery:\n  timeout: 30\n":                               `FILE:2: delivery.timeout: "30" is not a duration: write one like 30s`,
 		"delivery:\n  timeout: 0s\n":                               `FILE:2: delivery.timeout: "0s" is not a duration: write one like 30s`,
 		"delivery:\n  timeout: -5s\n":                              `FILE:2: delivery.timeout: "-5s" is not a duration: write one like 30s`,
@@ -425,7 +437,7 @@ func TestGetAndKeys(t *testing.T) {
 	for name, want := range map[string]string{
 		"timezon":         `unknown key "timezon" (did you mean timezone?)`,
 		"delivery.comand": `unknown key "delivery.comand" (did you mean delivery.command?)`,
-		"delivery":        `unknown key "delivery"`,
+		"delivery":        `unknown key "delivery" (did you mean delivery.to?)`,
 		"":                `unknown key ""`,
 	} {
 		_, err := c.Get(name)

@@ -137,7 +137,7 @@ func lookup(name string) (key, error) {
 	if i := slices.IndexFunc(all, func(k key) bool { return k.name == yamldoc.Kebab(name) }); i >= 0 {
 		return all[i], nil
 	}
-	return lookupServer(name)
+	return lookupNamed(name)
 }
 
 // UnknownKey is the error of a name that is not a setting.
@@ -159,7 +159,7 @@ func Keys() []string {
 	return names
 }
 
-// Get returns one resolved setting; the error is an *UnknownKey, or a *Wrong of a server's name.
+// Get returns one resolved setting; the error is an *UnknownKey, or a *Wrong of the name of a server or a door.
 func (c Config) Get(name string) (Item, error) {
 	k, err := lookup(name)
 	if err != nil {
@@ -172,10 +172,9 @@ func (c Config) Get(name string) (Item, error) {
 	return Item{}, &UnknownKey{Name: name} // the key belongs to the other kind of server
 }
 
-// check parses a whole file strictly; the error is a yamldoc.Faults.
-func check(all []key, doc *yamldoc.Doc) (s Servers, err error) {
-	err = doc.Decode(append(fields(all), readServers(doc, &s)))
-	return s, err
+// check parses a whole file strictly, into the fields of keys and the named entries of c; the error is a yamldoc.Faults.
+func check(c *Config, all []key, doc *yamldoc.Doc) error {
+	return doc.Decode(append(fields(all), readServers(doc, &c.Servers), readDoors(doc, &c.Doors)))
 }
 
 // fields nests the keys as in the file.

@@ -34,11 +34,11 @@ func (s Secrets) List() (names []SecretName) {
 func users() map[string]string {
 	return map[string]string{
 		"engine": "the engine", "delivery": "the delivery command", "discord": "requests to Discord",
-		"webhook": "the check of webhook calls", serverPart: "MCP servers that name it",
+		"webhook": "the check of webhook calls", doorPart: "the door of that name", serverPart: "MCP servers that name it",
 	}
 }
 
-// KnownSecrets lists the names that ollim itself reads. Other keys of the parts engine, delivery, webhook and mcp are the owner's.
+// KnownSecrets lists the names that ollim itself reads. Other keys of the parts engine, delivery, webhook, door and mcp are the owner's.
 func KnownSecrets() []string {
 	return []string{
 		"engine.ANTHROPIC_API_KEY", "engine.ANTHROPIC_AUTH_TOKEN", "engine.ANTHROPIC_BASE_URL", "engine.CLAUDE_CODE_OAUTH_TOKEN",
@@ -60,9 +60,12 @@ func CheckSecretName(name string) error {
 			near = []string{k}
 		}
 	}
-	punctuation := map[string]string{"engine": "_", "delivery": "_", serverPart: "_", "webhook": "._-"}[part]
+	punctuation := map[string]string{"engine": "_", "delivery": "_", serverPart: "_", "webhook": "._-", doorPart: "._-"}[part]
+	if _, own, found := strings.Cut(key, "."); part == doorPart && (!found || own == "") {
+		punctuation = ""
+	}
 	if punctuation == "" || key == "" || !plaintext.IsWord(key, punctuation) || len(near) > 0 {
-		return fmt.Errorf("unknown secret %q%s: write engine.NAME, delivery.NAME, discord.TOKEN, webhook.NAME or mcp.NAME",
+		return fmt.Errorf("unknown secret %q%s: write engine.NAME, delivery.NAME, discord.TOKEN, webhook.NAME, door.NAME.KEY or mcp.NAME",
 			name, plaintext.Suggestion(near[:min(1, len(near))]...))
 	}
 	return nil

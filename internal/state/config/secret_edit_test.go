@@ -78,13 +78,14 @@ func TestEditSecretsRefused(t *testing.T) {
 
 func TestSecretNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"engine.ANTHROPIC_API_KEY": "", "discord.TOKEN": "", "delivery.TOKEN": "", "mcp.KEY": "", "webhook.ci-2.x": "", "engine.AWS_REGION": "",
+		"engine.ANTHROPIC_API_KEY": "", "discord.TOKEN": "", "delivery.TOKEN": "", "mcp.KEY": "", "webhook.ci-2.x": "", "door.telegram.TOKEN": "", "engine.AWS_REGION": "",
 		"ANTHROPIC_API_KEY":       "did you mean engine.ANTHROPIC_API_KEY?",
 		"engine.ANTROPIC_API_KEY": "did you mean engine.ANTHROPIC_API_KEY?",
 		"discord.token":           "did you mean discord.TOKEN?",
 		"discord.OTHER":           "write engine.NAME",
 		"delivery.A B":            "write engine.NAME",
 		"delivery.A=B":            "write engine.NAME",
+		"door.TOKEN":              "write engine.NAME",
 		"mcp.":                    "write engine.NAME",
 		"radio.KEY":               "write engine.NAME",
 		"":                        "write engine.NAME",

@@ -16,7 +16,7 @@ import (
 
 // Secrets are values that must not be in the data directory, because an agent may read it. Each is for one part of the
 // program only: the line engine.ANTHROPIC_API_KEY=… reaches the engine, delivery.TOKEN=… the delivery command, discord.TOKEN=…
-// the requests to Discord, webhook.NAME=… the check of the calls of webhooks.
+// the requests to Discord, webhook.NAME=… the check of the calls of webhooks, door.NAME.TOKEN=… the program of that door.
 type Secrets struct{ lines []secret }
 
 type secret struct {

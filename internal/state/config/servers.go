@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -81,17 +80,9 @@ func checkServerName(name string) error {
 // serverKeys returns the settings of one server, without the section in their names.
 func (s *Server) keys() []key {
 	return []key{
-		{name: "command", at: &s.Command, check: func(s string) error {
-			if s == "" {
-				return errors.New("an empty word")
-			}
-			return checkNUL(s)
-		}},
+		{name: "command", at: &s.Command, check: checkWord},
 		{name: "env", at: &s.Env, check: func(s string) error {
-			if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n$") {
-				return fmt.Errorf("%q is not KEY=value", name)
-			}
-			return errors.Join(checkNUL(s), checkReferences(s))
+			return errors.Join(checkVariable(s), checkNUL(s), checkReferences(s))
 		}},
 		{name: "url", at: &s.URL, check: checkServerURL},
 		{name: "headers", at: &s.Headers, check: func(s string) error {
@@ -105,6 +96,22 @@ func (s *Server) keys() []key {
 	}
 }
 
+// checkWord returns an error if a word of a command is invalid.
+func checkWord(s string) error {
+	if s == "" {
+		return errors.New("an empty word")
+	}
+	return checkNUL(s)
+}
+
+// checkVariable returns an error if a text is not KEY=value. The error does not quote the value.
+func checkVariable(s string) error {
+	if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n$") {
+		return fmt.Errorf("%q is not KEY=value", name)
+	}
+	return nil
+}
+
 // checkServerURL returns an error if the address of a server is invalid. The error does not quote the address, which may hold a secret.
 func checkServerURL(s string) error {
 	u, err := url.Parse(s)
@@ -116,38 +123,13 @@ func checkServerURL(s string) error {
 
 // readServers returns the field that reads the section mcp-servers of a file.
 func readServers(doc *yamldoc.Doc, into *Servers) yamldoc.Field {
-	section, _ := doc.Values()[serverSection].(map[string]any)
-	return yamldoc.Field{Key: serverSection, Read: func(v yamldoc.Value) error {
-		var list []yamldoc.Field
-		for _, name := range slices.Sorted(maps.Keys(section)) {
-			if err := checkServerName(name); err != nil {
-				return err
-			}
-			list = append(list, yamldoc.Field{Key: name, Read: func(v yamldoc.Value) error {
-				s := Server{Name: name, Timeout: serverTimeout}
-				err := s.read(v)
-				*into = append(*into, s)
-				return err
-			}})
-		}
-		err := v.Decode(list)
-		slices.SortStableFunc(*into, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	return readNamed(doc, serverSection, checkServerName, func(name string, v yamldoc.Value) error {
+		s := Server{Name: name, Timeout: serverTimeout}
+		err := readEntry(&s, v)
+		*into = append(*into, s)
+		slices.SortFunc(*into, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 		return err
-	}}
-}
-
-func (s *Server) read(v yamldoc.Value) error {
-	var list []yamldoc.Field
-	for _, k := range s.keys() {
-		list = append(list, yamldoc.Field{Key: k.name, Read: k.read})
-	}
-	if err := v.Decode(list); err != nil {
-		return err
-	}
-	if reason := s.fault(); reason != "" {
-		return v.Wrong(reason)
-	}
-	return nil
+	})
 }
 
 // fault returns what is wrong with the settings of a server in combination; "" if nothing is.
@@ -170,34 +152,6 @@ func (s *Server) fault() string {
 func loopback(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
-}
-
-func (s Servers) items(doc *yamldoc.Doc, file string) (items []Item) {
-	for _, server := range s {
-		for _, k := range server.keys() {
-			path := []string{serverSection, server.Name, k.name}
-			if line := doc.Line(path...); line > 0 {
-				items = append(items, Item{strings.Join(path, "."), k.value(server.URL), fmt.Sprintf("%s:%d", file, line)})
-			}
-		}
-	}
-	return items
-}
-
-// lookupServer returns a setting of a server by its full name. The error is an *UnknownKey, or a *Wrong for the name of the server.
-func lookupServer(name string) (key, error) {
-	words := strings.Split(name, ".")
-	for _, k := range new(Server).keys() {
-		if len(words) != 3 || words[0] != serverSection || k.name != words[2] {
-			continue
-		}
-		if err := checkServerName(words[1]); err != nil {
-			return key{}, &Wrong{name, err.Error()}
-		}
-		k.name = name
-		return k, nil
-	}
-	return key{}, &UnknownKey{name, plaintext.Similar(name, Keys())}
 }
 
 // serverTemplate is the section mcp-servers of a new config.yaml.

@@ -95,11 +95,11 @@ func TestSetRefused(t *testing.T) {
 // values are one good value for every key, as Check and Template take it, and as Set does.
 func values() map[string][]string {
 	return map[string][]string{
-		"timezone": {"America/New_York"}, "engine": {"script:a: b.yaml"}, "seal": {"on"}, "heartbeat": {"https://hc-ping.com/a?b=c"}, "quiet": {"23:30-06:15"}, "summary": {"weekly"}, "env": {"A=1", "B=x, y"}, "delivery.command": {"sh", "-c", "cat # it's"},
-		"delivery.timeout": {"5s"}, "claude-code.command": {"/opt/c l"}, "claude-code.effort": {"low"}, "claude-code.gateway": {"off"}, "discord.api": {"https://example.org"}, "discord.owner": {"123456789012345678"},
+		"timezone": {"America/New_York"}, "engine": {"script:a: b.yaml"}, "seal": {"on"}, "heartbeat": {"https://hc-ping.com/a?b=c"}, "claim": {"/opt/claim slot"}, "quiet": {"23:30-06:15"}, "summary": {"weekly"}, "env": {"A=1", "B=x, y"}, "delivery.command": {"sh", "-c", "cat # it's"},
+		"delivery.format": {"json"}, "delivery.to": {"telegram", "discord", "command"}, "delivery.critical": {"discord"}, "delivery.timeout": {"5s"}, "claude-code.command": {"/opt/c l"}, "claude-code.effort": {"low"}, "claude-code.gateway": {"off"}, "discord.api": {"https://example.org"}, "discord.owner": {"123456789012345678"},
 		"discord.allow": {"123456789012345678", "12345678901234567890"}, "transcribe": {"sh", "-c", "cat"}, "webhook.listen": {"[::1]:80"}, "webhook.url": {"https://h/x"}, "webhook.max-body": {"9KiB"}, "webhook.inbox": {"9"}, "webhook.jobs": {"9"}, "models": {"a/b:1 alias=x,y in=1 out=2", "c"}, "fallback": {"sonnet", "a/b:1"},
 		"native.provider": {"openai"}, "native.base-url": {"http://h:1/v1"}, "native.model": {"a/b:1"}, "native.max-tokens": {"9"}, "native.web-search": {"on"},
-		"spend.per-run": {"0.1"}, "spend.per-day": {"none"}, "spend.per-month": {"9"}, "spend.runs-per-day": {"7"}, "compact-at": {"90000"}, "keep.runs": {"8d"}, "keep.idle": {"3d"}, "keep.transcripts": {"9d"}, "keep.history": {"99d"}, "keep.backups": {"4"}, "chat.model": {"opus"}, "chat.thinking": {"adaptive"}, "chat.fork-thinking": {"main"}, "chat.permissions": {"acceptEdits"}, "chat.busy": {"interrupt"}, "chat.markdown": {"off"}, "channels.allowed-tools": {"WebSearch", "Bash(date *)"}, "names.user": {"Ada L"}, "names.bot": {"Bo"},
+		"spend.per-run": {"0.1"}, "spend.per-day": {"none"}, "spend.per-month": {"9"}, "spend.runs-per-day": {"7"}, "compact-at": {"90000"}, "limits.parallel": {"12"}, "keep.runs": {"8d"}, "keep.idle": {"3d"}, "keep.transcripts": {"9d"}, "keep.history": {"99d"}, "keep.backups": {"4"}, "chat.model": {"opus"}, "chat.thinking": {"adaptive"}, "chat.fork-thinking": {"main"}, "chat.permissions": {"acceptEdits"}, "chat.busy": {"interrupt"}, "chat.markdown": {"off"}, "channels.allowed-tools": {"WebSearch", "Bash(date *)"}, "names.user": {"Ada L"}, "names.bot": {"Bo"},
 	}
 }
 
@@ -113,7 +113,7 @@ func raw(list []string) string {
 }
 
 func isList(key string) bool {
-	return slices.Contains([]string{"env", "models", "delivery.command", "channels.allowed-tools", "discord.allow", "transcribe", "fallback"}, key)
+	return slices.Contains([]string{"env", "models", "delivery.command", "delivery.to", "delivery.critical", "channels.allowed-tools", "discord.allow", "transcribe", "fallback"}, key)
 }
 
 func TestTemplate(t *testing.T) {
@@ -168,6 +168,12 @@ func TestTemplateUncommented(t *testing.T) {
 		if _, found := c.Servers.Find(name); !found || len(c.Servers) != 1 {
 			t.Errorf("%s: got servers %v", name, c.Servers)
 		}
+	}
+	at := examples["doors.telegram"]
+	delete(examples, "doors.telegram")
+	c := load(t, source(t, strings.Replace(text, lines[at[0]], strings.Replace(lines[at[0]], "# ", "", 1), 1)))
+	if d, found := c.Doors.Find("telegram"); !found || d.Owner != "123456789" || len(c.Doors) != 1 {
+		t.Errorf("got doors %v", c.Doors)
 	}
 	if got := slices.Sorted(maps.Keys(examples)); !slices.Equal(got, slices.Sorted(slices.Values(keys))) {
 		t.Fatalf("it shows %q, want every key", got)

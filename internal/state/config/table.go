@@ -36,6 +36,9 @@ func (c *Config) general() []key {
 				"See ollim-seal(7).", "", sealAuto, oneOf(sealAuto, SealOn, SealOff)},
 		{"heartbeat", &c.Heartbeat, "URL of an outside monitor, called by every `ollim tick` that succeeded. The monitor notifies you when the calls stop.",
 			"heartbeat: https://hc-ping.com/ID", "", heartbeat.CheckURL},
+		{"claim", &c.Claim, "Command that gives each slot of a routine to one of several machines with separate directories. It is started with\n" +
+			"JOB SLOT MACHINE: exit status 0 means that the slot is ours, 75 that another machine has it. See ollim-schedules(7).",
+			"claim: /usr/local/bin/claim-slot", "", checkAbsolute},
 		parsed("quiet", &c.Quiet, "Hours in which only critical messages are sent to you. The others are sent when they end; none means no such hours.",
 			"22:00-07:00", timeparse.ReadSpan),
 		{"summary", &c.Summary, "weekly sends you a summary each Monday at 08:00: what ran, failed, was missed, cost and grew. It costs nothing;\n" +
@@ -97,15 +100,17 @@ func (c *Config) chat() []key {
 func (c *Config) messengers() []key {
 	return []key{
 		{"delivery.command", &c.Delivery.Command, "", recipes, "", checkNUL},
+		{"delivery.format", &c.Delivery.Format,
+			"What the command gets on its standard input: text, or json for a line with the text, the buttons and the file; it can\n" +
+				"print the id of its message, to which replies then refer. See ollim-messages(7).", "", FormatText, oneOf(FormatText, FormatJSON)},
+		{"delivery.to", &c.Delivery.To,
+			"How messages are sent, the preferred way first: doors, discord and command. The first that takes a message is enough. By\n" +
+				"default they are sent by the command and by Discord; if you have neither, by the first door that takes them.",
+			"to: [telegram, discord]", "", checkWay},
+		{"delivery.critical", &c.Delivery.Critical, "The same for critical messages (default: as to).", "critical: [discord, telegram]", "", checkWay},
 		{"delivery.timeout", &c.Delivery.Timeout, "Time limit of one attempt.", "", "30s", checkDuration("30s")},
 		{"claude-code.command", &c.Claude.Command,
-			"Absolute path of the claude command, because cron has a short PATH.", "command: /usr/local/bin/claude", "",
-			func(s string) error {
-				if !filepath.IsAbs(s) {
-					return fmt.Errorf("%q is not an absolute path", s)
-				}
-				return nil
-			}},
+			"Absolute path of the claude command, because cron has a short PATH.", "command: /usr/local/bin/claude", "", checkAbsolute},
 		{"claude-code.effort", &c.Claude.Effort,
 			"How much the model of claude thinks and works: low, medium, high, xhigh or max. The default of the command itself\n" +
 				"changes with its version.", "", "high", oneOf("low", "medium", "high", "xhigh", "max")},
@@ -171,6 +176,8 @@ func (c *Config) limits() []key {
 		parsed("spend.per-day", &c.Spend.PerDay, "Maximum cost per day, for days with more work than usual; at the limit no automatic run starts until the next day.", "5.00", amount),
 		parsed("spend.per-month", &c.Spend.PerMonth, "Maximum cost per month; the default is 20 days at the default of per-day, or 3.20 each day.", "100.00", amount),
 		parsed("spend.runs-per-day", &c.Spend.RunsPerDay, "Maximum number of automatic runs per day that reach an engine.", "500", amount),
+		parsed("limits.parallel", &c.Limits.Parallel, "Maximum number of routines that ticks let run at once; further slots wait in their order. auto is 4 for each core, at\n"+
+			"least 8, and with claude no more than three quarters of the memory hold at 320 MiB for each.", auto, parallel),
 		parsed("compact-at", &c.CompactAt,
 			"Length in tokens at which a session is compacted without being asked. It is compacted sooner where its next request\n"+
 				"would cost half of what a run may, or would fill 80 % of the model's window.", "120000", tokens),
@@ -206,6 +213,20 @@ func number(name string, at *int, about string, standard, most int) key {
 	return k
 }
 
+// auto is the value of limits.parallel that depends on the machine.
+const auto = "auto"
+
+func parallel(s string) (int, error) {
+	if s == auto {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > 10000 || strconv.Itoa(n) != s { // 010 would be read as 8
+		return 0, fmt.Errorf("%q: want %s, or a number from 1 to 10000", s, auto)
+	}
+	return n, nil
+}
+
 // leastCompact and mostCompact are the limits of compact-at, in tokens. The instructions, the tools and a summary take some thousand
 // tokens, and no model has a larger window.
 const leastCompact, mostCompact = 20_000, 10_000_000
@@ -216,6 +237,13 @@ func tokens(s string) (int, error) {
 		return 0, fmt.Errorf("%q: want a number of tokens from %d to %d", s, leastCompact, mostCompact)
 	}
 	return n, nil
+}
+
+func checkAbsolute(path string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("%q is not an absolute path", path)
+	}
+	return nil
 }
 
 func unknownZone(name string) error {

@@ -35,6 +35,14 @@ func checkName(name string) error {
 	return nil
 }
 
+// checkHost returns an error if text is not a valid name of a machine.
+func checkHost(name string) error {
+	if !plaintext.IsID(name) {
+		return fmt.Errorf("%q is not the name of a machine: write it as hostname prints it", name)
+	}
+	return nil
+}
+
 func loadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" {
 		return nil, fmt.Errorf("%q is not a zone: write one like Europe/Paris", name)

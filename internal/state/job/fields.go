@@ -13,7 +13,7 @@ import (
 // ollim-routine(5) use it.
 type field struct {
 	key       string
-	kind      fieldKind
+	kind      FieldKind
 	help      string
 	kinds     []Kind // kinds of jobs that may have the key; nil: every kind
 	bgOnly    bool
@@ -23,31 +23,33 @@ type field struct {
 	write     func(Job) any // returns nil if the value is the default
 }
 
-// fieldKind is the type of a field's value, for code that turns fields into flags.
-type fieldKind string
+// FieldKind is the type of a field's value, for code that turns fields into flags.
+type FieldKind string
 
 // The kinds of fields.
 const (
-	scalarField fieldKind = "text"
-	Bool        fieldKind = "bool"
-	List        fieldKind = "list"
-	Section     fieldKind = "section"
+	scalarField FieldKind = "text"
+	Bool        FieldKind = "bool"
+	List        FieldKind = "list"
+	Section     FieldKind = "section"
+
+	TextOrSection FieldKind = "text or section"
 )
 
-// publicField describes one key of a job file.
-type publicField struct {
+// Field describes one key of a job file.
+type Field struct {
 	Key     string
-	Kind    fieldKind
+	Kind    FieldKind
 	Help    string
 	Default string
 }
 
 // Fields lists the keys of a kind of file in the order in which they are written.
-func Fields(kind Kind) []publicField {
-	var out []publicField
+func Fields(kind Kind) []Field {
+	var out []Field
 	fresh := New(kind)
 	for _, f := range fields(kind) {
-		d := publicField{Key: f.key, Kind: f.kind, Help: f.help}
+		d := Field{Key: f.key, Kind: f.kind, Help: f.help}
 		if f.kind == Bool {
 			d.Default = strconv.FormatBool(*f.flag(&fresh))
 		}
@@ -87,6 +89,7 @@ func table() []field {
 		only(Routine, duration("catch-up", "run the newest missed slot late if it is no older than this", false, func(j *Job) *time.Duration { return &j.CatchUp })),
 		agent(maxCost()),
 		timed(agent(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName))),
+		only(Routine, bg(agent(count("gate-audit", "N: every N-th fire that the gate closes runs all the same, to audit the gate", func(j *Job) *int { return &j.GateAudit })))),
 		timed(agent(text("after", "an executable in gates/ that runs at the end", func(j *Job) *string { return &j.After }, checkName))),
 		agent(text("verify", "an executable in gates/ that decides at the end whether the run did what it was for", func(j *Job) *string { return &j.Verify }, checkName)),
 		agent(count("retry", "how many times the agent may continue after verify refused the run", func(j *Job) *int { return &j.Retry })),
@@ -99,6 +102,7 @@ func table() []field {
 		only(Reminder, agent(count("chain-depth", "number of reminders before this one in the chain", func(j *Job) *int { return &j.ChainDepth }))),
 		only(Reminder, agent(chainParent())),
 		only(Reminder, boolean("plain", "deliver the text itself, without an agent", func(j *Job) *bool { return &j.Plain })),
+		text("host", "name of the only machine that runs the job", func(j *Job) *string { return &j.Host }, checkHost),
 		timed(boolean("enabled", "false keeps the file but does not fire it", func(j *Job) *bool { return &j.Enabled })),
 	}
 }

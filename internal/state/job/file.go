@@ -93,6 +93,12 @@ func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults)
 	if doc.Has("retry") && j.Retry > 0 && !doc.Has("verify") {
 		wrong("retry", "needs verify, which decides whether to go on")
 	}
+	if doc.Has("gate-audit") && j.GateAudit > 0 && !doc.Has(GateKey) {
+		wrong("gate-audit", "needs gate, which it audits")
+	}
+	if j.GateAudit > 0 && j.Update == Always {
+		wrong("gate-audit", "update-main-session: always makes every run report, which would turn the gate off")
+	}
 	for _, key := range j.Unsealed {
 		if !unclear("unsealed") && !doc.Has(key) {
 			wrong("unsealed", "names "+key+", which the "+string(j.Kind)+" does not have")
@@ -156,8 +162,13 @@ func (j Job) Source() []byte {
 }
 
 // WithModel returns the text of the job's file with another model. Nothing else changes.
-func (j Job) WithModel(name string) ([]byte, error) {
-	doc, err := j.page.Doc.Set([]string{"model"}, name)
+func (j Job) WithModel(name string) ([]byte, error) { return j.with("model", name) }
+
+// WithGate returns the text of the job's file with another gate. Nothing else changes.
+func (j Job) WithGate(name string) ([]byte, error) { return j.with(GateKey, name) }
+
+func (j Job) with(key, value string) ([]byte, error) {
+	doc, err := j.page.Doc.Set([]string{key}, value)
 	if err != nil {
 		return nil, err
 	}

@@ -124,6 +124,7 @@ func forAgent(t *rapid.T, j *Job) {
 	j.Model, j.Engine = optional(hostile()).Draw(t, "model"), optional(hostile()).Draw(t, "engine")
 	j.AllowedTools, j.Dirs, j.Skills = listed(t, "allowed-tools", pattern()), listed(t, "dirs", directory()), listed(t, "skills", name())
 	j.Subagent, j.Gate, j.After = optional(name()).Draw(t, "subagent"), optional(name()).Draw(t, "gate"), optional(name()).Draw(t, "after")
+	j.Host = rapid.SampledFrom([]string{"", "server", "null", "a.example.org"}).Draw(t, "host")
 	j.Seal, j.Network = rapid.SampledFrom([]string{"", SealOn}).Draw(t, "seal"), rapid.SampledFrom([]string{NetworkAny, NetworkNone}).Draw(t, "network")
 	j.Verify, j.Heartbeat = optional(name()).Draw(t, "verify"), rapid.SampledFrom([]string{"", "https://hc-ping.com/a?b=c"}).Draw(t, "heartbeat")
 	if rapid.Bool().Draw(t, "has fallback") {
@@ -149,12 +150,18 @@ func forAgent(t *rapid.T, j *Job) {
 	if !j.Background {
 		return
 	}
+	if j.Kind == Routine && j.Gate != "" {
+		j.GateAudit = rapid.IntRange(0, 1000).Draw(t, "gate-audit")
+	}
 	if j.Kind == Routine {
 		j.Session = rapid.SampledFrom([]string{"", "persistent"}).Draw(t, "session")
 	}
 	j.Isolated = j.Session == "" && rapid.Bool().Draw(t, "isolated")
 	j.Thinking = rapid.SampledFrom([]string{"true", "false", "off", "adaptive", "1", "31999"}).Draw(t, "thinking")
 	j.Update = rapid.SampledFrom([]UpdateMode{OnPing, Always, Freely, Blocked}).Draw(t, "update")
+	if j.Update == Always {
+		j.GateAudit = 0
+	}
 	j.AllowPing = rapid.Bool().Draw(t, "ping")
 }
 
@@ -208,10 +215,10 @@ func isSet(j Job, key string) bool {
 		"background": j.Background != (j.Kind == Reminder), "session": j.Session != "", "isolated": j.Isolated, "model": j.Model != "",
 		"thinking": j.Thinking != "true", "update-main-session": j.Update != OnPing, "allow-ping": !j.AllowPing,
 		"allowed-tools": len(j.AllowedTools) > 0, "skills": len(j.Skills) > 0, "subagent": j.Subagent != "", "engine": j.Engine != "",
-		"timeout": j.Timeout != 30*time.Minute, "catch-up": j.CatchUp != 0, "max-cost": j.MaxCost != 0, "gate": j.Gate != "", "after": j.After != "",
+		"timeout": j.Timeout != 30*time.Minute, "catch-up": j.CatchUp != 0, "max-cost": j.MaxCost != 0, "gate": j.Gate != "", "gate-audit": j.GateAudit != 0, "after": j.After != "",
 		"verify": j.Verify != "", "retry": j.Retry != 0, "heartbeat": j.Heartbeat != "", "seal": j.Seal != "", "network": j.Network != NetworkAny,
 		"dirs": len(j.Dirs) > 0, "unsealed": len(j.Unsealed) > 0, "fallback": j.Fallback != nil, "max-chain": j.MaxChain != 0, "chain-depth": j.ChainDepth != 0,
-		"chain-parent": j.ChainParent != "" && (j.MaxChain == 0 || j.ChainParent != j.ID), "plain": j.Plain, "enabled": !j.Enabled,
+		"chain-parent": j.ChainParent != "" && (j.MaxChain == 0 || j.ChainParent != j.ID), "plain": j.Plain, "host": j.Host != "", "enabled": !j.Enabled,
 	}[key]
 	return set || !known
 }

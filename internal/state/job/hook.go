@@ -2,8 +2,6 @@ package job
 
 import (
 	"cmp"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,23 +14,13 @@ import (
 // Hook says how a webhook is called.
 type Hook struct {
 	Secret    string // NAME of the lines webhook.NAME=… in the secrets file; "" is defaultSecret
-	Signature Signature
+	Signature Scheme
 	RateLimit Rate // limits how often the webhook starts runs
 	Fields    *payload.Fields
 }
 
 // defaultSecret is the name of the secret of hooks that name none.
 const defaultSecret = "default"
-
-// Signature is the way in which a sender proves that it knows the secret.
-type Signature string
-
-// The kinds of signatures, see ollim-webhook(5).
-const (
-	Bearer   Signature = "bearer"   // Authorization: Bearer SECRET
-	GitHub   Signature = "github"   // X-Hub-Signature-256
-	Standard Signature = "standard" // Standard Webhooks: webhook-signature
-)
 
 // Rate is a number of starts in a period.
 type Rate struct {
@@ -61,11 +49,8 @@ func parseRate(s string) (Rate, error) {
 // Limits of secrets.
 const (
 	minSecret  = 24 // least length of a key, in bytes
-	maxSecrets = 2  // most secrets at once, which there are while one replaces the other
+	MaxSecrets = 2  // most secrets at once, which there are while one replaces the other
 )
-
-// standardPrefix begins a secret of Standard Webhooks. The rest is the key in base64.
-const standardPrefix = "whsec_"
 
 // Keys returns the keys that may sign a request, the current one first. There are two while one replaces the other. entries are those of
 // the part webhook of the secrets file. The error says which line is wrong, and does not quote a secret.
@@ -85,10 +70,10 @@ func (h Hook) Keys(entries []string) ([][]byte, error) {
 		return nil, fmt.Errorf("webhook.%s: %d lines in the secrets file, want one", name, len(found))
 	}
 	values := strings.Fields(found[0])
-	if len(values) == 0 || len(values) > maxSecrets {
+	if len(values) == 0 || len(values) > MaxSecrets {
 		return nil, fmt.Errorf("webhook.%s: want one secret, or two separated by a space while it is being changed", name)
 	}
-	keys := make([][]byte, 0, maxSecrets)
+	keys := make([][]byte, 0, MaxSecrets)
 	for _, value := range values {
 		key, err := h.Signature.key(value)
 		if err != nil {
@@ -102,36 +87,9 @@ func (h Hook) Keys(entries []string) ([][]byte, error) {
 // SecretName returns the NAME of the hook's lines in the secrets file.
 func (h Hook) SecretName() string { return cmp.Or(h.Secret, defaultSecret) }
 
-func (s Signature) key(secret string) (key []byte, err error) {
-	key = []byte(secret)
-	if s == Standard {
-		if key, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, standardPrefix)); err != nil {
-			return nil, errors.New("a secret of Standard Webhooks is " + standardPrefix + " and base64")
-		}
-	}
-	if len(key) < minSecret {
-		return nil, fmt.Errorf("the secret has %d bytes, fewer than %d", len(key), minSecret)
-	}
-	return key, nil
-}
-
-// NewSecret makes a secret of 32 random bytes in the form that senders with this signature expect.
-func (s Signature) NewSecret(random []byte) string {
-	if s == Standard {
-		return standardPrefix + base64.StdEncoding.EncodeToString(random)
-	}
-	return fmt.Sprintf("%x", random)
-}
-
 func secretName() field {
 	const help = "NAME of the line webhook.NAME=… of the secrets file (default " + defaultSecret + ")"
 	return text("secret", help, func(j *Job) *string { return &j.Hook.Secret }, checkName)
-}
-
-func signature() field {
-	families := []string{string(Bearer), string(GitHub), string(Standard)}
-	help := strings.Join(families, ", ") + ": how requests are signed"
-	return text("signature", help, func(j *Job) *string { return (*string)(&j.Hook.Signature) }, oneOf(families...))
 }
 
 func rateLimit() field {

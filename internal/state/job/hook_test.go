@@ -30,7 +30,7 @@ func TestHookFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := j.Hook
-	if j.Mode() != Isolated || h.Secret != "builds" || h.Signature != GitHub || h.RateLimit != (Rate{N: 10, Per: time.Hour}) {
+	if j.Mode() != Isolated || h.Secret != "builds" || h.Signature.Name != "github" || h.RateLimit != (Rate{N: 10, Per: time.Hour}) {
 		t.Errorf("%+v, %+v", j, h)
 	}
 	if got := h.Fields.Names(); !reflect.DeepEqual(got, []string{"branch", "action"}) {
@@ -45,7 +45,7 @@ func TestHookFile(t *testing.T) {
 		t.Errorf("%v\n%s", err, data)
 	}
 	plain, err := Parse(Webhook, "x.md", []byte("---\nid: x\nfields: {properties: {a: true}}\n---\nGo.\n"))
-	if err != nil || plain.Mode() != Forked || plain.Hook.SecretName() != "default" || plain.Hook.Signature != Bearer || plain.Hook.RateLimit.String() != "30/m" {
+	if err != nil || plain.Mode() != Forked || plain.Hook.SecretName() != "default" || plain.Hook.Signature.Name != "bearer" || plain.Hook.RateLimit.String() != "30/m" {
 		t.Errorf("%v, %+v", err, plain.Hook)
 	}
 }
@@ -53,7 +53,7 @@ func TestHookFile(t *testing.T) {
 func TestHookFaults(t *testing.T) {
 	for change, want := range map[string]string{
 		"secret: builds > secret: a/b":                 `FILE:8: secret: "a/b" is not a name`,
-		"signature: github > signature: hmac":          `FILE:9: signature: "hmac" is not one of: bearer, github, standard`,
+		"signature: github > signature: hmac":          `FILE:9: signature: "hmac" is not one of: bearer, github, standard, stripe, slack, gitlab, linear, shopify, sentry, telegram, svix, pagerduty`,
 		"signature: github > signatur: github":         "FILE:9: signatur: unknown key (did you mean signature?)",
 		"rate-limit: 10/h > rate-limit: 10":            `FILE:10: rate-limit: "10": want 1 to 10000 starts`,
 		"rate-limit: 10/h > rate-limit: 0":             `FILE:10: rate-limit: "0": want`,
@@ -93,13 +93,13 @@ func TestKeys(t *testing.T) {
 		{Hook{Secret: "a"}, "a=" + one + " " + two + " " + one, "webhook.a: want one secret, or two"},
 		{Hook{Secret: "a"}, "a=", "webhook.a: want one secret, or two"},
 		{Hook{Secret: "a"}, "a=" + one + "\na=" + two, "webhook.a: 2 lines in the secrets file, want one"},
-		{Hook{Secret: "a", Signature: GitHub}, "a=" + one[:23], "webhook.a: the secret has 23 bytes, fewer than 24"},
-		{Hook{Secret: "a", Signature: GitHub}, "a=" + one + " " + one[:23], "webhook.a: the secret has 23 bytes, fewer than 24"},
-		{Hook{Secret: "a", Signature: Standard}, "a=whsec_" + encoded, raw},
-		{Hook{Secret: "a", Signature: Standard}, "a=" + encoded, raw},
-		{Hook{Secret: "a", Signature: Standard}, "a=whsec_", "webhook.a: the secret has 0 bytes, fewer than 24"},
-		{Hook{Secret: "a", Signature: Standard}, "a=whsec_" + encoded[:28], "webhook.a: the secret has 21 bytes, fewer than 24"},
-		{Hook{Secret: "a", Signature: Standard}, "a=whsec_?", "webhook.a: a secret of Standard Webhooks is whsec_ and base64"},
+		{Hook{Secret: "a", Signature: scheme(t, "github")}, "a=" + one[:23], "webhook.a: the secret has 23 bytes, fewer than 24"},
+		{Hook{Secret: "a", Signature: scheme(t, "github")}, "a=" + one + " " + one[:23], "webhook.a: the secret has 23 bytes, fewer than 24"},
+		{Hook{Secret: "a", Signature: scheme(t, "standard")}, "a=whsec_" + encoded, raw},
+		{Hook{Secret: "a", Signature: scheme(t, "standard")}, "a=" + encoded, raw},
+		{Hook{Secret: "a", Signature: scheme(t, "standard")}, "a=whsec_", "webhook.a: the secret has 0 bytes, fewer than 24"},
+		{Hook{Secret: "a", Signature: scheme(t, "standard")}, "a=whsec_" + encoded[:28], "webhook.a: the secret has 21 bytes, fewer than 24"},
+		{Hook{Secret: "a", Signature: scheme(t, "standard")}, "a=whsec_?", "webhook.a: the secret is not whsec_ and base64"},
 	} {
 		keys, err := c.hook.Keys(strings.Split(c.entries, "\n"))
 		var got []string
@@ -117,11 +117,11 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.entries, text, c.want)
 		}
 	}
-	for _, family := range []Signature{Bearer, GitHub, Standard} {
-		hook := Hook{Signature: family}
-		keys, err := hook.Keys([]string{"default=" + family.NewSecret([]byte(one+one[:8]))})
+	for _, s := range Schemes() {
+		hook := Hook{Signature: s}
+		keys, err := hook.Keys([]string{"default=" + s.NewSecret([]byte(one+one[:8]))})
 		if err != nil || len(keys[0]) < 32 {
-			t.Errorf("%s: a new secret: %q, %v", family, keys, err)
+			t.Errorf("%s: a new secret: %q, %v", s.Name, keys, err)
 		}
 	}
 }

@@ -82,6 +82,7 @@ type Job struct {
 	CatchUp      time.Duration
 	MaxCost      float64 // USD; 0 is no limit of its own
 	Gate         string
+	GateAudit    int // each GateAudit-th fire that Gate closes runs all the same; 0: none does
 	After        string
 	Verify       string
 	Retry        int      // how often a run continues after Verify rejected it
@@ -90,6 +91,7 @@ type Job struct {
 	Dirs         []string
 	Seal         string // SealOn; "" means that the configuration decides
 	Network      string // NetworkAny or NetworkNone
+	Host         string // name of the only machine that runs the job; "": every machine
 	Enabled      bool
 
 	RunAt       time.Time // when a reminder is due
@@ -114,7 +116,8 @@ func New(kind Kind) Job {
 		Timeout: 30 * time.Minute, Network: NetworkAny, Enabled: true,
 	}
 	if kind == Webhook {
-		j.Hook = &Hook{Signature: Bearer, RateLimit: Rate{N: 30, Per: time.Minute}}
+		normal, _ := Named(bearer)
+		j.Hook = &Hook{Signature: normal, RateLimit: Rate{N: 30, Per: time.Minute}}
 	}
 	return j
 }

@@ -121,14 +121,14 @@ func TestDefaults(t *testing.T) {
 func TestFieldsOfTheTables(t *testing.T) {
 	for kind, want := range map[Kind]string{
 		Routine: `id cron timezone description background session isolated model fallback thinking update-main-session allow-ping
-			allowed-tools skills subagent engine timeout catch-up max-cost gate after verify retry heartbeat dirs seal network unsealed enabled`,
+			allowed-tools skills subagent engine timeout catch-up max-cost gate gate-audit after verify retry heartbeat dirs seal network unsealed host enabled`,
 		Reminder: `id run-at description background isolated model fallback thinking update-main-session allow-ping allowed-tools skills
-			subagent engine timeout max-cost gate after verify retry heartbeat dirs seal network unsealed max-chain chain-depth chain-parent plain enabled`,
+			subagent engine timeout max-cost gate after verify retry heartbeat dirs seal network unsealed max-chain chain-depth chain-parent plain host enabled`,
 	} {
 		var got []string
 		for _, f := range Fields(kind) {
 			got = append(got, f.Key)
-			want := publicField{Key: f.Key, Kind: scalarField, Help: f.Help}
+			want := Field{Key: f.Key, Kind: scalarField, Help: f.Help}
 			switch f.Key {
 			case "background", "isolated", "allow-ping", "plain", "enabled":
 				on := f.Key == "allow-ping" || f.Key == "enabled" || f.Key == "background" && kind == Reminder

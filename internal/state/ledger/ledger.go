@@ -42,8 +42,9 @@ type Ledger struct {
 	disk  store.Disk
 	books []Reducer
 
-	mu   sync.Mutex
-	view *view // what has been read; nil: nothing yet
+	mu    sync.Mutex
+	view  *view    // what has been read; nil: nothing yet
+	dirty position // after the facts that this Ledger has appended and not synced; zero: none
 }
 
 // New returns the ledger of a data directory. It reads nothing.
@@ -168,9 +169,10 @@ func (l *Ledger) append(tx *Tx, d store.Durability) error {
 	if err := l.write(from, text, d); err != nil {
 		return err
 	}
-	v.at = end
+	v.at, l.dirty = end, end
 	if d == store.Synced {
 		l.writeHead(end)
+		l.dirty = position{}
 	}
 	if end.Day != v.mark.Day || end.Offset-v.mark.Offset > max(tailSize, v.size) {
 		l.save()
@@ -182,11 +184,7 @@ func (l *Ledger) append(tx *Tx, d store.Durability) error {
 // facts before it must be on disk too.
 func (l *Ledger) beginDay(path string) error {
 	if before := l.path(l.view.at.Day); l.view.at.Offset > 0 && before != path {
-		f, err := store.Open(before, os.O_RDONLY)
-		if err == nil {
-			err = errors.Join(f.Sync(), f.Close())
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // Trim has removed it
+		if err := syncFile(before); err != nil && !errors.Is(err, fs.ErrNotExist) { // Trim has removed it
 			return err
 		}
 	}
@@ -228,4 +226,31 @@ func (l *Ledger) write(at position, text []byte, d store.Durability) (err error)
 		err = errors.Join(err, f.Truncate(at.Offset))
 	}
 	return err
+}
+
+// Sync waits until every fact that this Ledger has appended is on disk. It does nothing if they are. The error wraps *store.NotWritten.
+func (l *Ledger) Sync() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dirty == (position{}) {
+		return nil
+	}
+	path := l.path(l.dirty.Day)
+	if err := syncFile(path); err != nil {
+		return &store.NotWritten{Path: path, Err: err}
+	}
+	head, _, err := store.PeekJSON[position](l.headPath())
+	if err != nil || head.Day < l.dirty.Day || head.Day == l.dirty.Day && head.Offset < l.dirty.Offset { // else another process synced more
+		l.writeHead(l.dirty)
+	}
+	l.dirty = position{}
+	return nil
+}
+
+func syncFile(path string) error {
+	f, err := store.Open(path, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

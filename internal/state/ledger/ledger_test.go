@@ -160,6 +160,34 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// TestSyncKeepsTheHead: what another process has synced later stays noted, so that its removal is detected.
+func TestSyncKeepsTheHead(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	l, other := open(dir, c.Now), open(dir, c.Now)
+	put := func(to *Ledger, d store.Durability) {
+		if err := to.Change(t.Context(), d, func(tx *Tx) error { return tx.Add(put{"a", 1}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := func() int64 {
+		at, _, err := store.PeekJSON[position](l.headPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.Offset
+	}
+	put(l, store.Buffered)
+	put(other, store.Synced)
+	synced := head()
+	if err := l.Sync(); err != nil || head() != synced {
+		t.Errorf("%v: head %d, want %d", err, head(), synced)
+	}
+	put(l, store.Buffered)
+	if err := l.Sync(); err != nil || head() <= synced {
+		t.Errorf("%v: head %d, want more than %d", err, head(), synced)
+	}
+}
+
 // A change that fails, and one that adds nothing, change nothing.
 func TestChangeThatFails(t *testing.T) {
 	l := open(testkit.MemoryDir(t), newClock().Now)

@@ -31,6 +31,9 @@ func (p Post) sendEarlier(ctx context.Context, m Message) error {
 		if compare(e.Message, m) >= 0 {
 			break
 		}
+		if e.Critical != m.Critical && len(p.Urgent) > 0 { // it goes another way
+			continue
+		}
 		if e.broken != nil || e.done || e.Stuck || e.Attempts >= patience || e.held(p.Disk.Now()) {
 			continue
 		}
@@ -64,24 +67,44 @@ func (p Post) retry(ctx context.Context, seen entry, take func(path string) (*lo
 	case e.Attempts != seen.Attempts, e.Stuck, !p.ordered() && !e.needsWork(p.Disk.Now()):
 		return Receipt{Fate: Queued, Reason: errors.New(e.LastError)}, nil
 	}
-	return p.attempt(ctx, e, p.ways())
+	return p.attempt(ctx, e, p.ways(e.Message))
 }
 
-// attempt tries once every carrier that has not finished the message, and records the result. The caller holds the entry.
+// attempt tries once every carrier that has not finished the message, or those that the order of preference needs, and records the result.
+// The caller holds the entry. Nothing is recorded if another process is to continue the attempt; then the reason wraps an *Elsewhere.
 func (p Post) attempt(ctx context.Context, e entry, ways []Carrier) (Receipt, error) {
 	r := Receipt{Fate: Refused}
 	var failed, refused []error
-	for _, way := range ways {
-		fate, err := p.carry(ctx, &e, way, len(ways) > 1)
-		switch fate {
-		case Queued:
+	var left error // an *Elsewhere
+	prefers := p.prefers(e.Message)
+	tries := 0
+	for _, way := range e.inTurn(ways, prefers) {
+		fate, err := p.carry(ctx, &e, way, len(ways) > 1 || prefers)
+		begun := len(e.trips[way.Name()].parts) > 0
+		r.Outside = append(r.Outside, e.trips[way.Name()].parts...)
+		switch {
+		case fate == Queued && elsewhere(err):
+			left = err
+		case fate == Queued:
+			tries++
 			failed = append(failed, cmp.Or(err, errNoReason))
-		case Refused:
+		case fate == Refused:
 			refused = append(refused, cmp.Or(err, errNoReason))
-		case Sent:
+		default:
 			r.Fate = Sent
 		}
-		r.Outside = append(r.Outside, e.trips[way.Name()].parts...)
+		if prefers && (fate == Sent || left != nil || fate == Queued && begun) {
+			break
+		}
+	}
+	switch {
+	case prefers && r.Fate == Sent:
+		failed = nil
+	case left != nil && (prefers || len(failed) == 0):
+		if tries > 0 {
+			p.wake() // it is the other process's turn
+		}
+		return Receipt{Fate: Queued, Reason: left, Outside: r.Outside}, nil
 	}
 	if len(failed) > 0 {
 		r.Fate, r.Reason = Queued, errors.Join(failed...)
@@ -100,11 +123,14 @@ func (p Post) attempt(ctx context.Context, e entry, ways []Carrier) (Receipt, er
 
 var errNoReason = errors.New("no reason given")
 
-// carry tries one carrier. If others is set, it records that the carrier has finished the message.
+// carry tries one carrier, unless it has failed in the same attempt. If others is set, it records what the carrier has come to.
 func (p Post) carry(ctx context.Context, e *entry, way Carrier, others bool) (Fate, error) {
 	before := e.trips[way.Name()]
-	if before.fate != "" {
+	switch {
+	case before.fate != "":
 		return before.fate, nil
+	case before.failed != "":
+		return Queued, errors.New(before.failed)
 	}
 	limit := cmp.Or(p.Timeout, defaultTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end within %s", limit))
@@ -125,7 +151,19 @@ func (p Post) carry(ctx context.Context, e *entry, way Carrier, others bool) (Fa
 			p.Disk.Warn(err.Error())
 		}
 	})
-	if fate != Queued && others {
+	if left, is := errors.AsType[*Elsewhere](err); is {
+		if before.handed.IsZero() {
+			record(line{Handed: true})
+		}
+		if now := p.Disk.Now(); before.handed.IsZero() || now.Sub(before.handed) < handTime && !now.Before(before.handed) {
+			return Queued, err
+		}
+		err = left.overdue()
+	}
+	switch {
+	case fate == Queued && others && p.prefers(e.Message):
+		record(line{Error: cmp.Or(oneLine(cmp.Or(err, errNoReason).Error()), errNoReason.Error())})
+	case fate != Queued && others:
 		record(line{Fate: fate})
 	}
 	return fate, err

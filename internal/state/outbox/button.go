@@ -7,6 +7,8 @@ type Button struct {
 	Label string `json:"label"`           // at most 80 characters
 	ID    string `json:"id"`              // from ButtonID; it alone says what the button does, even after a restart
 	Style string `json:"style,omitempty"` // primary, success or danger; "" is plain
+
+	Disabled bool `json:"-"` // it cannot be pressed any more
 }
 
 // The verbs of buttons.

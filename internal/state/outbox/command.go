@@ -30,28 +30,49 @@ func (s simple) Carry(ctx context.Context, m Message, _ []string, _ func(string)
 	return s.send(ctx, m)
 }
 
-// run gives a message to the command.
-func (p Post) run(ctx context.Context, m Message) (Fate, error) {
-	r, err := process.Run(ctx, process.Call{
+// command is the carrier of the delivery command.
+type command struct{ Post }
+
+func (command) Name() string { return byCommand }
+
+// Carry gives a message to the command, unless that has printed the id of its message before.
+func (c command) Carry(ctx context.Context, m Message, done []string, delivered func(string)) (Fate, error) {
+	if len(done) > 0 {
+		return Sent, nil
+	}
+	fate, id, err := c.run(ctx, m)
+	if fate == Sent && id != "" {
+		delivered(id)
+	}
+	return fate, err
+}
+
+// run gives a message to the command. id is that of its message, if it has printed one.
+func (p Post) run(ctx context.Context, m Message) (fate Fate, id string, err error) {
+	call := process.Call{
 		Argv: p.Command, Env: p.environment(m), Dir: p.Home.Path(),
 		Stdin: []byte(body(m)), Grace: min(maxGrace, cmp.Or(p.Timeout, defaultTimeout)),
-	})
+	}
+	if p.JSON {
+		call.Stdin, call.Limit = jsonLine(m), maxAnswer
+	}
+	r, err := process.Run(ctx, call)
 	switch {
 	case err != nil:
-		return Queued, errors.New(oneLine(err.Error() + ": " + r.Stderr))
+		return Queued, "", errors.New(oneLine(err.Error() + ": " + r.Stderr))
 	case r.Status == 0:
-		return Sent, nil
+		return Sent, p.printed(m, r.Out), nil
 	case r.Status == refusal:
-		return Refused, errors.New(oneLine(r.End + ": " + r.Stderr))
+		return Refused, "", errors.New(oneLine(r.End + ": " + r.Stderr))
 	}
-	return Queued, errors.New(oneLine(r.End + ": " + r.Stderr))
+	return Queued, "", errors.New(oneLine(r.End + ": " + r.Stderr))
 }
 
 // Try runs the command with a message, once and without the outbox: a message that is not delivered is not kept.
 func (p Post) Try(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, defaultTimeout))
 	defer cancel()
-	_, err := p.run(ctx, m)
+	_, _, err := p.run(ctx, m)
 	return err
 }
 

@@ -11,18 +11,26 @@
 // OLLIM_MESSAGE_RUN, OLLIM_JOB, OLLIM_LABEL, OLLIM_KIND, OLLIM_CRITICAL (0 or 1) and OLLIM_FILE (if there is a file to send
 // along); never with OLLIM_RUN, which would put an ollim inside it under that run's rules.
 //
+// With Post.JSON it gets a line of JSON instead of the text, with the buttons, and may print a line with the id of its message.
+//
 // The outbox holds one file per message, <message id>.jsonl: the message, then a line for every attempt that failed and for
 // everything that a carrier has delivered. A process that sends or removes a message holds an flock on its file, whose inode does
 // not change.
 //
 // With a carrier besides the command messages arrive in the order of their creation: before an attempt to send a message, the earlier ones
 // are sent, and the message waits if one of them fails. A message that has failed five times no longer holds up others.
+//
+// Every carrier sends a message, unless Order names those that may, in order of preference: then the first that takes it is enough.
+// An attempt tries each of them once. A carrier that another process has is left to that process, which reads the outbox once
+// its directory has changed, and continues the attempt where it stands in the file. After handTime the attempt continues without it. A
+// carrier that has delivered a part of a message delivers the rest.
 package outbox
 
 import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -108,10 +116,14 @@ type Post struct {
 	Home     paths.Dir
 	Disk     store.Disk
 	Command  []string      // argv; found in the PATH of Env, or relative to the data directory; empty: none configured
+	JSON     bool          // the command gets a line of JSON, and may print the id of its message
 	Env      []string      // the whole environment of the command, KEY=value
 	Timeout  time.Duration // of one attempt; 0: 30 s. Then the command has min(5 s, Timeout) between SIGTERM and SIGKILL
 	Terminal io.Writer     // if set, Send writes messages of kind Text there instead of using another carrier
 	Carriers []Carrier     // besides the command
+	Doors    []Carrier     // besides those; they send only what Order and Urgent let them
+	Order    []string      // names of the carriers that send a message, the preferred first; the command is "command"; empty: all send it
+	Urgent   []string      // the same for critical messages; empty: as Order
 	Waits    bool          // another process has the carriers: Send only queues, Flush does nothing
 
 	// Received records the id that a reply to a message or to a part of it will quote; nil: nothing does.
@@ -119,20 +131,10 @@ type Post struct {
 }
 
 // Configured reports whether there is a carrier.
-func (p Post) Configured() bool { return p.Waits || len(p.ways()) > 0 }
-
-func (p Post) ways() (ways []Carrier) {
-	switch {
-	case p.Waits:
-		return nil
-	case len(p.Command) > 0 && p.Command[0] != "":
-		ways = append(ways, simple{"command", p.run})
-	}
-	return append(ways, p.Carriers...)
-}
+func (p Post) Configured() bool { return p.Waits || len(p.ways(Message{})) > 0 }
 
 // ordered reports whether messages arrive in order. Messages for the command do not wait for each other.
-func (p Post) ordered() bool { return len(p.Carriers) > 0 }
+func (p Post) ordered() bool { return len(p.Carriers)+len(p.Doors) > 0 }
 
 // Send puts m into the outbox and tries once to deliver it. Without a carrier, or after ctx has ended, it only queues
 // the message. A failed attempt is Queued and no error; Pending and the receipt have the reason.
@@ -150,19 +152,42 @@ func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	defer held.Release()
+	r, err := p.first(ctx, m)
+	if r.Fate != Queued || len(p.Order)+len(p.Urgent) == 0 {
+		held.Release()
+		return r, err
+	}
+	seen, openErr := store.Open(p.path(m.ID), os.O_RDONLY) // it can be read after its end
+	held.Release()
+	p.wake()
+	if openErr != nil || !elsewhere(r.Reason) {
+		return r, err
+	}
+	defer func() { _ = seen.Close() }()
+	return p.await(ctx, seen, m.ID, r), err
+}
+
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
+// first makes the first attempt to send a message. The caller holds the entry.
+func (p Post) first(ctx context.Context, m Message) (Receipt, error) {
+	ways := p.ways(m)
 	switch {
-	case ctx.Err() != nil, m.NotBefore.After(p.Disk.Now()):
+	case ended(ctx), m.NotBefore.After(p.Disk.Now()):
 		return Receipt{Fate: Queued}, nil
 	case p.Terminal != nil && m.Kind == Text:
 		return p.attempt(ctx, entry{Message: m}, []Carrier{simple{"terminal", p.print}})
-	case len(p.ways()) == 0:
+	case len(ways) == 0:
 		return Receipt{Fate: Queued}, nil
 	}
-	if reason := p.sendEarlier(ctx, m); reason != nil {
+	reason := p.sendEarlier(ctx, m)
+	switch {
+	case elsewhere(reason):
+		return Receipt{Fate: Queued, Reason: reason}, nil
+	case reason != nil:
 		return Receipt{Fate: Queued, Reason: reason}, p.note(m.ID, line{Error: oneLine(reason.Error())})
 	}
-	return p.attempt(ctx, entry{Message: m}, p.ways())
+	return p.attempt(ctx, entry{Message: m}, ways)
 }
 
 // Report counts the results of one Flush. Messages that another process is sending at that moment are not counted.
@@ -178,7 +203,7 @@ type Report struct {
 // the others from being sent, unless they have to arrive in order. Without a carrier Flush does nothing.
 func (p Post) Flush(ctx context.Context) (Report, error) {
 	var r Report
-	if len(p.ways()) == 0 {
+	if !p.Configured() || p.Waits {
 		return r, nil
 	}
 	errs := []error{p.finishDrafts()}
@@ -189,23 +214,22 @@ func (p Post) Flush(ctx context.Context) (Report, error) {
 	for end > 0 && !due(entries[end-1]) {
 		end--
 	}
+	blocked := map[bool]bool{} // by whether the message goes the way of critical ones
 	for i, e := range entries {
+		lane := e.Critical && len(p.Urgent) > 0
 		if ctx.Err() != nil {
 			r.Queued += len(entries) - i
 			errs = append(errs, ctx.Err())
 			break
 		}
-		if i >= end || !due(e) && (!p.ordered() || e.Stuck || e.held(p.Disk.Now())) {
+		if i >= end || blocked[lane] || !due(e) && (!p.ordered() || e.Stuck || e.held(p.Disk.Now())) {
 			r.Queued++
 			continue
 		}
 		receipt, err := p.retry(ctx, e, lock.TryGuard)
 		r.count(receipt.Fate)
 		errs = append(errs, err)
-		if p.ordered() && receipt.Fate == Queued && e.Attempts < patience {
-			r.Queued += len(entries) - i - 1
-			break
-		}
+		blocked[lane] = p.ordered() && receipt.Fate == Queued && e.Attempts < patience
 	}
 	return r, errors.Join(errs...)
 }

@@ -31,15 +31,21 @@ type entry struct {
 type trip struct {
 	parts []string // the ids of the parts that it delivered
 	fate  Fate     // "" while something remains
+
+	// Of the present attempt, which other carriers and processes continue.
+	failed string    // why it failed; "": it did not
+	handed time.Time // when it was left to another process; zero: it was not
 }
 
-// line is a line of an entry after the first: what a carrier did, or a failed attempt. A line with neither marks the message as done.
+// line is a line of an entry after the first: what a carrier did, or, without a carrier, a failed attempt. A line with neither marks the
+// message as done.
 type line struct {
 	At      time.Time `json:"at"`
 	Error   string    `json:"error,omitempty"`
 	Carrier string    `json:"carrier,omitempty"`
 	Part    string    `json:"part,omitempty"` // delivered
 	Fate    Fate      `json:"fate,omitempty"`
+	Handed  bool      `json:"handed,omitempty"` // left to the process that has the carrier
 }
 
 // Bounds of the retry schedule, see plan.
@@ -151,6 +157,10 @@ func (e *entry) add(raw json.RawMessage) {
 		e.progress(l)
 		return
 	}
+	for name, t := range e.trips { // the attempt is over
+		t.failed, t.handed = "", time.Time{}
+		e.trips[name] = t
+	}
 	e.Attempts++
 	e.LastTry, e.LastError, e.done = l.At, l.Error, l.Error == ""
 }
@@ -164,7 +174,10 @@ func (e *entry) progress(l line) {
 	if l.Part != "" {
 		t.parts = append(t.parts, l.Part)
 	}
-	t.fate = cmp.Or(l.Fate, t.fate)
+	t.fate, t.failed = cmp.Or(l.Fate, t.fate), l.Error
+	if l.Handed {
+		t.handed = l.At
+	}
 	e.trips[l.Carrier] = t
 }
 

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 	roles := map[string]func([]string) error{}
 	for name, play := range map[string]func(context.Context, *office) error{
 		"send": sendOne, "send much": sendMuch, "queue": queueAll, "flush": flushOnce, "lockout": tryEverything,
+		"serve": serveDoor, "hand": handOver,
 	} {
 		roles[name] = func(args []string) error {
 			o := officeAt(args[0])

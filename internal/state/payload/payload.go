@@ -52,6 +52,7 @@ const (
 type Fields struct {
 	fields []field              // fields in the order of the file
 	closed bool                 // properties without a field are an error
+	list   bool                 // a field is an item of a payload that is a list, or the whole payload
 	rest   map[string]any       // the part of the schema that concerns several values together
 	whole  *jsonschema.Resolved // rest, ready for use
 	paths  branch

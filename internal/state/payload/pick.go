@@ -41,7 +41,7 @@ type picker struct {
 
 // pick returns the values of the fields by their names: map[string]any, []any, string, json.Number, bool or nil.
 func pick(f *Fields, payload []byte) (map[string]any, error) {
-	if err := wellFormed(payload); err != nil {
+	if err := wellFormed(payload, f.list); err != nil {
 		return nil, err
 	}
 	p := picker{decoder: json.NewDecoder(bytes.NewReader(payload)), closed: f.closed, found: map[string]any{}, left: maxValues}
@@ -54,21 +54,24 @@ type skipped struct{}
 
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
-// wellFormed returns an error if a payload is not one JSON object.
-func wellFormed(payload []byte) error {
+// wellFormed returns an error if a payload is not one JSON object or, if that is allowed, one list.
+func wellFormed(payload []byte, list bool) error {
 	if at := invalidUTF8(payload); at >= 0 {
 		return &invalid{fmt.Sprintf("byte %d", at), "not valid UTF-8"}
 	}
-	switch {
-	case !json.Valid(payload):
+	if !json.Valid(payload) {
 		err := json.Unmarshal(payload, &skipped{})
 		var syntax *json.SyntaxError
 		errors.As(err, &syntax)
 		return &invalid{fmt.Sprintf("byte %d", syntax.Offset), "not JSON: " + syntax.Error()}
-	case !bytes.HasPrefix(bytes.TrimLeft(payload, " \t\r\n"), []byte("{")):
-		return &invalid{"", "not a JSON object"}
 	}
-	return nil
+	switch first := bytes.TrimLeft(payload, " \t\r\n")[0]; {
+	case first == '{' || first == '[' && list:
+		return nil
+	case first == '[':
+		return &invalid{"", "is a list, not a JSON object: select its items with from: /0/NAME, or all of it with from: \"\""}
+	}
+	return &invalid{"", "not a JSON object"}
 }
 
 func invalidUTF8(text []byte) int {
@@ -188,11 +191,17 @@ func (p *picker) keep(b *branch, value any) {
 				p.keep(next, below)
 			}
 		case []any:
-			if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(v) && strconv.Itoa(i) == part {
+			if i, err := strconv.Atoi(part); isIndex(part) && err == nil && i < len(v) {
 				p.keep(next, v[i])
 			}
 		}
 	}
+}
+
+// isIndex reports whether a segment of a pointer may be the index of an item.
+func isIndex(part string) bool {
+	i, err := strconv.Atoi(part)
+	return err == nil && i >= 0 && strconv.Itoa(i) == part
 }
 
 // value reads one whole value.

@@ -133,6 +133,7 @@ func (r *reader) properties(f *Fields, v yamldoc.Value) error {
 			p.pointer += escape(part)
 		}
 		f.paths.add(path, p.name)
+		f.list = f.list || len(path) == 0 || isIndex(path[0])
 		f.fields = append(f.fields, p)
 	}
 	return nil
@@ -147,23 +148,17 @@ func resolved(v yamldoc.Value, schema any) (*jsonschema.Resolved, error) {
 	return s, nil
 }
 
-// pointer parses a JSON pointer.
+// pointer reads a JSON pointer.
 func pointer(v yamldoc.Value) ([]string, error) {
 	s, err := v.Text()
 	if err != nil {
 		return nil, err
 	}
-	parts := strings.Split(s, "/")
-	if len(parts) < 2 || parts[0] != "" {
-		return nil, v.Wrong(fmt.Sprintf("%q: want a JSON pointer, such as /workflow_run/head_branch", s))
+	path, err := split(s)
+	if err != nil {
+		return nil, v.Wrong(err.Error())
 	}
-	for i, part := range parts {
-		if strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(part), "~") {
-			return nil, v.Wrong(fmt.Sprintf("%q: in a JSON pointer ~ is written as ~0", s))
-		}
-		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-	}
-	return parts[1:], nil
+	return path, nil
 }
 
 // schema reads a schema. It skips the keys besides, which the caller reads.

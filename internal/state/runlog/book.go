@@ -245,7 +245,7 @@ func (b Book) cutOff(r Record) (Outcome, string) {
 	if r.Outcome != "" {
 		return r.Outcome, r.Error
 	}
-	if s, err := b.Standing(r.ID); err == nil && s.Question != "" && !b.StopAsked(r.ID) {
+	if s, err := b.Standing(r.ID); err == nil && s.Question != "" && b.StopReason(r.ID) == "" {
 		return Waiting, ""
 	}
 	return Interrupted, "the process ended before the run did"
@@ -267,6 +267,9 @@ func (b Book) close(id string, still func(Record) bool) (changed bool, err error
 	err = b.locked(context.Background(), id, func() error {
 		r, err := b.At(id)
 		if err != nil || r.Done() || !still(r.Record) {
+			return err
+		}
+		if err := b.take(id); err != nil {
 			return err
 		}
 		killEngine(id)

@@ -157,8 +157,8 @@ func TestEveryFieldIsKept(t *testing.T) {
 	d := newDesk(t)
 	at := time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC)
 	want := Record{
-		ID: newID(t, at, 1), Subject: Subject{Kind: "reminder", Job: "a", Name: "n", Path: "p", Description: "d", Answers: []string{"1"}}, Mode: "isolated", Foreground: true, Shared: true, Persistent: true, Key: "k", Engine: "e", Model: "m", ModelUsed: "u", Price: &Price{Rates: Rates{In: 1, CacheHour: 2}, LongFrom: 3, Long: &Rates{Out: 4}}, Parts: []Part{{"body", 1, 2}}, Fallback: "f", EngineVersion: "1", Effort: "high", Withdrawn: true, Started: at, Finished: &at,
-		Outcome: OK, Error: "err", Fault: "key", Verify: verifyOK, ToolCalls: 9, ToolErrors: 8, ToolFailed: 7, ToolDenied: 6, Process: Process{ID: process.ID{PID: 1, Start: 2, Boot: "b", Namespace: "pid:[1]"}, Group: 3}, AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
+		ID: newID(t, at, 1), Subject: Subject{Kind: "reminder", Job: "a", Name: "n", Path: "p", Description: "d", Answers: []string{"1"}}, Mode: "isolated", Foreground: true, Shared: true, Persistent: true, Key: "k", Engine: "e", Model: "m", Typed: []string{TypedModel, TypedSystem}, Thinking: "off", ModelUsed: "u", Price: &Price{Rates: Rates{In: 1, CacheHour: 2}, LongFrom: 3, Long: &Rates{Out: 4}}, Parts: []Part{{"body", 1, 2}}, Fallback: "f", EngineVersion: "1", Effort: "high", Withdrawn: true, Started: at, Finished: &at,
+		Outcome: OK, Error: "err", Fault: "key", Verify: verifyOK, Audit: true, GateOff: true, ToolCalls: 9, ToolErrors: 8, ToolFailed: 7, ToolDenied: 6, Process: Process{ID: process.ID{PID: 1, Start: 2, Boot: "b", Namespace: "pid:[1]"}, Group: 3}, AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
 		Skills: []string{"s"}, MaxChain: 4, ChainDepth: 2, Scheduled: &at, Deadline: &at, Shown: at, SessionBefore: "b", SessionAfter: "c", Parent: "p", Compaction: CompactionFailed, Private: true, Text: "t",
 		Accounted: true, Owner: true, Reserved: .5, Permissions: "default", MayAsk: true, ContextBefore: 6, Context: 7, Window: 8, CompactAt: 9, Question: "q", Continued: 5, Resumed: at, Settled: .75, Turns: 1, Pings: 2, Reports: 3, Compactions: 4, Requests: 5, Previous: "p", ToldBefore: Told{Session: "s"}, Told: Told{Session: "s", Context: 1, Pings: "p", Day: "d", Tasks: map[string]time.Time{"t": at}}, Usage: Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: .25, Assumed: .125, ByTable: .375,
 		Seal: "on", Network: "none", Sealed: &Sealed{ABI: 7, Network: "none", Read: []string{"/r"}, Write: []string{"/x"}, Sockets: []string{"/s"}},
@@ -299,6 +299,11 @@ func TestFindPrefersWhatRan(t *testing.T) {
 		return r.ID
 	}
 	alive := add("busy", "", process.Self())
+	held, err := d.Hold(alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Leave()
 	add("busy", OK, process.ID{})
 	add("busy", Skipped, process.ID{})
 	old := add("idle", OK, process.ID{})

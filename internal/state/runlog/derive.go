@@ -49,6 +49,16 @@ func (r *Run) Answered() (tools []string, err error) {
 	return tools, err
 }
 
+// Refused returns the names of ollim's own tools whose use was refused, one name for each use.
+func (r *Run) Refused() (tools []string, err error) {
+	err = r.each(func(e Event) {
+		if e.Type == Refusal {
+			tools = append(tools, e.Tool)
+		}
+	})
+	return tools, err
+}
+
 // Refusals returns how many attempts in a row the service has refused up to now, and the reason of the last refusal.
 func (r *Run) Refusals() (n int, why string, err error) {
 	err = r.each(func(e Event) {

@@ -26,14 +26,11 @@ const (
 	removed = "run.removed" // it did not take place
 )
 
-// maxNoted is the length in bytes to which the final text is cut in a fact: every process reads the last facts, and they are kept longer than
-// the record. The events of the run have the whole text.
-const maxNoted = 1 << 10
-
-// of returns the fact of a kind about the run as it is now.
+// of returns the fact of a kind about the run as it is now, without its final text: facts are kept longer than runs, and the text goes with the
+// run. Its events have it too.
 func (r *Run) of(kind string) ledger.Fact {
 	f := fact{kind, r.Record}
-	f.Text = short(f.Text, maxNoted)
+	f.Text = ""
 	return f
 }
 
@@ -113,7 +110,13 @@ func (b Book) restore(r Record) error {
 	if err != nil {
 		return err
 	}
-	return b.run(r).save(store.Synced)
+	run := b.run(r)
+	_ = run.eachText(func(e Event) { // events that cannot be read leave the record without its text
+		if e.Type == Result {
+			run.say(e)
+		}
+	})
+	return run.save(store.Synced)
 }
 
 // isLater reports whether the run had gone on since another form of its record.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -177,16 +178,32 @@ func TestEndIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestLongTextInFact: the fact of a run does not grow with its final text; the record has it whole.
-func TestLongTextInFact(t *testing.T) {
+// TestTextIsNoFact: the final text goes with the run, so no fact has it. A record that is made again takes it from the events.
+func TestTextIsNoFact(t *testing.T) {
 	d := newDesk(t)
-	r := d.open(Record{})
-	d.event(r, Event{Type: Result, Text: string(make([]byte, 100_000))})
-	if err := r.Finish(OK, ""); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(filepath.Join(d.Home.State("ledger"), start.Format(time.DateOnly)+".jsonl"))
-	if err != nil || info.Size() > 8*maxNoted || len(d.load(r.ID).Text) != 100_000 {
-		t.Errorf("%v, %v, a text of %d bytes", info, err, len(d.load(r.ID).Text))
+	for _, text := range []string{"a final word", strings.Repeat("long ", 20_000)} {
+		r := d.open(Record{})
+		d.event(r, Event{Type: Result, Text: "before"})
+		d.event(r, Event{Type: Result, Text: text})
+		d.event(r, Event{Type: Result})
+		if err := r.Finish(OK, ""); err != nil {
+			t.Fatal(err)
+		}
+		facts, err := os.ReadFile(filepath.Join(d.Home.State("ledger"), start.Format(time.DateOnly)+".jsonl"))
+		if err != nil || len(facts) == 0 || strings.Contains(string(facts), text[:10]) {
+			t.Errorf("%v: %.1000s", err, facts)
+		}
+		for _, lost := range []bool{false, true} {
+			want, err := text, os.Truncate(d.Home.Run(r.ID, "run.json"), 0)
+			if lost {
+				want, err = "", errors.Join(err, os.Remove(d.Home.Run(r.ID, "events.jsonl")))
+			}
+			if _, restoreErr := d.Restore(); err != nil || restoreErr != nil {
+				t.Fatal(err, restoreErr)
+			}
+			if got := d.load(r.ID); got.Text != want || got.Outcome != OK {
+				t.Errorf("%.40q, %s, want %.40q", got.Text, got.Outcome, want)
+			}
+		}
 	}
 }

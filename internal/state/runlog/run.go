@@ -70,6 +70,10 @@ type Record struct {
 	Engine string `json:"engine,omitempty"`
 	Model  string `json:"model,omitempty"` // the requested model, or else the engine's default; "" if the engine has none
 
+	// what a person gave for this run alone, in place of a file or the settings: TypedModel, TypedThinking, TypedSystem
+	Typed    []string `json:"typed,omitempty"`
+	Thinking string   `json:"thinking,omitempty"` // how much the model was to think, if that is in Typed
+
 	ModelUsed     string `json:"model_used,omitempty"`     // name that the engine reported
 	Price         *Price `json:"price,omitempty"`          // of ModelUsed when the run ended; nil: not known
 	Fallback      string `json:"fallback,omitempty"`       // why another model than the requested one was asked; "": none was
@@ -80,9 +84,11 @@ type Record struct {
 	Finished  *time.Time `json:"finished,omitempty"`
 	Outcome   Outcome    `json:"outcome,omitempty"` // "" while the run is in progress
 	Error     string     `json:"error,omitempty"`
-	Fault     string     `json:"fault,omitempty"`     // kind of the cause of a failure, as package notify names it; "": no kind is known
-	Withdrawn bool       `json:"withdrawn,omitempty"` // the owner started the run at a terminal and stopped it there
-	Verify    string     `json:"verify,omitempty"`    // verifyOK or verifyFailed; "" if the run was not verified
+	Fault     string     `json:"fault,omitempty"`      // kind of the cause of a failure, as package notify names it; "": no kind is known
+	Withdrawn bool       `json:"withdrawn,omitempty"`  // the owner started the run at a terminal and stopped it there
+	Verify    string     `json:"verify,omitempty"`     // verifyOK or verifyFailed; "" if the run was not verified
+	Audit     bool       `json:"gate_audit,omitempty"` // its gate would have ended the run, which went on to audit the gate
+	GateOff   bool       `json:"gate_off,omitempty"`   // its gate would have ended the run, and is off
 
 	Process
 
@@ -190,6 +196,13 @@ type Sealed struct {
 	// paths that failed commands named and the seal denies, each with the setting that would allow it
 	Refused []string `json:"refused,omitempty"`
 }
+
+// The values in Record.Typed.
+const (
+	TypedModel    = "model"
+	TypedThinking = "thinking"
+	TypedSystem   = "system" // the system prompt
+)
 
 // The values of Record.Verify.
 const (

@@ -46,10 +46,7 @@ func (b Book) Stop(ctx context.Context, r Record, sleep func(context.Context, ti
 	if err := waitWhile(ctx, sleep, func() bool { return b.Alive(r) }); err != nil {
 		return fmt.Errorf("its engine%s does not end: %w", elsewhere(r), err)
 	}
-	_, err := b.Close(r.ID)
-	if err == nil { // the engine's ollim was killed; if there is no such run, the record is closed already
-		err = b.ForgetStop(r.ID)
-	}
+	_, err := b.Close(r.ID) // the engine's ollim may have been killed
 	if left := b.Leftover(b.Home.RunLock(r.ID)); err == nil && left != nil {
 		return left
 	}

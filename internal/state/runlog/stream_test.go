@@ -171,7 +171,7 @@ func TestStreamSince(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Release()
+	defer held.Leave()
 	s := d.Stream(since)
 	d.wants(s, "")
 	d.text(a, "a2")

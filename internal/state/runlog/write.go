@@ -21,6 +21,7 @@ const large = 64 << 10
 // Run is an open run record.
 type Run struct {
 	Record
+	Held  *Hold // of the process that carries the run out; nil: this process only adds to it
 	book  Book
 	known *known
 }
@@ -47,15 +48,25 @@ func (r *Run) save(d store.Durability) error {
 // Hide replaces the values of secrets in a text.
 func (r *Run) Hide(text string) string { return r.book.secrets().Hide(text) }
 
+// locked calls do under the run's own lock, unless another process has closed the run: then the error is ErrClosed.
+func (r *Run) locked(ctx context.Context, do func() error) error {
+	return r.book.locked(ctx, r.ID, func() error {
+		if err := r.Held.Check(); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
 // Event appends an event, stamped with the current time if it has none. Any process may call it.
 func (r *Run) Event(ctx context.Context, e Event) error {
-	return r.book.locked(ctx, r.ID, func() error { return r.append(e) })
+	return r.locked(ctx, func() error { return r.append(e) })
 }
 
 // Decide appends the event that decide derives from the run's standing. It holds the run's lock meanwhile, so that no two processes both
 // find that nothing was sent yet. If decide fails, its error is returned and nothing is written.
 func (r *Run) Decide(ctx context.Context, decide func(Standing) (Event, error)) error {
-	return r.book.locked(ctx, r.ID, func() error {
+	return r.locked(ctx, func() error {
 		standing, err := r.Standing()
 		if err != nil {
 			return err
@@ -152,11 +163,19 @@ func (r *Run) Update(change func(*Record)) error {
 }
 
 // Save writes the record of a run in progress. It does not wait for the disk; see Begin.
-func (r *Run) Save() error { return r.save(store.Buffered) }
+func (r *Run) Save() error {
+	if r.Held == nil {
+		return r.save(store.Buffered)
+	}
+	return r.locked(context.Background(), func() error { return r.save(store.Buffered) })
+}
 
 // Finish writes the end of the record, and waits until it is a fact on disk. It is the last write of a run.
 func (r *Run) Finish(outcome Outcome, reason string) error {
-	return r.finishAt(r.book.Disk.Now(), outcome, reason)
+	if r.Held == nil {
+		return r.finishAt(r.book.Disk.Now(), outcome, reason)
+	}
+	return r.locked(context.Background(), func() error { return r.finishAt(r.book.Disk.Now(), outcome, reason) })
 }
 
 func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
@@ -165,7 +184,7 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 	r.Finished = &now
 	err := r.note(context.Background(), ended)
 	if err == nil {
-		err = r.Save()
+		err = r.save(store.Buffered)
 	}
 	return errors.Join(err, sumErr)
 }
@@ -266,8 +285,13 @@ func (r *Run) sum(e Event, denied map[string]bool) {
 		}
 	case Result:
 		r.Turns++
-		if e.Text != "" {
-			r.Text = short(e.Text, maxText)
-		}
+		r.say(e)
+	}
+}
+
+// say makes the text of a Result the final text, unless there is none.
+func (r *Run) say(e Event) {
+	if e.Text != "" {
+		r.Text = short(e.Text, maxText)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -18,6 +19,7 @@ type Schedule struct {
 	Cron    string    `json:"cron,omitempty"` // "" if the routine no longer exists
 	Zone    string    `json:"timezone,omitempty"`
 	Enabled bool      `json:"enabled"`
+	Host    string    `json:"host,omitempty"` // name of the only machine that runs the routine; "": every machine
 
 	zone *time.Location // loaded from Zone, if possible
 }
@@ -36,7 +38,7 @@ func (s Schedule) In(configured *time.Location) *time.Location {
 // holds reports whether the noted schedule equals the one now in the file. A schedule that was noted in the future is from before the
 // clock was set back.
 func (s Schedule) holds(now Schedule, at time.Time) bool {
-	return s.Name == now.Name && s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
+	return s.Name == now.Name && s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && s.Host == now.Host && !s.At.After(at)
 }
 
 // Extend returns a job's history with the schedule that its file has now, noted in the minute of at, if it differs from the last one.
@@ -46,6 +48,32 @@ func Extend(history []Schedule, now Schedule, at time.Time) []Schedule {
 	}
 	now.At = at.Truncate(time.Minute) // treated as written before this minute began
 	return append(slices.Clip(before(history, now.At)), now)
+}
+
+// Here returns a job's history as it applies to a machine: while the job was bound to another one, it was disabled.
+func Here(history []Schedule, machine string) []Schedule {
+	elsewhere := func(s Schedule) bool { return process.Elsewhere(s.Host, machine) }
+	if !slices.ContainsFunc(history, elsewhere) {
+		return history
+	}
+	history = slices.Clone(history)
+	for i, s := range history {
+		history[i].Enabled = s.Enabled && !elsewhere(s)
+	}
+	return history
+}
+
+// Bound returns the parts of a job's history in which it was bound to a machine, as Here returns them; nil if there are none.
+func Bound(history []Schedule, machine string) []Schedule {
+	bound := func(s Schedule) bool { return s.Host != "" && !process.Elsewhere(s.Host, machine) }
+	if !slices.ContainsFunc(history, bound) {
+		return nil
+	}
+	history = slices.Clone(history)
+	for i, s := range history {
+		history[i].Enabled = s.Enabled && bound(s)
+	}
+	return history
 }
 
 // History returns every noted schedule, by job, oldest first.

@@ -2,8 +2,8 @@
 // anything else is done. Claims of past days are lines of one file for each month, see Recent. Two schedulers, a crontab line and a
 // repeated catch-up therefore make exactly one run per slot, and the outcome of each slot is known as long as the files are kept.
 //
-// A claim names its run and later the outcome. A claim is void if its run has no record, because the process died before it wrote one:
-// the holder of the job's lock may take the claim over.
+// A claim names its run and later the outcome. A claim is void if its run has no record and nobody holds its lock, because the process died
+// before it wrote the record: the holder of the job's lock may take the claim over.
 package slot
 
 import (
@@ -29,8 +29,11 @@ var ErrClaimed = errors.New("already claimed")
 // ErrNone is the error of a fire without a due slot, as when a timer is late or obsolete.
 var ErrNone = errors.New("no slot is due")
 
-// Missed is the outcome of an instant that was not claimed in time; the other outcomes are those of runs.
-const Missed = "missed"
+// Outcomes of instants without a run; the other outcomes are those of runs.
+const (
+	Missed    = "missed"    // it was not claimed in time
+	Elsewhere = "elsewhere" // it was another machine's
+)
 
 // WasOff is why a slot was missed if nothing else is known.
 const WasOff = "the machine was off, or ollim tick did not run"
@@ -48,9 +51,11 @@ type Claim struct {
 	PIDStart uint64    `json:"pid_start,omitempty"` // start time of the process, as in the run's record
 	Outcome  string    `json:"outcome,omitempty"`   // "" while the run is in progress
 	Held     string    `json:"held,omitempty"`      // why the latest attempt to run was given up before it began
+	Won      bool      `json:"won,omitempty"`       // the owner's claim command gave the instant to this machine
+	Unasked  bool      `json:"unasked,omitempty"`   // the latest attempt was given up because that command failed
 }
 
-// Alive reports whether the process that made the claim is still alive.
+// Alive reports whether the process that made the claim is alive, if it can be seen from here.
 func (c Claim) Alive() bool { return process.ID{PID: c.PID, Start: c.PIDStart}.Alive() }
 
 // Book is the ledger of one data directory.
@@ -128,7 +133,17 @@ func (b Book) Release(job string, at time.Time, run, why string) error {
 	if err != nil || c.Run != run {
 		return err
 	}
-	return b.Rewrite(Claim{Job: job, Slot: at, Claimed: c.Claimed, Held: why})
+	return b.Rewrite(Claim{Job: job, Slot: at, Claimed: c.Claimed, Held: why, Won: c.Won})
+}
+
+// Win records that the owner's claim command gave the instant of a run's claim to this machine, so that it is not asked again.
+func (b Book) Win(job string, at time.Time, run string) error {
+	c, err := b.Load(job, at)
+	if err != nil || c.Run != run {
+		return err
+	}
+	c.Won = true
+	return b.Rewrite(c)
 }
 
 // Settle records the outcome of the run that has a claim. A claim that now belongs to another run stays as it is. After a power cut the

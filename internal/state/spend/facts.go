@@ -80,10 +80,13 @@ func (c *change) add(kind string, m move) {
 	c.facts = append(c.facts, m)
 }
 
-// join adds the facts that happen together with the reservation of a claim.
+// join adds the facts that happen together with the reservation of a claim, and wait for the disk.
 func (c *change) join(claim Claim, reserved money) {
-	if claim.With != nil {
-		c.facts = append(c.facts, claim.With(reserved.usd())...)
+	if claim.With == nil {
+		return
+	}
+	if with := claim.With(reserved.usd()); len(with) > 0 {
+		c.facts, c.d = append(c.facts, with...), store.Synced
 	}
 }
 

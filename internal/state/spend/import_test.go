@@ -78,8 +78,8 @@ func (d *desk) synced() (length int) {
 	return head.Offset
 }
 
-// Only the first settlement of a run that has reserved does not wait for the disk: after a power failure the reservation counts, until the
-// run is settled from its record.
+// Reservations and raises wait for the disk with Sync. The first settlement of a run that has reserved does not wait: after a power failure
+// the reservation counts, until the run is settled from its record.
 func TestPowerFailure(t *testing.T) {
 	d := newDesk(t, Limits{1, 5, 50, 500})
 	waits := func(what string, want bool, act func()) {
@@ -91,9 +91,14 @@ func TestPowerFailure(t *testing.T) {
 		}
 	}
 	d.reserve("a", 0.25, 0.25)
-	waits("reserve", true, func() { d.reserve("b", 0.25, 0.25) })
-	waits("raise", true, func() {
+	waits("reserve", false, func() { d.reserve("b", 0.25, 0.25) })
+	waits("raise", false, func() {
 		if _, err := d.Raise(ctx, "b", 0.5, 0.5, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	waits("sync", true, func() {
+		if err := d.Sync(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -124,6 +129,9 @@ func TestRemoved(t *testing.T) {
 	for i := range 400 { // enough for a checkpoint
 		d.reserve(fmt.Sprint("r", i), 0.01, 0.01)
 		d.settle(fmt.Sprint("r", i), 0.01)
+	}
+	if err := d.Sync(); err != nil { // this makes head.json
+		t.Fatal(err)
 	}
 	d.Past = func(time.Time) ([]Past, error) { t.Error("asked for records"); return nil, nil }
 	for _, name := range []string{"", "checkpoint.json", "*/head.json"} {

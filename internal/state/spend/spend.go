@@ -16,9 +16,11 @@
 // Setting the clock back frees no money: what is dated later than today counts today as well. money.dated notes that today was seen, and
 // from the day after it counts by its own date alone. So a clock that was once years ahead blocks one day and one month.
 //
-// Reservations and raises wait for the disk, because a request follows them. The first settlement of a run that has reserved does not wait:
-// a power failure that undoes it leaves the reservation, which then counts until the run is found dead and settled from its record. A
-// correction and a release wait, and so does the settlement of an unknown run, because nothing would do them again.
+// Reservations and raises do not wait for the disk. Sync does, for all of them: a run calls it before each request but its first, and
+// before what makes several requests, so that a power failure hides one request of each run at most. The first settlement of a run that has
+// reserved does not wait either: a power failure that undoes it leaves the reservation, which then counts until the run is found dead and
+// settled from its record. A correction and a release wait, and so does the settlement of an unknown run, because nothing would do them
+// again.
 //
 // Accounts that are not in the ledger are made from Book.Past, so that neither a crash nor rm frees money. Days are kept for two months, a
 // settled run until there have been runs on two later days, or two hundred that began later have settled: what a run costs here does not
@@ -114,6 +116,7 @@ func (b Book) Reserve(ctx context.Context, c Claim, look look) (granted, error) 
 			a.join(c, reserved)
 			return e.open(c.Run)
 		}
+		a.d = store.Buffered
 		a.reclaim(look)
 		most = b.Limits.most(&a.page, a.now, wish, c.Force)
 		var limit *Limit
@@ -152,6 +155,7 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look l
 		if err := e.open(run); err != nil {
 			return err
 		}
+		c.d = store.Buffered
 		var limit *Limit
 		if grant, limit = b.raised(&c.page, c.now, e, low, high); limit != nil {
 			c.reclaim(look)
@@ -167,6 +171,9 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look l
 	})
 	return min(grant, high).usd(), err
 }
+
+// Sync waits until the reservations and raises of this process are on disk.
+func (b Book) Sync() error { return b.Ledger.Sync() }
 
 // Settle replaces the reservation of a run by its actual cost, in USD. The latest call counts: settling again with another cost corrects
 // it, even after the run was taken for dead. A run that is not in the book, because the ledger was lost or two hundred later runs have
