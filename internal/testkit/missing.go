@@ -37,7 +37,7 @@ func Program(t testing.TB, name, from string) string {
 	return path
 }
 
-// Installed returns the path of what .ci/run installs with npm and the tests of a package need: the value of a variable, else a place
+// Installed returns the path of what .ci/run installs and the tests of a package need: the value of a variable, else a place
 // below the tests' cache directory. It must hold a file. If the variable names a place without it, the test fails.
 func Installed(t testing.TB, what, variable, place, file string) string {
 	t.Helper()
@@ -53,7 +53,7 @@ func Installed(t testing.TB, what, variable, place, file string) string {
 		if os.Getenv(variable) != "" {
 			t.Fatalf("%s: %v", variable, err)
 		}
-		Missing(t, "no %s: install what .ci/run names with npm, and set %s: %v", what, variable, err)
+		Missing(t, "no %s: install what .ci/run names, and set %s: %v", what, variable, err)
 	}
 	return path
 }

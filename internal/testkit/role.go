@@ -23,12 +23,12 @@ const roleVar = "OLLIM_TEST_ROLE"
 func Main(m *testing.M, roles map[string]func(args []string) error) {
 	role, playing := os.LookupEnv(roleVar)
 	if !playing {
-		InMemory()
 		Overlap()
 		if flag.Lookup("rapid.checks") != nil {
 			_ = flag.Set("rapid.checks", strconv.Itoa(Full(100, 25)))
 		}
-		os.Exit(m.Run())
+		Run(m)
+		return
 	}
 	play := roles[role]
 	if play == nil {

@@ -32,8 +32,8 @@ func Claude(t testing.TB) string {
 	return ""
 }
 
-// InCI skips a test, or a case, that starts the claude command once more for what another one mostly shows: a start takes a second of
-// processor time. With CI=true it runs.
+// InCI skips a test, or a case, that starts the claude command again: a start takes a second of processor time, and the tests that remain
+// start it in each way once. With CI=true it runs.
 func InCI(t testing.TB) {
 	t.Helper()
 	if !testkit.CI() {
