@@ -5,41 +5,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
 
-	"github.com/ollim/ollim/internal/agent/run"
-	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/server/listener"
+	"github.com/ollim/ollim/internal/server/listener/messenger"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
 
 // Interactions answers what the owner does besides writing: commands, buttons, and questions about permissions. An answer that takes
 // long is announced within the three seconds that Discord waits, and follows.
 type Interactions struct {
-	API    *api.Client
-	Owns   func(user string) bool      // reports whether a user is the owner; nobody else is answered
-	Runner func() (*run.Runner, error) // with the settings as they are now
-	Now    func() time.Time
-	Warn   func(message string)
-	Look   time.Duration // how long completions may take; 0 is completeTime
+	*listener.Actions
 
-	Ollim  func(ctx context.Context, words ...string) (string, error)      // runs a command line as the owner, and returns what it prints
-	Launch func(words ...string) error                                     // starts a command line as a process that outlives this one
-	Say    func(ctx context.Context, channel string, m turn.Message) error // lets the owner take a turn; it returns when m is queued
-
-	permissions permissions
-	working     sync.WaitGroup
+	API  *api.Client
+	Look time.Duration // how long completions may take; 0 is completeTime
 }
 
-// Interact begins to answer an interaction, and returns.
+// Interact begins to answer an interaction, and returns. The end of ctx hurries the answer.
 func (x *Interactions) Interact(ctx context.Context, i *discordgo.Interaction) {
 	if !x.isOwner(i) {
 		return
 	}
-	x.working.Go(func() {
+	x.Go(func() {
 		switch data := i.Data.(type) {
 		case discordgo.ApplicationCommandInteractionData:
 			if i.Type == discordgo.InteractionApplicationCommandAutocomplete {
@@ -48,13 +38,10 @@ func (x *Interactions) Interact(ctx context.Context, i *discordgo.Interaction) {
 				x.command(ctx, i, data)
 			}
 		case discordgo.MessageComponentInteractionData:
-			x.press(ctx, i, data.CustomID)
+			x.Press(ctx, i.ChannelID, data.CustomID, &pressed{x: x, i: i, begun: x.Now()})
 		}
 	})
 }
-
-// Wait waits for the answers that have begun. They are hurried by the end of the context that Interact was given.
-func (x *Interactions) Wait() { x.working.Wait() }
 
 func (x *Interactions) isOwner(i *discordgo.Interaction) bool {
 	user := i.User
@@ -63,6 +50,61 @@ func (x *Interactions) isOwner(i *discordgo.Interaction) bool {
 	}
 	return user != nil && x.Owns(user.ID)
 }
+
+// React answers a question by a reaction to it. It ignores any other reaction.
+func (x *Interactions) React(r *discordgo.MessageReaction) {
+	x.Actions.React(r.UserID, r.MessageID, r.Emoji.Name)
+}
+
+// pressed is a use of a button.
+type pressed struct {
+	x     *Interactions
+	i     *discordgo.Interaction
+	begun time.Time
+	taken bool
+}
+
+// Buttons returns those of the message.
+func (p *pressed) Buttons() []outbox.Button {
+	if p.i.Message == nil {
+		return nil
+	}
+	return api.ButtonsOf(p.i.Message.Components)
+}
+
+// Take acknowledges the press.
+func (p *pressed) Take(ctx context.Context) error {
+	p.taken = true
+	return p.x.API.Respond(ctx, p.i, discordgo.InteractionResponseDeferredMessageUpdate, messenger.Outgoing{})
+}
+
+// Show changes the buttons of the message.
+func (p *pressed) Show(ctx context.Context, list []outbox.Button) error {
+	o := messenger.Outgoing{Buttons: list}
+	switch {
+	case !p.taken:
+		return p.x.API.Respond(ctx, p.i, discordgo.InteractionResponseUpdateMessage, o)
+	case p.answerable():
+		_, err := p.x.API.EditResponse(ctx, p.i, o)
+		return err
+	}
+	return p.x.API.Edit(ctx, p.i.ChannelID, p.i.Message.ID, o)
+}
+
+// Say sends a text, which only the owner sees in a server.
+func (p *pressed) Say(ctx context.Context, text string) error {
+	o, err := messenger.Outgoing{Text: text}, errors.ErrUnsupported
+	if p.answerable() {
+		_, err = p.x.API.FollowUp(ctx, p.i, o)
+	}
+	if err != nil && p.i.GuildID == "" {
+		_, err = p.x.API.Send(ctx, p.i.ChannelID, o)
+	}
+	return err
+}
+
+// answerable reports whether Discord still takes answers to the interaction.
+func (p *pressed) answerable() bool { return p.x.Now().Sub(p.begun) < responseTime }
 
 // reply is the answer to a command.
 type reply struct {
@@ -81,7 +123,7 @@ const (
 func (x *Interactions) command(ctx context.Context, i *discordgo.Interaction, data discordgo.ApplicationCommandInteractionData) {
 	begun := x.Now()
 	later := discordgo.InteractionResponseDeferredChannelMessageWithSource
-	if err := x.API.Respond(ctx, i, later, api.Outgoing{Private: i.GuildID != ""}); err != nil {
+	if err := x.API.Respond(ctx, i, later, messenger.Outgoing{}); err != nil {
 		x.Warn("discord: /" + data.Name + ": " + err.Error()) // the owner sees that it was not carried out
 		return
 	}
@@ -89,7 +131,7 @@ func (x *Interactions) command(ctx context.Context, i *discordgo.Interaction, da
 	if c, known := commandOf(data.Name); known {
 		var err error
 		if r, err = c.run(x, ctx, arguments(data.Options)); err != nil {
-			r = reply{text: "⚠️ " + escapeMarkdown(err.Error())}
+			r = reply{text: "⚠️ " + api.Escape(err.Error())}
 		}
 	}
 	x.answer(ctx, i, begun, r)
@@ -99,11 +141,7 @@ func (x *Interactions) command(ctx context.Context, i *discordgo.Interaction, da
 func (x *Interactions) answer(ctx context.Context, i *discordgo.Interaction, begun time.Time, r reply) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
 	defer cancel()
-	o := api.Outgoing{Text: r.text}
-	if len(r.buttons) > 0 {
-		o.Components = api.Buttons(r.buttons...)
-	}
-	for n, part := range api.Parts(i.ID, o) {
+	for n, part := range messenger.Parts(i.ID, messenger.Outgoing{Text: r.text, Buttons: r.buttons}, x.API.Able()) {
 		err := errors.ErrUnsupported
 		if n == 0 && x.Now().Sub(begun) < responseTime {
 			_, err = x.API.EditResponse(ctx, i, part)

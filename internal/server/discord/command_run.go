@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,9 +11,9 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/turn"
+	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/server/listener"
 	"github.com/ollim/ollim/internal/state/config"
-	"github.com/ollim/ollim/internal/state/outbox"
-	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
 
@@ -26,14 +25,14 @@ func output(words ...string) func(*Interactions, context.Context, call) (reply, 
 	}
 }
 
-// withRunner lets a command or a button work with the settings as they are now.
-func withRunner[A, B any](do func(*Interactions, context.Context, *run.Runner, A) (B, error)) func(*Interactions, context.Context, A) (B, error) {
-	return func(x *Interactions, ctx context.Context, a A) (answer B, err error) {
+// withRunner lets a command work with the settings as they are now.
+func withRunner(do func(*Interactions, context.Context, *run.Runner, call) (reply, error)) func(*Interactions, context.Context, call) (reply, error) {
+	return func(x *Interactions, ctx context.Context, c call) (reply, error) {
 		r, err := x.Runner()
 		if err != nil {
-			return answer, err
+			return reply{}, err
 		}
-		return do(x, ctx, r, a)
+		return do(x, ctx, r, c)
 	}
 }
 
@@ -181,7 +180,7 @@ func (x *Interactions) fire(_ context.Context, r *run.Runner, c call) (reply, er
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{text: "Started `" + inCode(j.Name()) + "`."}, x.Launch("fire", "--", j.ID)
+	return reply{text: "Started `" + api.InCode(j.Name()) + "`."}, x.Launch("fire", "--", j.ID)
 }
 
 func (x *Interactions) interrupt(_ context.Context, r *run.Runner, _ call) (reply, error) {
@@ -194,20 +193,10 @@ func (x *Interactions) interrupt(_ context.Context, r *run.Runner, _ call) (repl
 
 func (x *Interactions) compact(ctx context.Context, r *run.Runner, c call) (reply, error) {
 	record, err := turn.New(r).CompactSession(ctx, "", cmp.Or(c["instructions"], prompt.StandardSummary), turn.Options{Owner: true})
-	if err := failed(record, err); err != nil {
+	if err := listener.Failure(record, err); err != nil {
 		return reply{}, err
 	}
 	return reply{text: fmt.Sprintf("Compacted: %d tokens before, %d after.", record.ContextBefore, record.Context)}, nil
-}
-
-func failed(record runlog.Record, err error) error {
-	switch {
-	case record.ID == "" || record.Outcome == runlog.OK:
-		return err
-	case record.Error == "" && err != nil:
-		return err
-	}
-	return fmt.Errorf("run %s: %s: %s", record.ID, record.Outcome, record.Error)
 }
 
 // askToClear asks the owner to confirm.
@@ -219,15 +208,7 @@ func (x *Interactions) askToClear(_ context.Context, r *run.Runner, _ call) (rep
 	case main == "":
 		return reply{text: "There is no conversation to clear."}, nil
 	}
-	return x.askToConfirm("Begin a new conversation? The transcript of this one is kept.", "Begin a new one", buttonClear, main), nil
-}
-
-// askToConfirm is the reply to a command that takes something away.
-func (x *Interactions) askToConfirm(text, label, verb, arg string) reply {
-	return reply{text, []outbox.Button{
-		{Label: label, ID: armed(outbox.ButtonID(verb, arg), x.Now()), Style: "danger"},
-		{Label: "Keep it", ID: outbox.ButtonID(buttonClose, "-")},
-	}}
+	return reply{"Begin a new conversation? The transcript of this one is kept.", x.ConfirmClear(main)}, nil
 }
 
 func (x *Interactions) fork(ctx context.Context, r *run.Runner, c call) (reply, error) {
@@ -238,48 +219,17 @@ func (x *Interactions) fork(ctx context.Context, r *run.Runner, c call) (reply, 
 	case c["end"] != "" && !open:
 		return reply{}, session.ErrNoFork
 	case c["end"] == "exit":
-		return x.askToConfirm("Drop the fork? The main conversation does not hear of it.", "Drop it", buttonForkExit, f.ID), nil
+		return reply{"Drop the fork? The main conversation does not hear of it.", x.ConfirmExit(f.ID)}, nil
 	case c["end"] != "":
-		said, err := x.endFork(ctx, r, press{verb: "fork_" + c["end"], arg: f.ID})
+		said, err := listener.EndFork(ctx, r, c["end"], f.ID)
 		return reply{text: said}, err
 	case open && c["topic"] == "":
 		shown, err := output("fork", "status")(x, ctx, c)
-		shown.buttons = forkButtons(f)
+		shown.buttons = listener.ForkButtons(f)
 		return shown, err
 	}
 	if f, err = turn.New(r).Forks.Open(ctx, c["topic"]); err != nil {
 		return reply{}, err
 	}
-	return reply{"A fork is open: your next message is its first turn.", forkButtons(f)}, nil
-}
-
-// endFork ends the fork of an id, and returns what became of it.
-func (x *Interactions) endFork(ctx context.Context, r *run.Runner, p press) (said string, err error) {
-	f, open, err := r.Sessions.Fork(ctx)
-	if err != nil {
-		return "", err
-	}
-	if !open || f.ID != p.arg {
-		return "", stale("this fork has ended")
-	}
-	switch p.verb {
-	case buttonForkSave:
-		_, err = turn.New(r).Forks.Save(ctx)
-		said = "The fork is the main conversation now."
-	case buttonForkReport:
-		var record runlog.Record
-		record, err = turn.New(r).Forks.Report(ctx, turn.Options{Owner: true})
-		err = failed(record, err)
-		said = "The fork has ended; the main conversation gets a summary."
-		if record.Reports == 0 {
-			said = "The fork has ended; its agent left no summary, which the main conversation is told."
-		}
-	default:
-		_, err = turn.New(r).Forks.Exit(ctx)
-		said = "The fork has ended and was dropped."
-	}
-	if errors.Is(err, session.ErrNoFork) {
-		err = stale("this fork has ended")
-	}
-	return said, err
+	return reply{"A fork is open: your next message is its first turn.", listener.ForkButtons(f)}, nil
 }

@@ -14,12 +14,14 @@ import (
 // answer is the response to a request.
 type answer struct {
 	code   int
-	status string        // with 202
-	run    string        // with 202
+	status string        // of an event that was accepted
+	run    string        // that handles it
 	text   string        // what is wrong
 	allow  string        // with 405: the methods
 	retry  time.Duration // after which the sender should try again
 	why    string        // for the log; "": text
+
+	challenge string // of a sender that tests the address
 }
 
 // The status of an event that is in the inbox.
@@ -65,7 +67,9 @@ func (a answer) write(w http.ResponseWriter) {
 		Status string `json:"status"`
 		Run    string `json:"run,omitempty"`
 		Error  string `json:"error,omitempty"`
-	}{cmp.Or(a.status, "ok"), a.run, a.text}
+
+		Challenge string `json:"challenge,omitempty"`
+	}{cmp.Or(a.status, "ok"), a.run, a.text, a.challenge}
 	if a.text != "" {
 		body.Status = "error"
 	}

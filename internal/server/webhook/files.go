@@ -48,9 +48,16 @@ func (f *Files) find(id string) (hook, error) {
 	return f.open(set.Jobs[i])
 }
 
+// long reports whether a webhook signs with SHA-512.
+func (f *Files) long() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.set.Jobs, func(j job.Job) bool { return j.Hook.Signature.Hash == job.SHA512 })
+}
+
 func (f *Files) open(j job.Job) (hook, error) {
 	keys, err := f.Keys(*j.Hook)
-	return hook{j, Keys{j.Hook.Signature, keys}}, err
+	return hook{j, Keys{Scheme: j.Hook.Signature, Values: keys}}, err
 }
 
 // All returns the webhooks that can be called, and why others cannot.

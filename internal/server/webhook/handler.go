@@ -86,8 +86,8 @@ func (s *server) route(r *http.Request, c *connection, line *Access) answer {
 		return unproven(err)
 	}
 	line.Delivery = p.Delivery
-	if to.Keys.Family == job.GitHub && r.Header.Get(githubEvent) == "ping" {
-		return answer{code: http.StatusOK}
+	if a, isTest := tested(to.Keys.Scheme.Setup, r.Header, body); isTest {
+		return a
 	}
 	return s.accept(r.Context(), to, p, body)
 }
@@ -99,6 +99,10 @@ func badType(h http.Header) string {
 	}
 	kind, parameters, err := mime.ParseMediaType(strings.Join(h.Values("Content-Type"), ", "))
 	isJSON := kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
+	if kind == "application/x-www-form-urlencoded" {
+		return "the body is a form, not JSON: choose the content type application/json at the sender; at GitHub, edit the webhook and set " +
+			"Content type to application/json"
+	}
 	if err != nil || !isJSON {
 		return "Content-Type is not application/json: choose that at the sender"
 	}
@@ -121,23 +125,36 @@ func unread(err error) answer {
 	return answer{code: http.StatusBadRequest, text: "the body did not arrive completely", why: "body: " + err.Error()}
 }
 
-// authenticate returns the webhook that a request is for, if its signature is valid. If it is not, the signatures of all families are
-// computed, so that the time of the answer does not tell which webhooks there are.
-func (s *server) authenticate(h http.Header, id string, body []byte) (to hook, p proof, err error) {
+// authenticate returns the webhook that a request is for, if its signature is valid. The time that a refusal takes does not tell which
+// webhooks there are.
+func (s *server) authenticate(h http.Header, id string, body []byte) (hook, proof, error) {
 	to, unknown := s.Files.find(id)
 	if unknown != nil {
 		to.Keys = s.unknown
 	}
-	p, err = to.Keys.verify(h, body, s.Now())
-	if err = cmp.Or(unknown, err); err == nil {
-		return to, p, nil
+	to.Keys.long = s.Files.long()
+	p, err := to.Keys.verify(h, body, s.Now())
+	if err = cmp.Or(unknown, err); err != nil {
+		return hook{}, proof{}, err
 	}
-	for _, other := range []job.Signature{job.Bearer, job.GitHub, job.Standard} {
-		if other != to.Keys.Family {
-			_, _ = Keys{other, to.Keys.Values}.verify(h, body, s.Now())
-		}
+	return to, p, nil
+}
+
+// tested returns the answer to a signed request with which the sender tests the address. It reports false for an event.
+func tested(s job.Setup, h http.Header, body []byte) (answer, bool) {
+	if s.PingHeader != "" && h.Get(s.PingHeader) == s.PingValue {
+		return answer{code: http.StatusOK}, true
 	}
-	return hook{}, proof{}, err
+	if s.Challenge == "" {
+		return answer{}, false
+	}
+	kind, _, err := payload.At(body, "/type")
+	if err != nil || kind != s.Challenge {
+		return answer{}, false
+	}
+	challenge, _, _ := payload.At(body, "/challenge")
+	text, _ := challenge.(string)
+	return answer{code: http.StatusOK, challenge: text}, true
 }
 
 // accept puts an event into the inbox.
@@ -148,13 +165,14 @@ func (s *server) accept(ctx context.Context, to hook, p proof, body []byte) answ
 	}
 	hash := sha256.Sum256(body)
 	e := inbox.Entry{Hook: to.Job.ID, Delivery: p.Delivery, Signed: p.Signed, Hash: hex.EncodeToString(hash[:]), Data: data}
+	code := cmp.Or(to.Keys.Scheme.Accepted, http.StatusAccepted)
 	run, isNew, err := s.Inbox.Add(context.WithoutCancel(ctx), e)
 	switch {
 	case err == nil && !isNew && e.Brief():
-		return answer{code: http.StatusAccepted, status: duplicate, run: run, why: duplicate}
+		return answer{code: code, status: duplicate, run: run, why: duplicate}
 	case err == nil:
 		s.Added()
-		return answer{code: http.StatusAccepted, status: accepted, run: run}
+		return answer{code: code, status: accepted, run: run}
 	case errors.Is(err, inbox.ErrConflict):
 		return refuse(http.StatusConflict, err.Error())
 	case errors.Is(err, inbox.ErrHookFull):

@@ -62,7 +62,7 @@ func newServer(o Options) *server {
 		Options:     o,
 		connections: &connections{most: maxConnections, mostBytes: max(maxBodies, 2*o.MaxBody)},
 		selecting:   make(chan struct{}, runtime.GOMAXPROCS(0)),
-		unknown:     Keys{job.GitHub, [][]byte{[]byte(rand.Text())}},
+		unknown:     Keys{Scheme: job.New(job.Webhook).Hook.Signature, Values: [][]byte{[]byte(rand.Text())}},
 	}
 }
 

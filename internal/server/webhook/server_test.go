@@ -45,7 +45,8 @@ type site struct {
 func serve(t *testing.T, change ...func(*server, *http.Server)) *site {
 	t.Helper()
 	w := &site{T: t, ended: make(chan error, 1), keys: map[string]Keys{
-		"bearer": keysOf(t, job.Bearer, bearerSecret), "github": keysOf(t, job.GitHub, githubSecret), "standard": keysOf(t, job.Standard, standardSecret),
+		"bearer": keysOf(t, "bearer", bearerSecret), "github": keysOf(t, "github", githubSecret), "standard": keysOf(t, "standard", standardSecret),
+		"slack": keysOf(t, "slack", bearerSecret),
 	}}
 	runs := 0
 	w.book = inbox.Book{
@@ -55,7 +56,7 @@ func serve(t *testing.T, change ...func(*server, *http.Server)) *site {
 		Runs:   func(time.Time) ([]string, error) { return nil, nil },
 	}
 	for id, keys := range w.keys {
-		w.define(id, keys.Family)
+		w.define(id, keys.Scheme.Name)
 	}
 	receiver, err := w.book.Receive()
 	if err != nil {
@@ -69,7 +70,7 @@ func serve(t *testing.T, change ...func(*server, *http.Server)) *site {
 	w.s = newServer(Options{
 		Files: &Files{
 			Jobs: job.Library{Home: w.book.Home, Zone: time.UTC}, Now: time.Now,
-			Keys: func(h job.Hook) ([][]byte, error) { return w.keys[string(h.Signature)].Values, nil },
+			Keys: func(h job.Hook) ([][]byte, error) { return w.keys[h.Signature.Name].Values, nil },
 		},
 		Inbox: receiver, Added: w.wasAdded, MaxBody: 1 << 20, Now: time.Now, Log: w.log, Warn: func(m string) { t.Log(m) },
 		Grace: 10 * time.Second,
@@ -92,7 +93,7 @@ func serve(t *testing.T, change ...func(*server, *http.Server)) *site {
 }
 
 // define writes the file of a webhook that tells the agent what is in title.
-func (w *site) define(id string, family job.Signature) {
+func (w *site) define(id string, family string) {
 	w.Helper()
 	dir := w.book.Home.Webhooks()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -151,7 +152,11 @@ func (w *site) request(hook, id, body string) *http.Request {
 		w.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	w.keys[hook].Sign(r.Header, id, []byte(body), time.Now())
+	sent, err := w.keys[hook].Sign(r.Header, id, []byte(body), time.Now())
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
 	return r
 }
 
@@ -240,6 +245,15 @@ func TestAnswers(t *testing.T) {
 		{"GitHub's ping", "github", `{"zen":"x"}`, set(githubEvent, "ping"), 200, `{"status":"ok"}`, ""},
 		{"a forged ping", "github", `{}`, func(r *http.Request) { r.Header.Set(githubEvent, "ping"); r.Header.Del(githubSignature) }, 401, "signature", "no X-Hub"},
 		{"a ping of another family", "bearer", `{"title":"ping"}`, set(githubEvent, "ping"), 202, "accepted", ""},
+		{"Slack's challenge", "slack", `{"type":"url_verification","challenge":"3eZbrw"}`, nil, 200, `{"status":"ok","challenge":"3eZbrw"}`, ""},
+		{"Slack's challenge, forged", "slack", `{"type":"url_verification","challenge":"3eZbrw"}`, func(r *http.Request) {
+			r.Header.Set("X-Slack-Signature", "v0="+strings.Repeat("0", 64))
+		}, 401, `{"status":"error","error":"the signature is missing or not valid"}`, "not of this secret"},
+		{"Slack's challenge, not signed", "slack", `{"type":"url_verification","challenge":"3eZbrw"}`, func(r *http.Request) {
+			r.Header.Del("X-Slack-Signature")
+		}, 401, `{"status":"error","error":"the signature is missing or not valid"}`, "no X-Slack-Signature"},
+		{"a challenge of another scheme", "github", `{"type":"url_verification","challenge":"3eZbrw"}`, nil, 202, "accepted", ""},
+		{"an event of Slack's", "slack", `{"type":"event_callback","challenge":"3eZbrw"}`, nil, 202, "accepted", ""},
 		{"no JSON", "bearer", `{"title":`, nil, 400, "JSON", "JSON"},
 		{"nothing", "bearer", ``, nil, 400, "JSON", "JSON"},
 		{"a forged signature", "github", `{}`, set(githubSignature, "sha256="+strings.Repeat("0", 64)), 401, "the signature is missing or not valid", "not of this secret"},
@@ -252,7 +266,7 @@ func TestAnswers(t *testing.T) {
 		{"the largest body", "bearer", large, nil, 202, "accepted", ""},
 		{"a larger body", "bearer", large + " ", nil, 413, "larger", ""},
 		{"a larger body, chunked", "bearer", large + " ", func(r *http.Request) { r.ContentLength = -1 }, 413, "larger", ""},
-		{"a form", "bearer", `payload={}`, set("Content-Type", "application/x-www-form-urlencoded"), 415, "choose that at the sender", ""},
+		{"a form", "bearer", `payload={}`, set("Content-Type", "application/x-www-form-urlencoded"), 415, "at GitHub, edit the webhook", ""},
 		{"no type", "bearer", `{}`, func(r *http.Request) { r.Header.Del("Content-Type") }, 415, "application/json", ""},
 		{"two types", "bearer", `{}`, func(r *http.Request) { r.Header.Add("Content-Type", "application/json") }, 415, "application/json", ""},
 		{"another charset", "bearer", `{}`, set("Content-Type", "application/json; charset=utf-16"), 415, "utf-8", ""},

@@ -16,6 +16,8 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"github.com/ollim/ollim/internal/server/listener/messenger"
+	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
 
@@ -62,11 +64,11 @@ func TestSendOnce(t *testing.T) {
 		t.Fatal(channel, err)
 	}
 	quoted := s.Say(discordapi.Post{Text: "hello"})
-	o := Outgoing{
-		Text: "hello @everyone", Nonce: nonce("a", 0), ReplyTo: quoted, Silent: true,
-		Embed:      &discordgo.MessageEmbed{Title: "T", Fields: []*discordgo.MessageEmbedField{{Name: "n", Value: "v"}}},
-		Files:      []file{{Name: "a\"b.txt", Data: []byte("data")}},
-		Components: []discordgo.MessageComponent{discordgo.ActionsRow{Components: []discordgo.MessageComponent{discordgo.Button{Label: "OK", CustomID: "x"}}}},
+	o := messenger.Outgoing{
+		Text: "hello @everyone", Nonce: "a", ReplyTo: quoted, Silent: true,
+		Embed:   &outbox.Embed{Title: "T", Fields: []outbox.Field{{Name: "n", Value: "v"}}},
+		Files:   []messenger.File{{Name: "a\"b.txt", Data: []byte("data")}},
+		Buttons: []outbox.Button{{Label: "OK", ID: "x"}},
 	}
 	first, err := c.Send(t.Context(), channel, o)
 	if err != nil {
@@ -93,20 +95,19 @@ func TestSendOnce(t *testing.T) {
 func TestEdit(t *testing.T) {
 	s := discordapi.New(t, discordapi.Options{})
 	c, _ := client(t, s)
-	row := []discordgo.MessageComponent{discordgo.ActionsRow{Components: []discordgo.MessageComponent{discordgo.Button{Label: "OK", CustomID: "x"}}}}
-	m, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "one", Components: row})
+	m, err := c.Send(t.Context(), discordapi.DM, messenger.Outgoing{Text: "one", Buttons: []outbox.Button{{Label: "OK", ID: "x"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
-		edit   Outgoing
+		edit   messenger.Outgoing
 		text   string
 		button string
 	}{
-		{Outgoing{Text: "two"}, "two", "x"},
-		{Outgoing{Components: []discordgo.MessageComponent{}}, "two", ""},
+		{messenger.Outgoing{Text: "two"}, "two", "x"},
+		{messenger.Outgoing{Buttons: []outbox.Button{}}, "two", ""},
 	} {
-		if _, err := c.Edit(t.Context(), discordapi.DM, m.ID, tc.edit); err != nil {
+		if err := c.Edit(t.Context(), discordapi.DM, m.ID, tc.edit); err != nil {
 			t.Fatal(err)
 		}
 		if now := s.Message(m.ID); now.Content != tc.text || now.Button("OK") != tc.button {
@@ -127,7 +128,7 @@ func TestEdit(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := c.Edit(t.Context(), discordapi.DM, m.ID, Outgoing{Text: "x"}); !hasCode(err, unknownMessage) || !Permanent(err) {
+	if err := c.Edit(t.Context(), discordapi.DM, m.ID, messenger.Outgoing{Text: "x"}); !hasCode(err, unknownMessage) || !messenger.IsPermanent(err) {
 		t.Error(err)
 	}
 }
@@ -151,8 +152,8 @@ func TestFaults(t *testing.T) {
 			s := discordapi.New(t, discordapi.Options{})
 			c, clock := client(t, s)
 			s.Fail(tc.faults...)
-			m, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "hello"})
-			if err != nil || m.Content != "hello" || len(s.Said(discordapi.DM)) != 1 {
+			m, err := c.Send(t.Context(), discordapi.DM, messenger.Outgoing{Text: "hello"})
+			if err != nil || m.Text != "hello" || len(s.Said(discordapi.DM)) != 1 {
 				t.Errorf("%v, %v, %q", m, err, s.Said(discordapi.DM))
 			}
 			if clock.total() < tc.wait {
@@ -176,8 +177,8 @@ func TestGivesUp(t *testing.T) {
 		s := discordapi.New(t, discordapi.Options{})
 		c, _ := client(t, s)
 		s.Fail(tc.fault)
-		_, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "hello"})
-		if err == nil || err.Error() != tc.want || Permanent(err) || len(s.Calls("", "/messages")) != tc.calls {
+		_, err := c.Send(t.Context(), discordapi.DM, messenger.Outgoing{Text: "hello"})
+		if err == nil || err.Error() != tc.want || messenger.IsPermanent(err) || len(s.Calls("", "/messages")) != tc.calls {
 			t.Errorf("%s: %v after %d calls", name, err, len(s.Calls("", "/messages")))
 		}
 	}
@@ -191,7 +192,7 @@ func TestContextEndsWaits(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), clock.time().Add(10*time.Second))
 	defer cancel()
 	for range 2 { // the second is not even made
-		if _, err := c.Send(ctx, discordapi.DM, Outgoing{Text: "x"}); err == nil || Permanent(err) || len(clock.waits) != 0 {
+		if _, err := c.Send(ctx, discordapi.DM, messenger.Outgoing{Text: "x"}); err == nil || messenger.IsPermanent(err) || len(clock.waits) != 0 {
 			t.Errorf("%v, waited %v", err, clock.waits)
 		}
 	}
@@ -200,7 +201,7 @@ func TestContextEndsWaits(t *testing.T) {
 	}
 	ended, stop := context.WithCancelCause(t.Context())
 	c.o.Sleep = func(context.Context, time.Duration) error { stop(errors.New("closing down")); return ended.Err() }
-	if _, err := c.Send(ended, discordapi.DM, Outgoing{Text: "x"}); err == nil || !strings.Contains(err.Error(), "closing down") {
+	if _, err := c.Send(ended, discordapi.DM, messenger.Outgoing{Text: "x"}); err == nil || !strings.Contains(err.Error(), "closing down") {
 		t.Error(err)
 	}
 }
@@ -210,7 +211,7 @@ func TestLimits(t *testing.T) {
 	s := discordapi.New(t, discordapi.Options{Limits: true})
 	sleep := func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }
 	c := New(Options{Base: s.URL(), Token: discordapi.Token, Now: time.Now, Sleep: sleep})
-	m, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "x"})
+	m, err := c.Send(t.Context(), discordapi.DM, messenger.Outgoing{Text: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestCrowd(t *testing.T) {
 		s := discordapi.New(t, discordapi.Options{Limits: true, Memory: true})
 		sleep := func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }
 		c := New(Options{Base: s.URL(), Token: discordapi.Token, Now: time.Now, Sleep: sleep, HTTP: s.Transport()})
-		m, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "x"})
+		m, err := c.Send(t.Context(), discordapi.DM, messenger.Outgoing{Text: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,10 +313,10 @@ func TestErrors(t *testing.T) {
 		c := New(Options{Base: server.URL, Token: "the-token", Now: clock.time, Sleep: clock.sleep})
 		_, err := c.Application(t.Context())
 		server.Close()
-		if err == nil || err.Error() != tc.want || Permanent(err) != (tc.kind != nil) || tc.kind != nil && !errors.Is(err, tc.kind) {
+		if err == nil || err.Error() != tc.want || messenger.IsPermanent(err) != (tc.kind != nil) || tc.kind != nil && !errors.Is(err, tc.kind) {
 			t.Errorf("%d %s: %v", tc.status, tc.body, err)
 		}
-		if _, err := c.Send(t.Context(), "1", Outgoing{Text: "x"}); err == nil || strings.Contains(err.Error(), "the-token") || strings.Contains(err.Error(), server.URL) {
+		if _, err := c.Send(t.Context(), "1", messenger.Outgoing{Text: "x"}); err == nil || strings.Contains(err.Error(), "the-token") || strings.Contains(err.Error(), server.URL) {
 			t.Errorf("after the end of the server: %v", err)
 		}
 	}
@@ -407,30 +408,30 @@ func TestInteractions(t *testing.T) {
 	c, _ := client(t, s)
 	use := func() (*discordapi.Interaction, *discordgo.Interaction) {
 		i := s.Slash(discordapi.Owner, "status")
-		return i, &discordgo.Interaction{ID: i.ID, Token: i.Token, AppID: discordapi.Application}
+		return i, &discordgo.Interaction{ID: i.ID, Token: i.Token, AppID: discordapi.Application, GuildID: discordapi.Guild}
 	}
 	i, asked := use()
 	s.Fail(discordapi.Fault{Applied: true, Path: "/callback"})
-	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseChannelMessageWithSource, Outgoing{Text: "fine", Private: true}); err != nil {
+	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseChannelMessageWithSource, messenger.Outgoing{Text: "fine"}); err != nil {
 		t.Fatal(err)
 	}
 	if m := s.Message(s.Interaction(i.ID).Message); m.Content != "fine" || !m.Ephemeral {
 		t.Errorf("%+v", m)
 	}
-	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseChannelMessageWithSource, Outgoing{Text: "again"}); !errors.Is(err, ErrRefused) {
+	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseChannelMessageWithSource, messenger.Outgoing{Text: "again"}); !errors.Is(err, ErrRefused) {
 		t.Error(err)
 	}
 	i, asked = use()
-	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseDeferredChannelMessageWithSource, Outgoing{Private: true}); err != nil {
+	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseDeferredChannelMessageWithSource, messenger.Outgoing{}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.EditResponse(t.Context(), asked, Outgoing{Text: "later"})
+	m, err := c.EditResponse(t.Context(), asked, messenger.Outgoing{Text: "later"})
 	if err != nil || m.ID != s.Interaction(i.ID).Message || s.Message(m.ID).Content != "later" {
 		t.Errorf("%v, %v", m, err)
 	}
 	s.Fail(discordapi.Fault{Applied: true, Path: "/webhooks/"})
 	before := len(s.Messages(discordapi.DM))
-	if _, err := c.FollowUp(t.Context(), asked, Outgoing{Text: "more"}); err == nil || len(s.Messages(discordapi.DM)) != before+1 {
+	if _, err := c.FollowUp(t.Context(), asked, messenger.Outgoing{Text: "more"}); err == nil || len(s.Messages(discordapi.DM)) != before+1 {
 		t.Errorf("%v, %d messages more", err, len(s.Messages(discordapi.DM))-before)
 	}
 	i, asked = use()

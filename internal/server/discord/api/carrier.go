@@ -6,14 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/bwmarrin/discordgo"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/server/listener/messenger"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
 
@@ -36,41 +35,38 @@ func (Carrier) Name() string { return "discord" }
 
 // Carry sends the parts of a message that have no id yet.
 func (c Carrier) Carry(ctx context.Context, m outbox.Message, done []string, delivered func(id string)) (outbox.Fate, error) {
-	parts := Parts(m.ID, c.outgoing(m))
-	for _, part := range parts[min(len(done), len(parts)):] {
-		id, err := c.send(ctx, part)
-		if err != nil {
-			return fate(err), err
-		}
-		delivered(id)
+	letter := messenger.Letter(m, able(), outbox.MaxFile)
+	if m.Embed != nil {
+		letter.Text, letter.Embed = "", m.Embed
+	}
+	send := func(part messenger.Outgoing) (messenger.Sent, error) { return c.send(ctx, part) }
+	if err := messenger.Carry(letter, m.ID, able(), done, delivered, send); err != nil {
+		return fate(err), err
 	}
 	return outbox.Sent, nil
 }
 
 // fate returns what becomes of a message that was not sent. One that waits for another token is sent with that.
 func fate(err error) outbox.Fate {
-	if Permanent(err) && !errors.Is(err, ErrToken) {
+	if messenger.IsPermanent(err) && !errors.Is(err, ErrToken) {
 		return outbox.Refused
 	}
 	return outbox.Queued
 }
 
 // send sends one part. A channel that was remembered may have gone with another owner or bot, so it is asked for again once.
-func (c Carrier) send(ctx context.Context, part Outgoing) (id string, err error) {
+func (c Carrier) send(ctx context.Context, part messenger.Outgoing) (messenger.Sent, error) {
 	for _, remembered := range []bool{true, false} {
 		channel, err := c.channel(ctx, remembered)
 		if err != nil {
-			return "", err
+			return messenger.Sent{}, err
 		}
 		sent, err := c.Client.Send(ctx, channel, part)
-		if err == nil {
-			return sent.ID, nil
-		}
-		if !remembered || !hasCode(err, unknownChannel, noAccess) {
-			return "", err
+		if err == nil || !remembered || !hasCode(err, unknownChannel, noAccess) {
+			return sent, err
 		}
 	}
-	return "", ErrRefused
+	return messenger.Sent{}, ErrRefused
 }
 
 // note is what is remembered of the owner's channel, so that a message is one request.
@@ -108,32 +104,6 @@ func (c Carrier) channel(ctx context.Context, remembered bool) (string, error) {
 		c.Disk.Warn(err.Error())
 	}
 	return channel, nil
-}
-
-// outgoing returns a message in Discord's form. A file that is gone by now is named in its place.
-func (c Carrier) outgoing(m outbox.Message) Outgoing {
-	o := Outgoing{Text: cmp.Or(m.Brief, m.Text)}
-	if m.Embed != nil {
-		o.Text, o.Embed = "", embed(*m.Embed)
-	}
-	if m.File != "" {
-		if data, err := read(m.File); err == nil {
-			o.Files = []file{{Name: filepath.Base(m.File), Data: data}}
-		} else {
-			o.Text += "\n-# The file could not be sent: " + err.Error()
-		}
-	}
-	if len(m.Buttons) > 0 {
-		o.Components = Buttons(m.Buttons...)
-	}
-	return o
-}
-
-func read(path string) ([]byte, error) {
-	if err := outbox.CheckFile(path); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
 }
 
 func embed(e outbox.Embed) *discordgo.MessageEmbed {

@@ -2,17 +2,18 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/ollim/ollim/internal/server/listener/messenger"
 )
 
 // errTooLarge is the error of a file that is larger than the caller wants.
-var errTooLarge = errors.New("the file is too large")
+var errTooLarge = &messenger.Permanent{Text: "the file is too large"}
 
 // Download returns a file that somebody attached. It is asked only of Discord's hosts for files, or of the address that replaces
 // Discord's, and without the token.

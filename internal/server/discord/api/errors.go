@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/server/listener/messenger"
 )
 
 // Errors that stay until somebody changes something, and one that passes.
 var (
-	ErrToken   = errors.New("the bot's token is not accepted by Discord")
-	ErrClosed  = errors.New("no direct message may be sent")
-	ErrRefused = errors.New("refused by Discord")
+	ErrToken   = &messenger.Permanent{Text: "the bot's token is not accepted by Discord"}
+	ErrClosed  = &messenger.Permanent{Text: "no direct message may be sent"}
+	ErrRefused = &messenger.Permanent{Text: "refused by Discord", Refused: true}
 
 	errUnreachable = errors.New("no connection to Discord")
 )
@@ -64,10 +65,8 @@ func (e *Error) Error() string {
 // Unwrap returns ErrToken, ErrClosed, ErrRefused or nil.
 func (e *Error) Unwrap() error { return e.kind }
 
-// Permanent reports whether the same request would fail again.
-func Permanent(err error) bool {
-	return errors.Is(err, ErrToken) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRefused) || errors.Is(err, errTooLarge)
-}
+// RetryAfter returns when to try again at the earliest.
+func (e *Error) RetryAfter() time.Duration { return e.After }
 
 // Unavailable reports whether Discord was not reached, or has answered that it cannot serve a request now.
 func Unavailable(err error) bool {

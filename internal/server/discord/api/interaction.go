@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/bwmarrin/discordgo"
+
+	"github.com/ollim/ollim/internal/server/listener/messenger"
 )
 
 // callback is the first answer to an interaction.
@@ -14,19 +16,30 @@ type callback struct {
 }
 
 // Respond gives the first answer to an interaction, within the three seconds that Discord waits. The kinds without a message, such
-// as the deferred ones, take from o only Private.
-func (c *Client) Respond(ctx context.Context, i *discordgo.Interaction, kind discordgo.InteractionResponseType, o Outgoing) error {
+// as the deferred ones, take nothing from o. In a server only the user of the interaction sees a message.
+func (c *Client) Respond(ctx context.Context, i *discordgo.Interaction, kind discordgo.InteractionResponseType, o messenger.Outgoing) error {
 	answer := callback{Type: kind}
 	switch kind {
-	case discordgo.InteractionResponseChannelMessageWithSource, discordgo.InteractionResponseUpdateMessage:
-		answer.Data = o.body()
+	case discordgo.InteractionResponseUpdateMessage:
+		answer.Data = bodyOf(o)
+	case discordgo.InteractionResponseChannelMessageWithSource:
+		answer.Data = private(i, o)
 	case discordgo.InteractionResponseDeferredChannelMessageWithSource:
-		if o.Private {
+		if i.GuildID != "" {
 			answer.Data = map[string]any{"flags": discordgo.MessageFlagsEphemeral}
 		}
 	default:
 	}
 	return c.answer(ctx, i, answer)
+}
+
+// private returns a message that only the user of an interaction sees, if that is in a server.
+func private(i *discordgo.Interaction, o messenger.Outgoing) body {
+	b := bodyOf(o)
+	if i.GuildID != "" {
+		b.Flags = discordgo.MessageFlagsEphemeral
+	}
+	return b
 }
 
 // Complete answers an interaction that asks for completions of an option; at most 25.
@@ -50,16 +63,14 @@ func (c *Client) answer(ctx context.Context, i *discordgo.Interaction, answer ca
 }
 
 // EditResponse changes the message of the first answer, or creates it after a deferred one.
-func (c *Client) EditResponse(ctx context.Context, i *discordgo.Interaction, o Outgoing) (*discordgo.Message, error) {
-	b := o.body()
-	b.Flags = 0
-	return c.message(ctx, request{method: http.MethodPatch, path: webhook(i) + "/messages/@original", body: b, files: o.Files, safe: true})
+func (c *Client) EditResponse(ctx context.Context, i *discordgo.Interaction, o messenger.Outgoing) (*discordgo.Message, error) {
+	return c.message(ctx, request{method: http.MethodPatch, path: webhook(i) + "/messages/@original", body: bodyOf(o), files: o.Files, safe: true})
 }
 
 // FollowUp creates a further message after the first answer. Discord knows no nonce here: after a cut connection it is not tried
 // again.
-func (c *Client) FollowUp(ctx context.Context, i *discordgo.Interaction, o Outgoing) (*discordgo.Message, error) {
-	return c.message(ctx, request{method: http.MethodPost, path: webhook(i), body: o.body(), files: o.Files})
+func (c *Client) FollowUp(ctx context.Context, i *discordgo.Interaction, o messenger.Outgoing) (*discordgo.Message, error) {
+	return c.message(ctx, request{method: http.MethodPost, path: webhook(i), body: private(i, o), files: o.Files})
 }
 
 func webhook(i *discordgo.Interaction) string { return "/webhooks/" + i.AppID + "/" + i.Token }

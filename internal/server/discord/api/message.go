@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base32"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -13,28 +11,9 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"github.com/ollim/ollim/internal/server/listener/messenger"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
-
-// Outgoing is a message to create, or what to change of one.
-type Outgoing struct {
-	Text       string                  // at most MaxText; "" leaves the text of an existing message
-	Embed      *discordgo.MessageEmbed // nil leaves it
-	Files      []file
-	ReplyTo    string                       // id of a message of the same channel, which may be deleted meanwhile
-	Silent     bool                         // without a notification
-	Private    bool                         // only the user of the interaction sees it
-	Components []discordgo.MessageComponent // nil leaves them, an empty list removes them
-	Nonce      string                       // at most 25 characters; the same one again creates no second message. "": a random one
-	Once       bool                         // the request waits for no rate limit and is not repeated
-}
-
-// file is a file to send along.
-type file struct {
-	Name string
-	Type string // "" is application/octet-stream
-	Data []byte
-}
 
 // body is a message in Discord's form. Nothing in it becomes null.
 type body struct {
@@ -59,27 +38,25 @@ type reference struct {
 	Fail    bool   `json:"fail_if_not_exists"`
 }
 
-// body returns the message for a request that changes one; a creation adds more.
-func (o Outgoing) body() body {
+// bodyOf returns the message for a request that changes one; a creation adds more.
+func bodyOf(o messenger.Outgoing) body {
 	b := body{Content: o.Text}
 	if o.Embed != nil {
-		b.Embeds = []*discordgo.MessageEmbed{o.Embed}
+		b.Embeds = []*discordgo.MessageEmbed{embed(*o.Embed)}
 	}
-	if o.Components != nil {
-		b.Components = &o.Components
-	}
-	if o.Silent {
-		b.Flags |= discordgo.MessageFlagsSuppressNotifications
-	}
-	if o.Private {
-		b.Flags |= discordgo.MessageFlagsEphemeral
+	if o.Buttons != nil {
+		rows := rows(o.Buttons)
+		b.Components = &rows
 	}
 	return b
 }
 
 // Send creates one message and returns it. A repetition with the same nonce returns the message that is there.
-func (c *Client) Send(ctx context.Context, channel string, o Outgoing) (*discordgo.Message, error) {
-	b := o.body()
+func (c *Client) Send(ctx context.Context, channel string, o messenger.Outgoing) (messenger.Sent, error) {
+	b := bodyOf(o)
+	if o.Silent {
+		b.Flags = discordgo.MessageFlagsSuppressNotifications
+	}
 	if o.ReplyTo != "" {
 		b.Reference = &reference{Message: o.ReplyTo}
 	}
@@ -87,14 +64,20 @@ func (c *Client) Send(ctx context.Context, channel string, o Outgoing) (*discord
 		b.Nonce = randomNonce()
 	}
 	at := messages(channel)
-	return c.message(ctx, request{method: http.MethodPost, route: at, path: at, body: b, files: o.Files, safe: true, once: o.Once})
+	m, err := c.message(ctx, request{method: http.MethodPost, route: at, path: at, body: b, files: o.Files, safe: true, once: o.Once})
+	if err != nil {
+		return messenger.Sent{}, err
+	}
+	return messenger.Sent{ID: m.ID, Text: m.Content}, nil
 }
 
 // Edit changes one message.
-func (c *Client) Edit(ctx context.Context, channel, id string, o Outgoing) (*discordgo.Message, error) {
-	b := o.body()
-	b.Flags = 0
-	return c.message(ctx, request{method: http.MethodPatch, route: messages(channel), path: messages(channel) + "/" + id, body: b, files: o.Files, safe: true, once: o.Once})
+func (c *Client) Edit(ctx context.Context, channel, id string, o messenger.Outgoing) error {
+	_, err := c.message(ctx, request{
+		method: http.MethodPatch, route: messages(channel), path: messages(channel) + "/" + id,
+		body: bodyOf(o), files: o.Files, safe: true, once: o.Once,
+	})
+	return err
 }
 
 // Delete deletes one message. One that is gone already is no error.
@@ -177,24 +160,18 @@ func (c *Client) message(ctx context.Context, r request) (*discordgo.Message, er
 // maxNonce is the size of a nonce in characters.
 const maxNonce = 24
 
-// nonce returns the nonce of the n-th part of a message, the same one whenever it is asked.
-func nonce(id string, n int) string {
-	sum := sha256.Sum256([]byte(id + " " + strconv.Itoa(n)))
-	return base32.StdEncoding.EncodeToString(sum[:])[:maxNonce]
-}
-
 func randomNonce() string { return rand.Text()[:maxNonce] }
 
 // inRow is how many buttons a row has.
 const inRow = 5
 
-// Buttons returns rows of buttons, 25 at most. Without buttons it is an empty list, which removes those of an existing message.
-func Buttons(list ...outbox.Button) []discordgo.MessageComponent {
+// rows returns buttons in rows, 25 at most. Without buttons it is an empty list, which removes those of an existing message.
+func rows(list []outbox.Button) []discordgo.MessageComponent {
 	rows := []discordgo.MessageComponent{}
 	for list = list[:min(len(list), 25)]; len(list) > 0; {
 		row := discordgo.ActionsRow{}
 		for _, b := range list[:min(len(list), inRow)] {
-			row.Components = append(row.Components, discordgo.Button{Label: b.Label, CustomID: b.ID, Style: style(b.Style)})
+			row.Components = append(row.Components, discordgo.Button{Label: b.Label, CustomID: b.ID, Style: style(b.Style), Disabled: b.Disabled})
 		}
 		rows, list = append(rows, row), list[len(row.Components):]
 	}
@@ -202,13 +179,26 @@ func Buttons(list ...outbox.Button) []discordgo.MessageComponent {
 }
 
 func style(name string) discordgo.ButtonStyle {
-	switch name {
-	case "primary":
-		return discordgo.PrimaryButton
-	case "success":
-		return discordgo.SuccessButton
-	case "danger":
-		return discordgo.DangerButton
+	if i := slices.Index(styles(), name); i > 0 {
+		return discordgo.ButtonStyle(i)
 	}
 	return discordgo.SecondaryButton
+}
+
+// styles returns the names of the styles of buttons, each at Discord's number of it.
+func styles() []string { return []string{"?", "primary", "", "success", "danger"} }
+
+// ButtonsOf returns the buttons of a message's components.
+func ButtonsOf(rows []discordgo.MessageComponent) []outbox.Button {
+	list := []outbox.Button{}
+	for _, row := range rows {
+		if row, ok := row.(*discordgo.ActionsRow); ok {
+			for _, c := range row.Components {
+				if b, ok := c.(*discordgo.Button); ok && int(b.Style) < len(styles()) {
+					list = append(list, outbox.Button{Label: b.Label, ID: b.CustomID, Style: styles()[b.Style], Disabled: b.Disabled})
+				}
+			}
+		}
+	}
+	return list
 }

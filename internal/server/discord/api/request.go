@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/bwmarrin/discordgo"
+
+	"github.com/ollim/ollim/internal/server/listener/messenger"
 )
 
 // Bounds of the repetitions of one request.
@@ -33,7 +35,7 @@ type request struct {
 	route    string // whose rate limit counts, with the method; "" for interactions, which have none that lasts
 	path     string // below the API's
 	body     any    // nil is none
-	files    []file
+	files    []messenger.File
 	safe     bool  // a repetition of a request that was carried out does no harm
 	once     bool  // never repeated
 	repeated *bool // set when a request is repeated that may have been carried out
@@ -105,7 +107,7 @@ func limited(err error) bool {
 // again reports whether to make the request once more, and after how long.
 func (r request) again(err error, try int) (time.Duration, bool) {
 	switch {
-	case r.once || Permanent(err):
+	case r.once || messenger.IsPermanent(err):
 		return 0, false
 	case limited(err):
 		e, _ := errors.AsType[*Error](err)

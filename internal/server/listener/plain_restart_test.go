@@ -1,0 +1,100 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/runtest"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/server/listener/messenger"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Name names the messenger as a carrier of the outbox.
+func (*plain) Name() string { return "plain" }
+
+// Carry sends a message of the outbox.
+func (p *plain) Carry(ctx context.Context, m outbox.Message, _ []string, delivered func(id string)) (outbox.Fate, error) {
+	sent, err := p.Send(ctx, direct, messenger.Outgoing{Text: m.Text})
+	delivered(sent.ID)
+	return outbox.Sent, err
+}
+
+// counting is an engine that answers with the number of the turn, and keeps what it was asked.
+type counting struct {
+	runtest.Fake
+
+	p     *plain
+	asked *[]string // under p.mu
+}
+
+func (e counting) Run(_ context.Context, r engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
+	e.p.mu.Lock()
+	*e.asked = append(*e.asked, r.Input.Prompt)
+	text := fmt.Sprintf("Answer %d.", len(*e.asked))
+	e.p.changed.Broadcast()
+	e.p.mu.Unlock()
+	err := sink(runlog.Event{Type: runlog.Text, Text: text})
+	return engine.Result{Text: text}, errors.Join(err, sink(runlog.Event{Type: runlog.Result, Text: text}))
+}
+
+// TestPlainRestarts: whenever the listener starts again, and however often a message comes, the agent is asked each message once and in
+// order, and each of its answers arrives once.
+func TestPlainRestarts(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			plainRestarts(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func plainRestarts(t *testing.T, random *rand.Rand) {
+	able := messenger.Able{Text: 300}
+	if random.IntN(2) == 0 {
+		able.Edits, able.Span = 5, time.Second
+	}
+	var asked []string
+	d := newDesk(t, able, nil)
+	d.runner.Engines = func(string) (engine.Engine, error) { return counting{p: d.plain, asked: &asked}, nil }
+	d.runner.Outbox = outbox.Post{Home: d.runner.Home, Disk: d.runner.Disk, Carriers: []outbox.Carrier{d.plain}, Timeout: time.Minute}
+	d.listen()
+	var said []string
+	for i := range 1 + random.IntN(8) {
+		said = append(said, fmt.Sprintf("<message %d>", i))
+		for range 1 + random.IntN(3) { // it comes again
+			d.says(fmt.Sprintf("id-%d", 100-i), said[i], "")
+		}
+		if random.IntN(3) == 0 {
+			d.stop()
+			d.listen()
+			old := random.IntN(i + 1)
+			d.says(fmt.Sprintf("id-%d", 100-old), said[old], "")
+		}
+	}
+	d.until(func() bool { return strings.Contains(strings.Join(asked, ""), said[len(said)-1]) })
+	d.stop()
+	whole, at := strings.Join(asked, "\n"), 0
+	for _, text := range said {
+		next := strings.Index(whole, text)
+		if strings.Count(whole, text) != 1 || next < at {
+			t.Errorf("%s: asked %q", text, asked)
+		}
+		at = next
+	}
+	shown := ""
+	for _, o := range d.sent {
+		shown += o.Text + "\n"
+	}
+	for i := range asked {
+		if answer := fmt.Sprintf("Answer %d.", i+1); strings.Count(shown, answer) != 1 {
+			t.Errorf("%s is not there once: %q", answer, shown)
+		}
+	}
+}
