@@ -84,7 +84,7 @@ type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of its input
-	Effect      Effect
+	Effect      Effect          `json:"-"` // the model is not told it
 }
 
 // Effect is what a use of a tool does besides its result.
@@ -94,6 +94,7 @@ type Effect int
 const (
 	Changes   Effect = iota // it changes files or state; also the effect of a tool about which nothing is known
 	ReadsOnly               // it changes nothing, so a crash may lose the use
+	Reports                 // it adds a text for the owner to the ledger; after a power failure an agent that does not know may add it again
 	Deletes                 // it deletes or ends something that cannot be restored
 	Sends                   // it acts on the world outside the data directory
 	Starts                  // it starts programs, which may do all of this

@@ -128,6 +128,7 @@ func TestSubagentBounds(t *testing.T) {
 // asked.
 func TestSubagentNotTaken(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	hold := make(chan struct{})
 	defer time.AfterFunc(patience/2, func() { close(hold) }).Stop()

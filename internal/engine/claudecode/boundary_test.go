@@ -79,6 +79,7 @@ func TestWhatTheHookAllows(t *testing.T) {
 // TestHookLost in the middle of a run: every tool is denied from then on, and the run does not end as if nothing was.
 func TestHookLost(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	for name, c := range map[string]struct {
 		breaks, mends int // before the request of this number
 		silent        bool

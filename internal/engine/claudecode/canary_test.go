@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestContract: the real command does what ollim relies on. That is found out once, before the first turn, and again when the program has
@@ -54,6 +55,7 @@ func TestContract(t *testing.T) {
 // TestContractNotKept: what was found out and cannot be kept counts, and is said.
 func TestContractNotKept(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := freshWorld(t)
 	w.engine.Command = w.misbehaves("drops hooks")
 	contract := w.engine.Home.ClaudeContract()
@@ -105,6 +107,9 @@ func TestCanary(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
+			if how != "listens" {
+				anthropicapi.InCI(t)
+			}
 			w := freshWorld(t)
 			w.engine.Command = w.misbehaves(how)
 			_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}})

@@ -88,7 +88,7 @@ func tunnel(t testing.TB, to string) string {
 type sent struct{ header, body string }
 
 func sentTo(s *anthropicapi.Server) (all []sent) {
-	differs := regexp.MustCompile(`(?i)(cch|cc_prompt_id|cc_prev_req)=[^;"]*|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|msg_\w+|toolu_\w+|use_\d+|[0-9a-f]{64}|/tmp/[^\s"\\` + "`" + `]*|\d+ tokens left`)
+	differs := regexp.MustCompile(`(?i)(cch|cc_prompt_id|cc_prev_req)=[^;"]*|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|msg_\w+|toolu_\w+|use_\d+|[0-9a-f]{64}|/tmp/[^\s"\\` + "`" + `]*|\d+ tokens left|date is \d{4}-\d\d-\d\d`)
 	for _, q := range s.Requests() {
 		var lines []string
 		for _, name := range slices.Sorted(maps.Keys(q.Header)) {

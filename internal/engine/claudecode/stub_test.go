@@ -24,13 +24,15 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestMain makes this test binary the `ollim` that the command starts: "stub DIR", then the verb.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 4 || os.Args[1] != "stub" {
-		os.Exit(m.Run())
+		testkit.Run(m)
+		return
 	}
 	err := error(nil)
 	if os.Args[2] == "misbehaves" {
@@ -226,7 +228,7 @@ type world struct {
 }
 
 // patience is how long a turn may go on without an event. A machine that is busy takes several seconds to start the command.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // examined is what the first world has found out about the command. It is the same for all.
 var examined struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -23,6 +24,11 @@ func prefix(q provider.Request) string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
+}
+
+// Prefix returns what identifies the model, the system prompt and the tools of a request, as an entry of a transcript names them.
+func (e *Engine) Prefix(r engine.Request, tools engine.Tools) string {
+	return prefix(provider.Request{Model: e.model(r).ID, System: r.Input.System, Tools: e.toolbox(r, tools).offer()})
 }
 
 // messages returns entries as they appear in a question: with the thoughts of this turn, and those of earlier turns with the same prefix,

@@ -143,11 +143,14 @@ func (t *turn) hearPart(a provider.Answer) error {
 	return t.sink(runlog.Event{Type: runlog.Text, Text: text})
 }
 
-// durability returns Synced for an answer that ends the turn or uses a tool with effects: after a crash it must be known that the tool
-// was begun.
+// durability returns Synced for an answer that ends the turn or uses a tool which must not be used again: after a power failure it must be
+// known that the tool was begun.
 func (t *turn) durability(m transcript.Message) store.Durability {
 	uses := toolUses(m)
-	effects := func(use transcript.Block) bool { return t.tools.effect(use.Name) != engine.ReadsOnly }
+	effects := func(use transcript.Block) bool {
+		effect := t.tools.effect(use.Name)
+		return effect != engine.ReadsOnly && effect != engine.Reports
+	}
 	if len(uses) == 0 || slices.ContainsFunc(uses, effects) {
 		return store.Synced
 	}
