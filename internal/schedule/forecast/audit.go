@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
 )
@@ -19,7 +20,9 @@ import (
 // Outcomes of slots that are none of a run's.
 const (
 	Running     = "running"
-	Unaccounted = "unaccounted" // nobody knows
+	Queued      = "queued"       // it waits until fewer routines run, which this package cannot see
+	Unaccounted = "unaccounted"  // nobody knows
+	Elsewhere   = slot.Elsewhere // also of a job that was bound to another machine, and no record of the slot is kept here
 )
 
 // Answer is what became of one slot.
@@ -29,13 +32,13 @@ type Answer struct {
 	Name    string    `json:"name"`
 	Outcome string    `json:"outcome"`
 	Run     string    `json:"run,omitempty"`
-	Why     string    `json:"-"` // why a slot was missed
+	Why     string    `json:"-"` // why a slot was missed, or is elsewhere
 }
 
 // Problem reports whether the slot has no run that went well, or that may still do so, for another reason than a closed gate or a pause.
 func (a Answer) Problem() bool {
 	switch a.Outcome {
-	case Running, string(runlog.OK), string(runlog.Gated), string(runlog.Waiting), string(runlog.Paused):
+	case Running, Queued, string(runlog.OK), string(runlog.Gated), string(runlog.Waiting), string(runlog.Paused), Elsewhere:
 		return false
 	}
 	return true
@@ -46,6 +49,10 @@ func (a Answer) Note() string {
 	switch a.Outcome {
 	case slot.Missed:
 		return "nothing ran: " + a.Why
+	case Elsewhere:
+		return a.Why
+	case Queued:
+		return "it waits until fewer routines run: see limits.parallel in ollim-schedules(7)"
 	case Unaccounted:
 		return "no scheduler worked, or the process died before it made a record"
 	}
@@ -106,8 +113,8 @@ func later(a, b time.Time) time.Time {
 }
 
 // Audit says what became of every slot in [from, to), by time. look finds the outcome of a claim's run when that does not say it: "" is
-// one that is in progress.
-func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]Answer, error) {
+// one that is in progress. machine is the name of this one.
+func Audit(book slot.Book, from, to time.Time, machine string, look func(slot.Claim) string) ([]Answer, error) {
 	history, err := book.History()
 	if err != nil {
 		return nil, err
@@ -120,7 +127,7 @@ func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]
 	for w := range workers {
 		all.Go(func() {
 			for i := w; i < len(ids); i += workers {
-				parts[i], failures[i] = auditJob(book, ids[i], history[ids[i]], from, to, look)
+				parts[i], failures[i] = auditJob(book, ids[i], history[ids[i]], from, to, machine, look)
 			}
 		})
 	}
@@ -130,13 +137,16 @@ func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]
 	return answers, errors.Join(failures...)
 }
 
-func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.Time, look func(slot.Claim) string) (answers []Answer, err error) {
+func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.Time, machine string, look func(slot.Claim) string) (answers []Answer, err error) {
 	claims := book.Reader(id)
 	for at := range Expected(history, book.Zone, from, to) {
 		a := Answer{Slot: at.In(book.Zone), Job: id, Name: history[len(history)-1].Name, Outcome: Unaccounted}
 		c, err := claims.Load(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
+			if host := hostAt(history, at); process.Elsewhere(host, machine) {
+				a.Outcome, a.Why = Elsewhere, "only "+host+" runs it, and no record of it is kept here"
+			}
 		case err != nil:
 			return answers, err
 		default:
@@ -148,4 +158,14 @@ func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.
 		answers = append(answers, a)
 	}
 	return answers, nil
+}
+
+// hostAt returns the machine that a job was bound to at an instant, "" if none.
+func hostAt(history []slot.Schedule, at time.Time) string {
+	for _, s := range slices.Backward(history) {
+		if !s.At.After(at) {
+			return s.Host
+		}
+	}
+	return ""
 }

@@ -228,7 +228,7 @@ func TestAudit(t *testing.T) {
 		}
 		return Unaccounted
 	}
-	answers, err := Audit(book, start, hour(len(outcomes)+4), look)
+	answers, err := Audit(book, start, hour(len(outcomes)+4), "", look)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestAudit(t *testing.T) {
 
 func TestAuditOfNothing(t *testing.T) {
 	book := slot.Book{Home: paths.Dir(t.TempDir()), Zone: time.UTC}
-	answers, err := Audit(book, time.Time{}, time.Now(), nil)
+	answers, err := Audit(book, time.Time{}, time.Now(), "", nil)
 	if err != nil || len(answers) != 0 {
 		t.Errorf("%v, %v", answers, err)
 	}

@@ -25,7 +25,7 @@ func TestContrib(t *testing.T) {
 		t.Fatal(err)
 	}
 	contrib(t, "crontab", []File{{Name: "ollim.crontab", Text: block}})
-	contrib(t, "systemd", units, hardening, listener, webhookService, webhookSocket)
+	contrib(t, "systemd", units, hardening, listener, doorServer, webhookService, webhookSocket)
 }
 
 // hardening is the example of a drop-in, which nothing installs.
@@ -33,6 +33,9 @@ const hardening = "hardening.conf"
 
 // listener is the example of a unit for the listener, which nothing installs.
 const listener = "ollim-discord@.service"
+
+// doorServer is the example of a unit for the server of a door, which nothing installs.
+const doorServer = "ollim-door@.service"
 
 // The examples of units for the webhook server, which nothing installs.
 const (

@@ -3,6 +3,8 @@ package installer
 import (
 	"errors"
 	"io"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,8 +46,11 @@ type clusterJob struct {
 		SuccessfulHistory       int    `yaml:"successfulJobsHistoryLimit"`
 		FailedHistory           int    `yaml:"failedJobsHistoryLimit"`
 		JobTemplate             struct {
-			Spec struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct {
 				BackoffLimit *int `yaml:"backoffLimit"`
+				Deadline     int  `yaml:"activeDeadlineSeconds"`
+				Kept         int  `yaml:"ttlSecondsAfterFinished"`
 				Template     struct {
 					Metadata struct{ Labels map[string]string }
 					Spec     pod
@@ -58,11 +63,13 @@ type clusterJob struct {
 type pod struct {
 	RestartPolicy string         `yaml:"restartPolicy"`
 	Token         *bool          `yaml:"automountServiceAccountToken"`
+	Links         *bool          `yaml:"enableServiceLinks"`
 	Security      map[string]any `yaml:"securityContext"`
 	Containers    []struct {
 		Name, Image string
 		Command     []string
 		Env         []struct{ Name, Value string }
+		Resources   struct{ Requests, Limits map[string]string }
 		Security    map[string]any `yaml:"securityContext"`
 		Mounts      []struct {
 			Name      string
@@ -79,6 +86,7 @@ type volume struct {
 	Claim struct {
 		Name string `yaml:"claimName"`
 	} `yaml:"persistentVolumeClaim"`
+	Empty  map[string]any `yaml:"emptyDir"`
 	Secret struct {
 		Name string `yaml:"secretName"`
 		Mode int    `yaml:"defaultMode"`
@@ -109,7 +117,7 @@ func TestKubernetesReadBack(t *testing.T) {
 		h, o := host(t), options()
 		h.DataDir = dir
 		if i == 0 {
-			o.Namespace, o.Secret = "", ""
+			o.Namespace, o.Secret, o.Folder = "", "", "ada"
 		}
 		jobs := hard(t)
 		text, left, err := Kubernetes(h, jobs, o)
@@ -127,6 +135,11 @@ func TestKubernetesReadBack(t *testing.T) {
 				t.Errorf("%+v", c.Metadata)
 			}
 			names[c.Metadata.Name] = true
+			labels := c.Metadata.Labels
+			if labels["app.kubernetes.io/instance"] != o.Instance() || !maps.Equal(labels, c.Spec.JobTemplate.Metadata.Labels) ||
+				!maps.Equal(labels, c.Spec.JobTemplate.Spec.Template.Metadata.Labels) || c.Metadata.Annotations["ollim/data-dir"] != dir {
+				t.Errorf("%+v", c)
+			}
 			if c.Metadata.Namespace != o.Namespace || *c.Spec.JobTemplate.Spec.BackoffLimit != 0 || p.RestartPolicy != "Never" || *p.Token {
 				t.Errorf("%+v", c)
 			}
@@ -149,51 +162,64 @@ func checkPod(t *testing.T, p pod, h Host, o KubeOptions) {
 	if len(p.Containers) != 1 || c.Image != o.Image || p.Volumes[0].Claim.Name != o.Claim || c.Mounts[0].MountPath != h.DataDir {
 		t.Errorf("%+v", p)
 	}
+	if c.Mounts[0].SubPath != path.Join(o.Folder, "data") || c.Mounts[1].SubPath != path.Join(o.Folder, "home") || c.Security["readOnlyRootFilesystem"] != true {
+		t.Errorf("%+v", c)
+	}
+	for _, r := range []map[string]string{c.Resources.Requests, c.Resources.Limits} {
+		if r["cpu"] == "" || r["memory"] == "" || len(r) != 2 {
+			t.Errorf("%+v", c.Resources)
+		}
+	}
 	for _, m := range c.Mounts {
 		if !slices.ContainsFunc(p.Volumes, func(v volume) bool { return v.Name == m.Name }) {
 			t.Errorf("no volume %s", m.Name)
 		}
 	}
 	if o.Secret == "" {
-		if len(p.Volumes) != 1 || len(c.Env) != 1 {
+		if len(p.Volumes) != 2 || len(c.Env) != 1 {
 			t.Errorf("a secret that nobody asked for: %+v", p)
 		}
 		return
 	}
-	if v := p.Volumes[1].Secret; v.Name != o.Secret || v.Mode != 0o440 || c.Env[1].Value != c.Mounts[2].MountPath || !c.Mounts[2].ReadOnly {
+	if v := p.Volumes[2].Secret; v.Name != o.Secret || v.Mode != 0o440 || c.Env[1].Value != c.Mounts[3].MountPath || !c.Mounts[3].ReadOnly {
 		t.Errorf("%+v", p)
 	}
 }
 
 func TestKubernetesDeadlineAndZone(t *testing.T) {
+	hook := job.New(job.Webhook)
+	hook.ID, hook.Timeout = "hook", 3*time.Hour
 	jobs := []job.Job{
 		routine(t, "a-plain", "0 9 * * *"),
 		routine(t, "b-soon", "0 9 * * *", func(j *job.Job) { j.CatchUp = time.Minute }),
-		routine(t, "c-late", "0 9 * * *", in("Asia/Tokyo"), func(j *job.Job) { j.CatchUp = 48 * time.Hour }),
+		routine(t, "c-late", "0 9 * * *", in("Asia/Tokyo"), func(j *job.Job) { j.CatchUp, j.Timeout = 48*time.Hour, 5*time.Minute }),
+		hook,
 	}
 	text, _, err := Kubernetes(host(t), jobs, options())
 	if err != nil {
 		t.Fatal(err)
 	}
+	prefix := options().prefix()
 	want := []struct {
-		name, zone, policy string
-		deadline           int
+		name, zone  string
+		late, limit int
 	}{
-		{"ollim-job-a-plain", "Europe/Paris", "Forbid", 900},
-		{"ollim-job-b-soon", "Europe/Paris", "Forbid", 900},
-		{"ollim-job-c-late", "Asia/Tokyo", "Forbid", 900},
-		{"ollim-tick", "Etc/UTC", "Allow", 60},
+		{prefix + "job-a-plain", "Europe/Paris", 900, 2400},
+		{prefix + "job-b-soon", "Europe/Paris", 900, 2400},
+		{prefix + "job-c-late", "Asia/Tokyo", 900, 900},
+		{prefix + "tick", "Etc/UTC", 60, 2*3600 + 3*3600 + 600},
 	}
 	for i, c := range decode(t, text) {
-		w := want[i]
-		if c.Metadata.Name != w.name || c.Spec.TimeZone != w.zone || c.Spec.ConcurrencyPolicy != w.policy || c.Spec.StartingDeadlineSeconds != w.deadline {
+		w, spec := want[i], c.Spec.JobTemplate.Spec
+		if c.Metadata.Name != w.name || c.Spec.TimeZone != w.zone || c.Spec.ConcurrencyPolicy != "Forbid" || c.Spec.StartingDeadlineSeconds != w.late ||
+			spec.Deadline != w.limit || spec.Kept != 86400 {
 			t.Errorf("%+v, want %+v", c, w)
 		}
 	}
 	h := host(t)
 	h.TickOnly = true
 	text, left, err := Kubernetes(h, jobs, options())
-	if all := decode(t, text); err != nil || len(left) > 0 || len(all) != 1 || all[0].Metadata.Name != "ollim-tick" {
+	if all := decode(t, text); err != nil || len(left) > 0 || len(all) != 1 || all[0].Metadata.Name != prefix+"tick" {
 		t.Errorf("tick only: %v %v\n%s", err, left, text)
 	}
 }
@@ -209,6 +235,11 @@ func TestKubernetesRefuses(t *testing.T) {
 		func(o *KubeOptions) { o.Claim = "" },
 		func(o *KubeOptions) { o.Claim = "-a" },
 		func(o *KubeOptions) { o.Claim = "a..b" },
+		func(o *KubeOptions) { o.Folder = "../a" },
+		func(o *KubeOptions) { o.CPU = "much" },
+		func(o *KubeOptions) { o.CPU = "1/" },
+		func(o *KubeOptions) { o.Memory = "1Gi/2Gi/3Gi" },
+		func(o *KubeOptions) { o.Memory = "/1Gi" },
 		func(o *KubeOptions) { o.Secret = "a\n" },
 		func(o *KubeOptions) { o.Secret = strings.Repeat("a.", 130) + "a" },
 	} {
@@ -218,10 +249,15 @@ func TestKubernetesRefuses(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	h := host(t)
-	h.DataDir = "/a\nb"
-	if _, _, err := Kubernetes(h, nil, options()); !errors.Is(err, ErrUnfit) {
-		t.Error(err)
+	for _, change := range []func(*Host){
+		func(h *Host) { h.DataDir = "/a\nb" },
+		func(h *Host) { h.Config = h.DataDir + ".yaml" },
+	} {
+		h := host(t)
+		change(&h)
+		if _, _, err := Kubernetes(h, nil, options()); !errors.Is(err, ErrUnfit) {
+			t.Errorf("%+v: %v", h, err)
+		}
 	}
 }
 
@@ -229,7 +265,7 @@ func TestKubernetesRefuses(t *testing.T) {
 func TestKubernetesNames(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	var jobs []job.Job
-	for _, id := range []string{"a-b", "a_b", "a.b", "A-b", "a-b-", "a-b.", long + "1", long + "2", strings.Repeat("y", 42), strings.Repeat("y", 43)} {
+	for _, id := range []string{"a-b", "a_b", "a.b", "A-b", "a-b-", "a-b.", long + "1", long + "2", strings.Repeat("y", 33), strings.Repeat("y", 34)} {
 		jobs = append(jobs, routine(t, id, "0 9 * * *"))
 	}
 	text, _, err := Kubernetes(host(t), jobs, options())
@@ -243,7 +279,46 @@ func TestKubernetesNames(t *testing.T) {
 		}
 		names[c.Metadata.Name] = c.Metadata.Annotations["ollim/job"] + "."
 	}
-	if names["ollim-job-a-b"] != "a-b." || names["ollim-job-"+strings.Repeat("y", 42)] == "" {
+	job := options().prefix() + "job-"
+	if names[job+"a-b"] != "a-b." || names[job+strings.Repeat("y", 33)] == "" {
 		t.Errorf("%q", names)
+	}
+}
+
+// Data directories in one namespace have no name and no label in common by which one could touch the other's.
+func TestKubernetesInstances(t *testing.T) {
+	seen := map[string]bool{}
+	for _, o := range []KubeOptions{{Claim: "a"}, {Claim: "b"}, {Claim: "a", Folder: "b"}, {Claim: "a", Folder: "c"}, {Claim: "ab"}} {
+		o.Image = "i"
+		text, _, err := Kubernetes(host(t), []job.Job{routine(t, "same", "0 9 * * *")}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range decode(t, text) {
+			if seen[c.Metadata.Name] {
+				t.Errorf("%s twice", c.Metadata.Name)
+			}
+			seen[c.Metadata.Name] = true
+		}
+		if seen[o.Instance()] {
+			t.Errorf("%+v has the label of another one", o)
+		}
+		seen[o.Instance()] = true
+	}
+}
+
+func TestKubernetesResources(t *testing.T) {
+	o := options()
+	o.CPU, o.Memory = "2", "200Mi/2.5Gi"
+	text, _, err := Kubernetes(host(t), nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := decode(t, text)[0].Spec.JobTemplate.Spec.Template.Spec.Containers[0].Resources
+	if want := map[string]string{"cpu": "2", "memory": "200Mi"}; !maps.Equal(r.Requests, want) {
+		t.Error(r.Requests)
+	}
+	if want := map[string]string{"cpu": "2", "memory": "2.5Gi"}; !maps.Equal(r.Limits, want) {
+		t.Error(r.Limits)
 	}
 }

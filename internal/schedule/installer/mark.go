@@ -24,10 +24,10 @@ func isMarked(text string) (ours, intact bool) {
 // clusterLimit is the longest name of a CronJob, whose jobs and pods get longer ones.
 const clusterLimit = 52
 
-// lowerName makes a name for a cluster, where names are lower case, from an id. An id that is such a name already is kept; from any
-// other a hash keeps it apart from its like.
-func lowerName(id string) string {
-	const kept, changed = "ollim-job-", "ollim-id-"
+// lowerName makes a name for a cluster, where names are lower case, from a prefix and an id. An id that is such a name already is kept; from
+// any other a hash keeps it apart from its like.
+func lowerName(prefix, id string) string {
+	kept, changed := prefix+"job-", prefix+"id-"
 	name := strings.Map(func(r rune) rune {
 		if r == '.' || r == '_' {
 			return '-'
