@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/native"
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -66,19 +65,18 @@ func (p Plan) Change() string {
 type Backtest struct {
 	Plan
 
-	Book   Book
-	Runs   runlog.Book
-	Asked  request.Book
-	Engine native.Engine            // asks the model; its tools are not used
-	Live   Live                     // nil: no tool is used now
-	Hide   func(text string) string // replaces the values of secrets
+	Book  Book
+	Runs  runlog.Book
+	Asked request.Book
+	Asker
+
+	Live Live                     // nil: no tool is used now
+	Hide func(text string) string // replaces the values of secrets
 	// Refuses returns why a run may not use a tool; "" if it may. nil: it may use all.
 	Refuses func(r runlog.Record, tool string, input []byte) string
 	// Raise raises what the backtest has reserved of the spending limits to between least and most USD; nil: no limit binds it.
 	Raise func(ctx context.Context, least, most float64) (float64, error)
-	Spent func(runlog.Event) error // records the usage of an answer; it may be called by several goroutines at once
-	Done  func(Verdict)            // is called with each verdict; may be nil
-	Sleep func(context.Context, time.Duration) error
+	Done  func(Verdict) // is called with each verdict; may be nil
 	Now   func() time.Time
 }
 
@@ -178,7 +176,7 @@ func (p Plan) sort(list []Verdict) {
 func (b *Backtest) verdict(ctx context.Context, v variant, paid *answers, money *budget) (Verdict, error) {
 	begun := b.Now()
 	c, err := b.recorded(v)
-	out := Verdict{Run: v.run, Baseline: v.baseline, Before: append([]Decision{}, c.before...), Now: []Decision{}, Was: c.was()}
+	out := Verdict{Run: v.run, Baseline: v.baseline, Before: append([]Decision{}, c.Decisions...), Now: []Decision{}, Was: c.was()}
 	if err == nil {
 		var now outcome
 		now, err = b.ask(ctx, c, paid.of(v), money)

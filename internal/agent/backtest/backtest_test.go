@@ -22,7 +22,7 @@ func TestBound(t *testing.T) {
 		wrong, n int
 		want     float64
 	}{{0, 30, 0.0950}, {0, 5, 0.4507}, {0, 1, 0.95}, {1, 30, 0.1486}, {3, 9, 0.6551}, {5, 5, 1}, {0, 0, 1}, {10, 1000, 0.0169}} {
-		if got := bound(c.wrong, c.n); math.Abs(got-c.want) > 0.0001 {
+		if got := Bound(c.wrong, c.n); math.Abs(got-c.want) > 0.0001 {
 			t.Errorf("%d of %d: %.4f, want %.4f", c.wrong, c.n, got, c.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestCompare(t *testing.T) {
 func replayOf(calls ...string) (*replay, context.Context) {
 	var c recorded
 	for i := 0; i < len(calls); i += 3 {
-		c.calls = append(c.calls, call{tool: calls[i], input: []byte(calls[i+1]), text: calls[i+2]})
+		c.Calls = append(c.Calls, RecordedCall{Tool: calls[i], Input: []byte(calls[i+1]), Text: calls[i+2]})
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
 	return newReplay(c, stop), ctx

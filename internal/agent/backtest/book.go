@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -51,18 +50,9 @@ func (b Book) Load(id string) (p Plan, err error) {
 	return p, nil
 }
 
-// List returns the plans of all backtests, the newest first. It omits those that cannot be read.
-func (b Book) List() (list []Plan, err error) {
-	entries, err := os.ReadDir(b.Home.State("backtests"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, e := range slices.Backward(entries) {
-		if p, err := b.Load(e.Name()); err == nil {
-			list = append(list, p)
-		}
-	}
-	return list, err
+// List returns the plans of all backtests, the newest first. bad has the errors of those that cannot be read.
+func (b Book) List() (list []Plan, bad []error, err error) {
+	return store.LoadAll(b.Home.State("backtests"), b.Load)
 }
 
 // Verdicts returns the verdicts that were reached, in the order of the plan's runs.

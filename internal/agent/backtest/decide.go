@@ -48,6 +48,12 @@ func writes(tool string) bool {
 	return slices.Contains([]string{"Write", "Edit", "MultiEdit", "NotebookEdit"}, tool)
 }
 
+// HasEffect reports whether a tool is one of ollim's own that sends, reports or reminds, or changes the session.
+func HasEffect(tool string) bool {
+	_, _, is := own(short(tool))
+	return is || writes(tool)
+}
+
 // short returns the name of one of ollim's own tools as it is without an MCP server around it.
 func short(tool string) string { return strings.TrimPrefix(tool, tools.Prefix) }
 

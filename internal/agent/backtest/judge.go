@@ -44,7 +44,7 @@ func (b *Backtest) compared(ctx context.Context, one, other string, paid asked, 
 		Session: engine.Session{Discard: true}, Model: engine.Model{Name: b.Judge},
 		Limits: engine.Limits{MaxCost: b.MaxCost, MaxTurns: 1, Raise: reserved.raise},
 	}
-	result, err := b.turn(ctx, r, newReplay(recorded{}, func(error) {}), paid, &out)
+	result, err := b.turn(ctx, r, NoTools(), paid, &out)
 	switch strings.ToLower(strings.Trim(result.Text, " .\n\"'`*")) {
 	case "same":
 		return SameFacts, err

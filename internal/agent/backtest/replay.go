@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
@@ -42,12 +41,8 @@ const shownInput = 200 // characters of an input in a message
 // errAsked ends a run that has asked its owner a question, as the question ends the turn of a real one.
 var errAsked = errors.New("the owner was asked")
 
-// Bounds of a run that is asked again.
-const (
-	moreTurns = 10 // answers of the model beyond twice as many as then
-	overloads = 5  // how often an overloaded service is asked again
-	pause     = 5 * time.Second
-)
+// moreTurns is how many answers of the model a run may have beyond twice as many as then.
+const moreTurns = 10
 
 // ask lets the agent work on a recorded run.
 func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *budget) (out outcome, err error) {
@@ -55,14 +50,14 @@ func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *budge
 	defer stop(nil)
 	set := newReplay(c, stop)
 	if b.Refuses != nil {
-		set.refuses = func(tool string, input []byte) string { return b.Refuses(c.record, tool, input) }
+		set.refuses = func(tool string, input []byte) string { return b.Refuses(c.Record, tool, input) }
 	}
 	if b.Live != nil {
 		set.live = func(tool string, input []byte) (engine.ToolResult, bool) {
 			if !slices.Contains(b.Plan.Live, tool) {
 				return engine.ToolResult{}, false
 			}
-			return b.Live(ctx, c.record, tool, input), true
+			return b.Live(ctx, c.Record, tool, input), true
 		}
 	}
 	reserved := money.open()
@@ -71,7 +66,7 @@ func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *budge
 		Input:   engine.Input{System: c.sent.System, Prompt: c.prompt},
 		Session: engine.Session{Messages: c.history, Discard: true},
 		Model:   engine.Model{Name: c.sent.Model, Thinking: c.sent.Thinking},
-		Limits:  engine.Limits{MaxCost: b.MaxCost, MaxTurns: 2*c.record.Requests + moreTurns, Raise: reserved.raise},
+		Limits:  engine.Limits{MaxCost: b.MaxCost, MaxTurns: 2*c.Record.Requests + moreTurns, Raise: reserved.raise},
 	}
 	for nudges := 0; ; nudges++ {
 		result, runErr := b.turn(ctx, r, set, paid, &out)
@@ -82,56 +77,45 @@ func (b *Backtest) ask(ctx context.Context, c recorded, paid asked, money *budge
 		if runErr != nil {
 			return out, runErr
 		}
-		if c.record.Foreground && result.Text != "" {
+		if c.Record.Foreground && result.Text != "" {
 			out.decisions = append(slices.Clone(set.decisions), Decision{Answered, "", result.Text})
 		}
-		if nudges == tools.MostNudges || !c.record.Owes(set.standing()) {
+		if nudges == tools.MostNudges || !c.Record.Owes(set.standing()) {
 			return out, nil
 		}
 		said := transcript.Said(transcript.User, r.Input.Prompt)
 		r.Session.Messages = append(append(slices.Clone(r.Session.Messages), said), result.Messages...)
-		r.Input.Prompt, r.Input.Nudge = prompt.Nudge(job.UpdateMode(c.record.Update)), true
+		r.Input.Prompt, r.Input.Nudge = prompt.Nudge(job.UpdateMode(c.Record.Update)), true
 		r.Limits.Spent = out.cost
 	}
 }
 
-// turn lets the agent work on one message, and begins again if the service is overloaded.
-func (b *Backtest) turn(ctx context.Context, r engine.Request, set *replay, paid asked, out *outcome) (engine.Result, error) {
-	e, fresh := b.Engine, false
-	e.Service.Provider, e.Tools, e.Servers, e.Agents = cachedProvider{e.Service.Provider, paid, &fresh}, nil, nil, nil
-	for try := 0; ; try++ {
-		result, err := e.Run(ctx, r, set, func(ev runlog.Event) error {
-			if ev.Type == runlog.UsageEvent {
-				out.cost += ev.Cost
-				if ev.Usage != nil {
-					out.usage = out.usage.Add(*ev.Usage)
-				}
-				if fresh {
-					return b.Spent(ev)
-				}
-			}
-			return nil
-		})
-		var busy *engine.Overloaded
-		if cause := context.Cause(ctx); cause != nil {
-			return result, cause
+// turn lets the agent work on one message. A stored answer costs nothing again.
+func (b *Backtest) turn(ctx context.Context, r engine.Request, set engine.Tools, paid asked, out *outcome) (engine.Result, error) {
+	a, fresh := b.Asker, false
+	a.Engine.Service.Provider = cachedProvider{a.Engine.Service.Provider, paid, &fresh}
+	a.Spent = func(ev runlog.Event) error {
+		if ev.Type != runlog.UsageEvent {
+			return nil // the requests of several runs at once are not told apart
 		}
-		if !errors.As(err, &busy) || try == overloads {
-			return result, err
+		out.cost += ev.Cost
+		if ev.Usage != nil {
+			out.usage = out.usage.Add(*ev.Usage)
 		}
-		if err := b.Sleep(ctx, max(busy.After, pause<<try)); err != nil {
-			return result, err
+		if fresh {
+			return b.Spent(ev)
 		}
-		r.Limits.Spent = out.cost
+		return nil
 	}
+	return a.Ask(ctx, r, set)
 }
 
 // replay answers uses of tools from a record.
 type replay struct {
 	root    string // the working directory
 	offered []engine.Tool
-	calls   map[string][]call // by tool and input
-	of      map[string][]call // by tool
+	calls   map[string][]RecordedCall // by tool and input
+	of      map[string][]RecordedCall // by tool
 	stop    context.CancelCauseFunc
 	live    func(tool string, input []byte) (engine.ToolResult, bool) // nil: no tool is used now
 
@@ -142,22 +126,22 @@ type replay struct {
 }
 
 func newReplay(c recorded, stop context.CancelCauseFunc) *replay {
-	r := &replay{root: c.root, calls: map[string][]call{}, of: map[string][]call{}, stop: stop, changed: map[string]bool{}}
+	r := &replay{root: c.Root, calls: map[string][]RecordedCall{}, of: map[string][]RecordedCall{}, stop: stop, changed: map[string]bool{}}
 	for _, t := range c.sent.Tools {
 		t.Effect = engine.ReadsOnly // nothing happens
 		r.offered = append(r.offered, t)
 	}
-	for _, use := range c.calls {
-		key := keyOf(c.root, use.tool, use.input)
+	for _, use := range c.Calls {
+		key := KeyOf(c.Root, use.Tool, use.Input)
 		r.calls[key] = append(r.calls[key], use)
-		r.of[short(use.tool)] = append(r.of[short(use.tool)], use)
+		r.of[short(use.Tool)] = append(r.of[short(use.Tool)], use)
 	}
 	return r
 }
 
-// keyOf returns what is the same for uses of a tool that ask for the same thing. The description and the timeout of a command do not count,
+// KeyOf returns what is the same for uses of a tool that ask for the same thing. The description and the timeout of a command do not count,
 // nor whether the path of a file is relative to root.
-func keyOf(root, tool string, input json.RawMessage) string {
+func KeyOf(root, tool string, input json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) == nil {
 		if tool == "Bash" {
@@ -178,7 +162,7 @@ func keyOf(root, tool string, input json.RawMessage) string {
 }
 
 // take returns the next recorded answer of a list; the last one answers all further uses.
-func take(from map[string][]call, key string) (engine.ToolResult, bool) {
+func take(from map[string][]RecordedCall, key string) (engine.ToolResult, bool) {
 	list := from[key]
 	if len(list) == 0 {
 		return engine.ToolResult{}, false
@@ -186,7 +170,7 @@ func take(from map[string][]call, key string) (engine.ToolResult, bool) {
 	if len(list) > 1 {
 		from[key] = list[1:]
 	}
-	return engine.ToolResult{Text: list[0].text, IsError: list[0].failed}, true
+	return engine.ToolResult{Text: list[0].Text, IsError: list[0].Failed}, true
 }
 
 // Call answers a use of a tool.
@@ -205,7 +189,7 @@ func (r *replay) Call(_ context.Context, name string, input json.RawMessage) eng
 		}
 		return result
 	case writes(name):
-		result, found := take(r.calls, keyOf(r.root, name, input))
+		result, found := take(r.calls, KeyOf(r.root, name, input))
 		if found {
 			return result
 		}
@@ -218,7 +202,7 @@ func (r *replay) Call(_ context.Context, name string, input json.RawMessage) eng
 	case r.changed[path], len(r.changed) > 0 && slices.Contains([]string{"Bash", "Grep", "Glob"}, name):
 		return r.unknown(name, input, "it wrote other content to a file than in the recorded run, and may read it now")
 	}
-	if result, found := take(r.calls, keyOf(r.root, name, input)); found {
+	if result, found := take(r.calls, KeyOf(r.root, name, input)); found {
 		return result
 	}
 	if r.live != nil {

@@ -58,7 +58,7 @@ func Summarize(list []Verdict, baseline bool) (s Summary) {
 		}
 		s.Was, s.Is = s.Was.add(v.Was), s.Is.add(v.Is)
 	}
-	s.Bound = bound(s.Missed+s.Extra, s.Decided())
+	s.Bound = Bound(s.Missed+s.Extra, s.Decided())
 	return s
 }
 
@@ -92,8 +92,8 @@ func (u Use) add(v Use) Use {
 	return Use{u.Cost + v.Cost, u.Seconds + v.Seconds, u.Usage.Add(v.Usage)}
 }
 
-// bound returns the upper end of the exact one-sided confidence interval of 95 % for a share, of which wrong among n were seen.
-func bound(wrong, n int) float64 {
+// Bound returns the upper end of the exact one-sided confidence interval of 95 % for a share, of which wrong among n were seen.
+func Bound(wrong, n int) float64 {
 	if wrong >= n {
 		return 1
 	}
@@ -141,7 +141,7 @@ func Select(runs runlog.Book, asked request.Book, job string, most int, since ti
 }
 
 // Estimate returns what the requests of a plan are likely to cost, in USD: the tokens of the recorded runs at the prices of the models that
-// are asked. known is false if a price is not known.
+// are asked, and of the judge for each run. known is false if a price is not known.
 func (p Plan) Estimate(runs runlog.Book, table model.Table) (usd float64, known bool) {
 	known = true
 	add := func(name string, u runlog.Usage) {
@@ -163,6 +163,16 @@ func (p Plan) Estimate(runs runlog.Book, table model.Table) (usd float64, known 
 		if p.Baseline {
 			add(r.ModelUsed, r.Usage)
 		}
+		if p.Judge != "" {
+			add(p.Judge, judged(r.Usage.Out))
+		}
 	}
 	return usd, known
+}
+
+// judged returns what the judge uses if it compares texts of a number of tokens with such of the same length: in both orders, after an
+// instruction of about judgeTokens, and answers in a word.
+func judged(text int) runlog.Usage {
+	const judgeTokens, word = 100, 10
+	return runlog.Usage{In: 2 * (2*text + judgeTokens), Out: 2 * word}
 }

@@ -97,6 +97,9 @@ type UpdatePolicy struct {
 	Shown func(ctx context.Context, until time.Time) error
 }
 
+// Keeps reports whether the updates that a turn is shown stay pending.
+func (p UpdatePolicy) Keeps() bool { return p.Show != pop }
+
 // show is how pending updates are used.
 type show int
 

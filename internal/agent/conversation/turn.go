@@ -150,7 +150,7 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input) error {
 	if err != nil {
 		return err
 	}
-	in.Updates = prompt.Updates{List: shown, Kept: t.updates.claim == nil}
+	in.Updates = prompt.Updates{List: shown, Kept: t.conv.Updates().Keeps()}
 	in.Task.Tag = cmp.Or(in.Task.Tag, t.history.Tag)
 	if in.Carried, err = t.beginCarry(ctx); err != nil {
 		return errors.Join(err, t.settleUpdates(ctx))

@@ -152,6 +152,9 @@ func (b Entries) due(ctx context.Context, tell bool) (due []dueEntry, running in
 		Reports(b).gone(ctx, files, waiting)
 	}
 	for _, j := range files.Only(job.Webhook).Jobs {
+		if Rules(b).Elsewhere(j) {
+			continue
+		}
 		e, waits := waiting[j.ID]
 		if !lock.Free(b.r.Home.JobLock(j.ID)) {
 			running++

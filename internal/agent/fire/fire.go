@@ -4,6 +4,7 @@
 package fire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -67,6 +68,10 @@ func (b Firer) Fire(ctx context.Context, name string, o Options) (runlog.Record,
 	if err != nil {
 		return runlog.Record{}, err
 	}
+	if f.held, err = b.r.Runs.Hold(f.run); err != nil { // before the claim, which is void if nobody holds its run
+		return runlog.Record{}, err
+	}
+	defer f.held.Leave()
 	if !o.Moved {
 		err = f.claim.take(ctx)
 	}
@@ -74,6 +79,9 @@ func (b Firer) Fire(ctx context.Context, name string, o Options) (runlog.Record,
 		return runlog.Record{}, err
 	}
 	record, err := f.respond(ctx)
+	if errors.Is(err, runlog.ErrClosed) { // so it is the other process that settles the claim
+		return record, err
+	}
 	f.claim.settle(record.Outcome)
 	turn.New(b.r).Forks.Follow(ctx, record, true, turn.Options{Engine: o.Engine, Model: o.Model, Input: o.Input, Owner: o.Owner, Observe: o.Observe})
 	return record, err
@@ -122,7 +130,8 @@ func (b Firer) Preview(ctx context.Context, name string, o Options) (run.Plan, e
 	if err != nil {
 		return run.Plan{}, err
 	}
-	if _, err := f.permit(); err != nil {
+	_, err = f.permit()
+	if err = cmp.Or((Rules{b.r}).bound(j, Trigger{}), err); err != nil {
 		p.Refused = err.Error()
 	}
 	return p, nil
@@ -142,6 +151,9 @@ func (b Firer) find(ctx context.Context, name string, o Options) (*fire, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := (Rules{b.r}).bound(j, o.Trigger); err != nil {
+		return nil, err
+	}
 	id, err := runlog.NewID(b.r.Disk.Now(), b.r.Random)
 	return &fire{r: b.r, run: id, job: j, options: o, all: files.Jobs, claim: &claim{r: b.r, job: j, trigger: o.Trigger, run: id}}, err
 }
@@ -151,6 +163,7 @@ type fire struct {
 	r *run.Runner
 
 	run       string // the run's id
+	held      *runlog.Hold
 	job       job.Job
 	options   Options
 	all       []job.Job     // all jobs of the data directory
@@ -184,6 +197,9 @@ func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 	defer f.release(ctx)
 	defer guard.Release()
 	if err := f.claim.contest(); err != nil {
+		return runlog.Record{}, err
+	}
+	if err := f.claim.ask(ctx); err != nil {
 		return runlog.Record{}, err
 	}
 	if f.job.Kind == job.Reminder {
@@ -225,7 +241,7 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 		return runlog.Record{}
 	}
 	if cutOff {
-		Slots{f.r}.settleCutOff(last)
+		Slots{f.r}.settleCutOff(ctx, last)
 	}
 	// a reminder's failure is reported after its last attempt
 	if cutOff && last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting {

@@ -92,3 +92,28 @@ func TestContinueWithoutAnAnswer(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
+
+// TestContinuedAndLost: a run that lost its file while it continued leaves the outcome of its slot to the process that closes it.
+func TestContinuedAndLost(t *testing.T) {
+	t.Parallel()
+	var lose string // the file to remove in the next turn
+	d := newDesk(t, runtest.Turn(func(engine.Request) error { return os.RemoveAll(lose) }), time.Minute)
+	record := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
+	began, err := d.Runs.At(record.ID)
+	if err == nil {
+		err = errors.Join(began.Finish(runlog.Waiting, ""), d.Slots.Settle("a", nine, record.ID, string(runlog.Waiting)),
+			d.Questions.Ask(t.Context(), question.Question{
+				Run: record.ID, Job: "a", Name: "a", Text: "Which?", Asked: d.now, Expires: d.now.Add(continueWait), Answer: "this",
+			}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lose = d.Home.RunLock(record.ID)
+	if again, err := (Answers{d.Runner}).Continue(t.Context(), record.ID, run.Observer{}); !errors.Is(err, runlog.ErrClosed) || again.Done() {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if c, err := d.Slots.Load("a", nine); err != nil || c.Outcome != string(runlog.Waiting) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -26,7 +26,7 @@ func (f *fire) spec() run.Spec {
 	j, o := f.job, f.options
 	s := run.Spec{
 		Identity: run.Identity{
-			Subject: subject(j), Run: f.run, Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil, File: j.Source(),
+			Subject: subject(j), Run: f.run, Scheduled: f.scheduled(), Held: f.held, Guard: f.guard, Queued: f.entry != nil, File: j.Source(),
 		},
 		Input: prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: run.Choice{
@@ -41,6 +41,9 @@ func (f *fire) spec() run.Spec {
 		Origin:  f,
 		Observe: o.Observe,
 		Plain:   j.Plain,
+	}
+	if o.Model != "" {
+		s.Identity.Typed = []string{runlog.TypedModel}
 	}
 	if f.entry != nil {
 		s.Input.Payload = f.entry.Data
@@ -199,7 +202,7 @@ func (f *fire) Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (pr
 	if err := errors.Join(f.entry.take(), f.claimFile()); err != nil || f.job.Plain {
 		return in, err
 	}
-	output, err := f.programs().gate(ctx, set)
+	output, err := auditOf(f).ask(ctx, set, f.programs())
 	if err != nil {
 		return in, err
 	}
@@ -286,6 +289,9 @@ func (f *fire) End(ctx context.Context, set *tools.Set, cause error) {
 	run := set.Run
 	f.r.Warn(f.entry.take())
 	f.forgetQuestions(ctx, run.Record)
+	if run.Audit {
+		f.r.Warn(auditOf(f).end(ctx, run))
+	}
 	if run.Outcome == runlog.Waiting {
 		return
 	}

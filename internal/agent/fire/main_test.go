@@ -7,6 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testkit.InMemory()
-	m.Run()
+	testkit.Run(m)
 }

@@ -106,6 +106,8 @@ func (a Answers) Continue(ctx context.Context, id string, o run.Observer) (runlo
 		return c.giveUp(ctx, runlog.Expired, "no answer came until "+q.Expires.Format("2006-01-02 15:04"), text)
 	case q.Answer == "":
 		return record, &question.Closed{Run: id, Reason: "its question has no answer yet"}
+	case Rules(a).Elsewhere(f.job): // it goes on there
+		return record, Rules(a).bound(f.job, Trigger{})
 	case !known:
 		return c.giveUp(ctx, runlog.Refused, "its job no longer exists", record.Label()+" asked a question and cannot continue: its job no longer exists")
 	}
@@ -249,10 +251,12 @@ func (c *continuation) goOn(ctx context.Context, record runlog.Record, q questio
 	}
 	c.question, c.before, c.settled, c.session = q, record, bill.Cost, standing.Session
 	done, err := f.r.Run(ctx, c.spec())
-	if done.ID == "" {
+	switch {
+	case done.ID == "":
 		return record, err
+	case !errors.Is(err, runlog.ErrClosed): // else it is the other process that settles the claim
+		f.claim.settle(done.Outcome)
 	}
-	f.claim.settle(done.Outcome)
 	return done, err
 }
 

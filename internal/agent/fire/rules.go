@@ -12,11 +12,13 @@ import (
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/skill"
+	"github.com/ollim/ollim/internal/state/slot"
 )
 
 // Rules decides which jobs may run.
@@ -131,6 +133,20 @@ func (u Rules) heldBack(j job.Job) error {
 		return nil // any other error may be gone when the job fires
 	}
 	return err
+}
+
+// Elsewhere reports whether this machine leaves a job to another one.
+func (u Rules) Elsewhere(j job.Job) bool { return process.Elsewhere(j.Host, u.r.Host.Name) }
+
+// bound returns what a fire of a job on the wrong machine ends with: nothing is due for a timer, a person is refused.
+func (u Rules) bound(j job.Job, trigger Trigger) error {
+	switch {
+	case !u.Elsewhere(j):
+		return nil
+	case trigger.Scheduled, trigger.Cron != nil && trigger.Cron():
+		return slot.ErrNone
+	}
+	return run.Refuse("host: %s runs it, and this machine is %s: run `ollim fire %s` there", j.Host, u.r.Host.Name, j.Name())
 }
 
 // fit returns why a job may not run as it is written, as far as this shows before it fires.

@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
 )
@@ -20,7 +21,13 @@ type Slots struct{ r *run.Runner }
 
 // ScheduleOf returns the schedule of a routine's file, with the zone that is configured now.
 func (s Slots) ScheduleOf(j job.Job) slot.Schedule {
-	return slot.Schedule{Job: j.ID, Name: j.Name(), Cron: j.Cron, Zone: j.Zone(s.r.Zone).String(), Enabled: j.Enabled}
+	return slot.Schedule{Job: j.ID, Name: j.Name(), Cron: j.Cron, Zone: j.Zone(s.r.Zone).String(), Enabled: j.Enabled, Host: j.Host}
+}
+
+// attended reports whether the process that made a claim is alive. That of another PID namespace or machine shows only by the lock of its run,
+// which it took before.
+func (s Slots) attended(c slot.Claim) bool {
+	return c.Alive() || c.Run != "" && !lock.Free(s.r.Home.RunLock(c.Run))
 }
 
 // void reports whether a claim has no run, because its process died before it wrote the record. The process is checked before the record,
@@ -29,7 +36,7 @@ func (s Slots) void(c slot.Claim) bool {
 	if c.Outcome != "" {
 		return c.Run == "" && c.Claimed.After(s.r.Disk.Now())
 	}
-	if c.Alive() {
+	if s.attended(c) {
 		return false
 	}
 	_, err := s.r.Runs.Load(c.Run)
@@ -65,7 +72,9 @@ func (s Slots) Miss(ctx context.Context, id string, at time.Time, why string) (m
 		return false, false, err
 	}
 	c.Outcome, c.Claimed = slot.Missed, s.r.Disk.Now().In(s.r.Zone)
-	if held = c.Held != ""; held {
+	if held = c.Held != ""; held && c.Unasked {
+		err = Reports(s).unasked(ctx, id, c.Held, notice.Count{Missed: 1})
+	} else if held {
 		err = Reports(s).missed(ctx, id, at, c.Held)
 	} else {
 		c.Held = why
@@ -73,8 +82,10 @@ func (s Slots) Miss(ctx context.Context, id string, at time.Time, why string) (m
 	return true, held, errors.Join(s.r.Slots.Rewrite(c), err)
 }
 
-// settleCutOff notes in the claim that the process of a run died, or that the run waits for an answer all the same.
-func (s Slots) settleCutOff(r runlog.Record) {
+// settleCutOff removes the temporary files of a run whose process died, and notes in the claim that it did, or that the run waits for an
+// answer all the same.
+func (s Slots) settleCutOff(ctx context.Context, r runlog.Record) {
+	s.r.Warn(s.r.Host.Sealing.Clear(ctx, r.ID))
 	outcome := runlog.Interrupted
 	if r.Outcome == runlog.Waiting {
 		outcome = r.Outcome
@@ -102,8 +113,9 @@ func (s Slots) settleKilled(r runlog.Record) {
 // Due returns the latest slot of a routine and reports whether it is recent and unanswered. Times before the file had its schedule are not
 // slots.
 func (s Slots) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {
+	history = slot.Here(history, s.r.Host.Name)
 	at, due = forecast.Latest(history, s.r.Zone, now.Add(-slot.Grace), now.Add(time.Nanosecond))
-	return at, due && s.Unanswered(j.ID, at)
+	return at, due && !Rules(s).Elsewhere(j) && s.Unanswered(j.ID, at)
 }
 
 // settleAge is how long after the beginning of a run EndOrphans checks that its slot has the outcome.
@@ -153,11 +165,10 @@ func (s Slots) endOrphan(ctx context.Context, r runlog.Record) {
 	if err != nil || !closed.Done() { // it continues in another process
 		return
 	}
-	s.r.Warn(s.r.Runs.ForgetStop(r.ID))
 	if !cutOff {
 		return
 	}
-	s.settleCutOff(closed)
+	s.settleCutOff(ctx, closed)
 	isJob := r.Kind == string(job.Routine) || r.Kind == string(job.Webhook) // a reminder is tried again, and reported at the end
 	if closed.Outcome != runlog.Waiting && isJob {
 		Reports(s).failure(ctx, closed, "was cut off before it ended")
@@ -205,7 +216,7 @@ func (c *claim) take(ctx context.Context) error {
 func (c *claim) giveWay(ctx context.Context, id string, at time.Time) {
 	for range 100 {
 		held, err := c.r.Slots.Load(id, at)
-		if err != nil || held.Outcome != "" || !held.Alive() {
+		if err != nil || held.Outcome != "" || !(Slots{c.r}).attended(held) {
 			return
 		}
 		if _, err := c.r.Runs.Load(held.Run); !errors.Is(err, fs.ErrNotExist) || c.r.Host.Sleep(ctx, 10*time.Millisecond) != nil {
@@ -264,7 +275,7 @@ func (c *claim) contest() error {
 	if err == nil && (Slots{c.r}).void(held) {
 		c.at = at
 		return c.r.Slots.Rewrite(slot.Claim{
-			Job: c.job.ID, Slot: at, Claimed: c.r.Disk.Now().In(c.r.Zone), Run: c.run, PID: c.r.Host.Process().PID, PIDStart: c.r.Host.Process().Start,
+			Job: c.job.ID, Slot: at, Claimed: c.r.Disk.Now().In(c.r.Zone), Won: held.Won, Run: c.run, PID: c.r.Host.Process().PID, PIDStart: c.r.Host.Process().Start,
 		})
 	}
 	c.at, c.rival = time.Time{}, at

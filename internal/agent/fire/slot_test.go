@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -495,7 +496,15 @@ func TestKilledAfterTheRecord(t *testing.T) {
 			if (Slots{d.Runner}).Unanswered("a", nine) {
 				t.Error("taken for unanswered")
 			}
+			d.Host.Sealing.Temp = t.TempDir()
+			temporary := filepath.Join(d.Host.Sealing.Temp, "ollim-"+id+"-77")
+			if err := os.MkdirAll(filepath.Join(temporary, "cache"), 0o700); err != nil {
+				t.Fatal(err)
+			}
 			ends(d)
+			if _, err := os.Lstat(temporary); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the temporary files of the run are left: %v", err)
+			}
 			d.claimed(id, "interrupted")
 			d.silent()
 		})

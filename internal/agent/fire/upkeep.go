@@ -40,7 +40,7 @@ func (p Pauses) held() (slotsHeld, reminders string, err error) {
 		return "", "", nil
 	}
 	now := p.r.Disk.Now()
-	answers, err := forecast.Audit(p.r.Slots, pause.Since, now, func(slot.Claim) string { return "" })
+	answers, err := forecast.Audit(p.r.Slots, pause.Since, now, p.r.Host.Name, func(slot.Claim) string { return "" })
 	if err != nil {
 		return "", "", err
 	}

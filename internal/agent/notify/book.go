@@ -126,7 +126,7 @@ func (b Book) Drop(ctx context.Context, key string) error {
 // Forget removes the causes that are about a single job, which is gone.
 func (b Book) Forget(ctx context.Context, job string) error {
 	var err error
-	for _, kind := range []Kind{Job, Refused, Approval, Monitor, Bill} {
+	for _, kind := range []Kind{Job, Refused, Approval, Monitor, Bill, Gate} {
 		err = errors.Join(err, b.Drop(ctx, notice.Key(string(kind), job)))
 	}
 	return err

@@ -35,7 +35,9 @@ const (
 	Leftover Kind = "leftover"     // a process keeps a lock (run)
 	Delivery Kind = "delivery"     // messages do not reach the owner
 	Disk     Kind = "disk"         // the disk is full
+	Gate     Kind = "gate"         // a gate is off, because it would have skipped a run that told the owner something (job)
 	Monitor  Kind = "monitor"      // a monitor does not answer heartbeats (job, or tick)
+	Claim    Kind = "claim"        // the claim command fails (claim)
 	Unit     Kind = "unit"         // a unit of systemd fails before its run begins (unit)
 	Bill     Kind = "bill"         // costs grow (job, or month)
 	Models   Kind = "models"       // a model that is used is not listed, retires, or has no price or another one (engine, model, fault)
@@ -62,7 +64,7 @@ func (k Kind) trait() trait {
 		return trait{update: true, prompt: true, lasts: true}
 	case File, Refused, Gone:
 		return trait{update: true, lasts: true}
-	case Reserved, Server, Unit, Slots, Late:
+	case Reserved, Server, Claim, Unit, Slots, Late:
 		return trait{update: true}
 	case Delivery:
 		return trait{update: true, silent: true, lasts: true}

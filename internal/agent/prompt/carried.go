@@ -24,10 +24,15 @@ type Carried struct {
 	Engine   string               // engine that held it; "" is not known
 	Back     bool                 // the agent knows the conversation up to where that engine took it over
 	Messages []transcript.Message // oldest first, with Back only those that the agent does not know; nil: they cannot be read
+
+	past string // the section as a recorded prompt has it, in place of the other fields; "": it is made from them
 }
 
 // Section returns the section of a message that repeats the last turns as data.
 func (c Carried) Section() string {
+	if c.past != "" {
+		return c.past
+	}
 	holder := "another engine"
 	if c.Engine != "" {
 		holder += " (" + c.Engine + ")"

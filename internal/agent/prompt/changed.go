@@ -31,11 +31,38 @@ func (c Context) step() int {
 func (c Context) share() int { return c.Tokens * 100 / c.Full }
 
 func (c Context) String() string {
-	s := fmt.Sprintf("CONTEXT: %s of %s tokens (%d %%)", thousands(c.Tokens), thousands(c.Full), c.share())
+	s := fmt.Sprintf(headContext+"%s of %s tokens (%d %%)", thousands(c.Tokens), thousands(c.Full), c.share())
 	if c.Growth > 0 {
 		s += fmt.Sprintf(", about +%s a fire", thousands(c.Growth))
 	}
 	return s
+}
+
+// context returns the section about the length of the session.
+func (b Input) context() string {
+	if b.Past != nil {
+		return b.Past.instruction(headContext)
+	}
+	return b.Context.String()
+}
+
+// tellsPast reports whether the prompt has the section PINGS of a recorded one.
+func (b Input) tellsPast() bool {
+	return b.Past != nil && b.Past.Pings && b.Past.instruction(headPings) != ""
+}
+
+// pastPings returns that section, which says what the budget and the schedule were then. The rule at its end is as it is now.
+func (b Input) pastPings() string {
+	text := b.Past.instruction(headPings)
+	if !b.Task.Branch {
+		return text
+	}
+	rule := regret(b.Task)
+	first, _, _ := strings.Cut(rule, "\n")
+	if at := strings.Index(text, "\n"+first[:min(len(first), 40)]); at >= 0 {
+		text = text[:at]
+	}
+	return text + "\n" + rule
 }
 
 // thousands returns a number of tokens as a short text, such as 1.2k.
@@ -59,6 +86,9 @@ func (b Input) said() runlog.Told {
 
 // saysContext reports whether the prompt says how long the session is.
 func (b Input) saysContext() bool {
+	if b.Past != nil {
+		return b.Task.Persistent && b.Past.instruction(headContext) != ""
+	}
 	step := b.Context.step()
 	return b.Task.Persistent && step > 0 && step != b.said().Context
 }
@@ -69,6 +99,9 @@ func (b Input) saysPings() bool {
 	told := b.said()
 	if !b.Task.AllowPing {
 		return false
+	}
+	if b.Past != nil && b.Past.Pings {
+		return b.tellsPast()
 	}
 	if told.Day != b.day() || told.Pings != b.tokens() {
 		return true

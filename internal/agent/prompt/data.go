@@ -109,6 +109,9 @@ func filled(body string, data []payload.Datum) string {
 	return strings.NewReplacer(pairs...).Replace(body)
 }
 
+// Data returns a text of others as a section of a prompt, with every line indented; "" without text.
+func Data(name, text string) string { return strings.Join(data(name, text), "") }
+
 // Compared returns two texts as data, for a model that compares them.
 func Compared(one, other string) string {
 	return strings.Join(append(data("FIRST LIST", one), data("SECOND LIST", other)...), "\n\n")

@@ -19,7 +19,7 @@ func preamble(b Input) []string {
 		sections = append(sections, output(t), reporting(t))
 	}
 	if b.saysContext() {
-		sections = append(sections, b.Context.String())
+		sections = append(sections, b.context())
 	}
 	if t.AllowPing && b.Busy {
 		sections = append(sections, busy(t))
@@ -120,7 +120,7 @@ func reporting(t Task) string {
 }
 
 func busy(t Task) string {
-	const s = "BUSY: The owner is in mid-conversation. While that lasts a question is refused, and so is a ping, embed or file unless it is " +
+	const s = headBusy + "The owner is in mid-conversation. While that lasts a question is refused, and so is a ping, embed or file unless it is " +
 		"critical (`critical=True`)"
 	if t.Update == job.Blocked {
 		return s + "."
@@ -178,10 +178,20 @@ func lastWord(t Task) string {
 	return "If it is still unresolved, say so with `report_updates`."
 }
 
+// Beginnings of sections of instructions.
+const (
+	headContext = "CONTEXT: "
+	headPings   = "PINGS: "
+	headBusy    = "BUSY: "
+)
+
 // pings returns the section with which a run judges whether to use its one ping: the rest of the budget, and the upcoming tasks that share
 // it.
 func pings(b Input) string {
-	lines := []string{"PINGS: " + b.Budget.String()}
+	if b.tellsPast() {
+		return b.pastPings()
+	}
+	lines := []string{headPings + b.Budget.String()}
 	refused := "; use `report_updates` instead."
 	if b.Task.Update == job.Blocked {
 		refused = "."

@@ -41,6 +41,8 @@ type Input struct {
 	Gate    string          // output of the job's gate
 	Piped   Piped           // what was piped in
 	Payload []payload.Datum // of the call of a webhook
+
+	Past *Past // the recorded prompt whose inputs these are, which also has the sections CONTEXT and PINGS; nil: a run makes its own
 }
 
 // Updates are the pending updates that a turn is shown.
@@ -203,16 +205,24 @@ func opening(b Input) string {
 
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
 
+// Beginnings of notes.
+const (
+	noteLost         = "NOTE: Your earlier session is gone"
+	noteCompacted    = "NOTE: Your session was compacted"
+	noteNotCompacted = "NOTE: The compaction that you requested"
+	noteQuestion     = "NOTE: A question of an earlier fire"
+)
+
 // notes returns what became of the session, of the owner's messages and of the job's questions since the previous turn.
 func notes(b Input) (list []string) {
 	switch {
 	case b.Session == Lost:
-		list = append(list, "NOTE: Your earlier session is gone and could not be resumed. You start without its context.")
+		list = append(list, noteLost+" and could not be resumed. You start without its context.")
 	case !b.Task.Persistent:
 	case b.Session == Compacted:
-		list = append(list, "NOTE: Your session was compacted in your previous fire: its earlier content is replaced by the summary.")
+		list = append(list, noteCompacted+" in your previous fire: its earlier content is replaced by the summary.")
 	case b.Session == CompactionFailed:
-		list = append(list, "NOTE: The compaction that you requested in your previous fire was not carried out: your session is as it was. "+
+		list = append(list, noteNotCompacted+" in your previous fire was not carried out: your session is as it was. "+
 			"If it is still needed, call `compact_session` again.")
 	}
 	if b.Carried != nil {
@@ -226,8 +236,8 @@ func notes(b Input) (list []string) {
 		if q.Expired(b.Now) {
 			state = "was not answered in time. That run has ended."
 		}
-		list = append(list, fmt.Sprintf("NOTE: A question of an earlier fire (%s) %s\n  %s",
-			Ago(b.Now.Sub(q.Asked)), state, indent(plaintext.Short(withChoices(q), shortQuestion))))
+		list = append(list, fmt.Sprintf("%s (%s) %s\n  %s",
+			noteQuestion, Ago(b.Now.Sub(q.Asked)), state, indent(plaintext.Short(withChoices(q), shortQuestion))))
 	}
 	return list
 }

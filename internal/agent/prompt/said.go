@@ -20,7 +20,7 @@ func Said() func(prompt string) string {
 			return prompt
 		}
 		ours := []string{
-			"NOTE: Your earlier session is gone", "NOTE: Your session was compacted", "NOTE: The compaction that you requested",
+			noteLost, noteCompacted, noteNotCompacted,
 			headerMain, headerFork, headerCutOff, headerCarried, "[system] A turn was cut off", // as it was called before
 		}
 		if at[2] >= 0 { // the owner's own words have no tag and no preamble

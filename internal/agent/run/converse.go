@@ -57,7 +57,7 @@ func (w *work) request(granted float64) (engine.Request, error) {
 	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.money.raise(granted), w.run.Reserved
 	request.Run.Socket, request.Run.Vars, request.Scope.Seal, request.Scope.Hints = w.box.socket, w.box.vars, w.tools.World.Seal, w.box.hints
-	request.Run.Locks = append(request.Run.Locks, w.lock.File())
+	request.Run.Locks = append(request.Run.Locks, w.held.Lock())
 	if guard := w.spec.Identity.Guard; guard != nil {
 		request.Run.Locks = append(request.Run.Locks, guard.File())
 	}

@@ -150,7 +150,6 @@ func (w *work) end(ctx context.Context, cause error) {
 // finish finishes the record. It drops the run's question unless the run waits for the answer.
 func (w *work) finish(ctx context.Context, cause error) (runlog.Record, error) {
 	err := w.run.Finish(w.run.Outcome, w.run.Error)
-	w.r.Warn(w.r.Runs.ForgetStop(w.run.ID))
 	if w.run.Outcome != runlog.Waiting {
 		w.r.Warn(w.r.Questions.Drop(ctx, w.run.ID))
 	}

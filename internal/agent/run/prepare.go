@@ -51,11 +51,11 @@ func (p past) of(record runlog.Record, most int) (list []runlog.Record) {
 	return list
 }
 
-// branches yields all runs, newest first: the record of a branch of main does not name the branch before it.
-func (p past) branches(runlog.Record) iter.Seq[runlog.Record] {
+// branches yields the runs that began before a run, newest first: the record of a branch of main does not name the branch before it.
+func (p past) branches(record runlog.Record) iter.Seq[runlog.Record] {
 	return func(yield func(runlog.Record) bool) {
 		for old, err := range p.runs.List() {
-			if err == nil && !yield(old) {
+			if err == nil && old.ID < record.ID && !yield(old) {
 				return
 			}
 		}

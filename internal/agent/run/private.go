@@ -66,11 +66,7 @@ const (
 // become part of the owner's programs. An owner without a writable home directory, such as many system users, has no caches, and only
 // temporary files.
 func (b *sandbox) private() (temporary, cache string) {
-	dir, err := filepath.EvalSymlinks(b.r.Host.Sealing.Temp)
-	if err != nil {
-		dir = b.r.Host.Sealing.Temp
-	}
-	temporary = filepath.Join(dir, temporaryPrefix+b.run.ID+"-"+strconv.Itoa(os.Getpid()))
+	temporary = b.r.Host.Sealing.temporary(b.run.ID)
 	r := b.run.Record
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(b.r.Home), r.Kind, r.Job, r.Root, r.Network}, "\x00")))
 	// shared by the runs of one job, or by the questions in one directory
@@ -79,6 +75,15 @@ func (b *sandbox) private() (temporary, cache string) {
 		cache = filepath.Join(temporary, "cache")
 	}
 	return temporary, cache
+}
+
+// temporary returns the directory of a run's temporary files, without links. Sweep knows it by its name.
+func (s Sealing) temporary(run string) string {
+	dir, err := filepath.EvalSymlinks(s.Temp)
+	if err != nil {
+		dir = s.Temp
+	}
+	return filepath.Join(dir, temporaryPrefix+run+"-"+strconv.Itoa(os.Getpid()))
 }
 
 // Caches returns the directory of all caches, without links in its path; "" if there can be none. It rejects a link in its place, which
@@ -127,10 +132,24 @@ func privateVars(temporary, cache string) []string {
 	}
 }
 
+// Clear removes the temporary files of a run that another process has closed. What is left when ctx ends is for Sweep.
+func (s Sealing) Clear(ctx context.Context, run string) error {
+	dirs, err := s.temporaries(run)
+	for _, dir := range dirs {
+		err = errors.Join(err, store.RemoveAll(ctx, dir))
+	}
+	return err
+}
+
+// temporaries returns the directories that temporary has made for the runs whose ids match a pattern.
+func (s Sealing) temporaries(runs string) ([]string, error) {
+	return filepath.Glob(filepath.Join(s.Temp, temporaryPrefix+runs+"-*"))
+}
+
 // Sweep removes the temporary files that killed runs have left, or runs with very many of them, and caches that were not used for two
 // weeks. It stops when ctx ends; the next call continues.
 func (s Sealing) Sweep(ctx context.Context, runs runlog.Book, now time.Time) error {
-	temporary, err := filepath.Glob(filepath.Join(s.Temp, temporaryPrefix+"2*Z-*-*"))
+	temporary, err := s.temporaries("2*Z-*")
 	for _, dir := range temporary {
 		id := strings.TrimPrefix(filepath.Base(dir), temporaryPrefix)
 		id = id[:strings.LastIndexByte(id, '-')]

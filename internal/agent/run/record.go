@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,12 +28,15 @@ func (r *Runner) begin(ctx context.Context, s Spec) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &work{r: r, spec: s}
-	if w.lock, err = r.Runs.Hold(record.ID); err != nil {
+	w := &work{r: r, spec: s, held: s.Identity.Held}
+	if w.held == nil {
+		w.held, err = r.Runs.Hold(record.ID)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := w.open(ctx, record); err != nil {
-		w.lock.Release()
+		w.held.Leave()
 		return nil, err
 	}
 	w.equip()
@@ -51,6 +55,9 @@ func (w *work) open(ctx context.Context, record runlog.Record) (err error) {
 	} else {
 		w.run, err = w.r.Runs.Open(record)
 	}
+	if err == nil {
+		w.run.Held = w.held
+	}
 	return err
 }
 
@@ -64,7 +71,7 @@ func (w *work) equip() {
 // release releases the locks of a run that has ended: the run's own lock last, because a process that waits for it may fire the job again.
 func (w *work) release() {
 	w.spec.Identity.Guard.Release()
-	w.r.Runs.Leave(w.run.ID, w.lock)
+	w.held.Leave()
 }
 
 // complete fills in what a Spec may leave out.
@@ -104,16 +111,16 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 	record = runlog.Record{
 		ID: id.Run, Subject: id.Subject, Process: r.Host.Process(),
 		Mode: traits.Mode, Foreground: traits.Foreground, Shared: traits.Shared, Persistent: traits.Persistent, Key: s.Conversation.Key(),
-		Engine: name, Model: s.Engine.Model, Started: r.Disk.Now(), Deadline: &deadline,
+		Engine: name, Model: r.Settings.modelOf(s.Engine), Typed: id.Typed, Started: r.Disk.Now(), Deadline: &deadline,
 		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(), Owner: s.Policy.Owner,
 		Tools: s.Policy.Tools, Root: s.Policy.Root, Skills: s.Input.Task.Skills,
 		Previous: r.past().previous(s.Conversation.Key(), id.Run), SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,
 	}
-	if record.Model == "" && r.Settings.Model != nil {
-		record.Model = r.Settings.Model(name)
-	}
 	if s.Policy.Mode != policy.DontAsk {
 		record.Permissions, record.MayAsk = string(s.Policy.Mode), s.Policy.Mode != "" && s.Observe.Permit != nil
+	}
+	if slices.Contains(id.Typed, runlog.TypedThinking) {
+		record.Thinking = s.Engine.Thinking
 	}
 	for _, root := range s.Policy.Dirs {
 		record.Dirs = append(record.Dirs, DirOf(root))
@@ -134,6 +141,14 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 	return record, s.Origin.Begin(&record)
 }
 
+// modelOf returns the model that a run requests, or else the default of its engine; "" if it has none.
+func (s Settings) modelOf(c Choice) string {
+	if c.Model == "" && s.Model != nil {
+		return s.Model(c.Name)
+	}
+	return c.Model
+}
+
 // DirOf returns a directory as records name it.
 func DirOf(root policy.Root) string {
 	if root.Writable {
@@ -151,29 +166,30 @@ var ErrTimeout = errors.New("timeout")
 // ErrWithdrawn is the cause of a context's end if the owner withdraws a message or stops its turn.
 var ErrWithdrawn = errors.New("withdrawn")
 
-// stopEvery is the interval at which a run checks whether it was asked to end. The request is a file: unlike signals and inotify, a file
+// lookEvery is the interval at which a run looks whether it was asked to end or closed. It looks at a file: unlike signals and inotify, a file
 // reaches the run from any PID namespace, and from any machine that shares the directory.
-const stopEvery = time.Second
+const lookEvery = time.Second
 
-// bounded returns a context that ends at the run's time limit, or when the run is asked to end. cancel must be called.
+// bounded returns a context that ends at the run's time limit, or when the run is asked to end or another process has closed it. cancel must
+// be called.
 func (w *work) bounded(parent context.Context) (context.Context, context.CancelFunc) {
-	asked, stop := context.WithCancel(parent)
+	asked, stop := context.WithCancelCause(parent)
 	ctx, cancel := context.WithTimeoutCause(asked, w.spec.Limits.Time, ErrTimeout)
 	go func() {
-		look := time.NewTicker(stopEvery)
+		look := time.NewTicker(lookEvery)
 		defer look.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				if w.r.Runs.StopAsked(w.run.ID) {
-					stop()
+				if why, err := w.held.Look(); err != nil || why != "" {
+					stop(err) // nil is context.Canceled
 				}
 			}
 		}
 	}()
-	return ctx, func() { cancel(); stop() }
+	return ctx, func() { cancel(); stop(nil) }
 }
 
 // stopped adds the reason of a stop to an error, because the engine only knows that its context ended.

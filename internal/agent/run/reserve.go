@@ -40,10 +40,11 @@ type account struct {
 	spend spend.Book
 	runs  runlog.Book
 	warn  func(error)
+	waits bool // every reservation and raise waits for the disk, else only those after the first request
 }
 
-// reserve reserves the likely cost of the run, and notes it in the record, which the caller saves. The beginning of the run is on disk
-// when it returns. It returns the most that the run may cost, in USD; 0 is no limit. At a limit the run is refused.
+// reserve reserves the likely cost of the run, and notes it in the record, which the caller saves. The beginning of a run of a
+// slot is on disk when it returns. It returns the most that the run may cost, in USD; 0 is no limit. At a limit the run is refused.
 func (a *account) reserve(ctx context.Context) (float64, error) {
 	limits := a.spec.Limits
 	if IsScript(a.run.Engine) {
@@ -70,7 +71,10 @@ func (a *account) reserve(ctx context.Context) (float64, error) {
 		grant.Most = limits.Cost
 	}
 	count(a.run, grant.Reserved)
-	return finite(grant.Most), nil
+	if a.waits = a.waits || a.run.Engine != engine.Native; a.waits { // a raise pays for several requests
+		err = a.spend.Sync()
+	}
+	return finite(grant.Most), err
 }
 
 // finite returns an amount as engines expect it: 0 instead of infinity for no limit.
@@ -86,9 +90,10 @@ func atLimit(limit *spend.Limit) error {
 	return &Refusal{Kind: ErrRefused, Reason: limit.Error(), Notice: notify.AtLimit(limit), cause: limit}
 }
 
-// raise returns the function with which the engine raises the reservation of the run; nil for an engine that costs nothing. Each raise waits
-// for the disk, so it takes half more than the engine could do without, up to the highest cost of the run, granted: the next requests then
-// rarely need another one.
+// raise returns the function with which the engine raises the reservation of the run before each request; nil for an engine that costs
+// nothing. From the second call on, what was reserved is on disk when it returns: a power failure hides one request at most. Since each raise
+// may wait for the disk, it takes half more than the engine could do without, up to the highest cost of the run, granted: the next
+// requests then rarely need another one.
 func (a *account) raise(granted float64) func(ctx context.Context, least, most float64) (float64, error) {
 	if !a.run.Accounted || a.run.Reserved == 0 {
 		return nil
@@ -96,7 +101,7 @@ func (a *account) raise(granted float64) func(ctx context.Context, least, most f
 	have := a.run.Reserved
 	return func(ctx context.Context, least, most float64) (float64, error) {
 		if have >= most {
-			return most, nil
+			return most, a.beforeRequest()
 		}
 		more := most + (most-least)/2
 		if granted > 0 {
@@ -108,8 +113,17 @@ func (a *account) raise(granted float64) func(ctx context.Context, least, most f
 			return 0, &overLimit{limit}
 		}
 		have = max(have, got)
-		return min(got, most), err
+		return min(got, most), errors.Join(err, a.beforeRequest())
 	}
+}
+
+// beforeRequest waits until what was reserved is on disk, unless nothing can have been spent yet.
+func (a *account) beforeRequest() error {
+	if !a.waits {
+		a.waits = true
+		return nil
+	}
+	return a.spend.Sync()
 }
 
 // look returns whether another run may still spend, else what it has cost. A negative cost is unknown, and the whole reservation counts.

@@ -8,10 +8,10 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/tools"
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -20,8 +20,8 @@ type work struct {
 	r      *Runner
 	spec   Spec
 	run    *runlog.Run
-	lock   *lock.Guard // lock of the run itself
-	note   string      // content of the job's lock file before this run
+	held   *runlog.Hold // lock of the run itself
+	note   string       // content of the job's lock file before this run
 	tools  *tools.Set
 	box    *sandbox
 	money  *account
@@ -38,6 +38,9 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	}
 	defer w.release()
 	cause := w.carryOut(ctx)
+	if err := w.held.Check(); err != nil {
+		return lost(r.Runs, w.run.ID, err)
+	}
 	w.run.Withdrawn = w.spec.Policy.Owner && errors.Is(context.Cause(ctx), ErrWithdrawn)
 	ctx = context.WithoutCancel(ctx) // a run that was stopped is still concluded
 	later, cause := w.unspent(cause)
@@ -89,6 +92,12 @@ func (w *work) carryOut(ctx context.Context) error {
 	return stopped(ctx, err)
 }
 
+// lost returns the record of a run that another process has closed. Nothing more is written for it.
+func lost(runs runlog.Book, id string, err error) (runlog.Record, error) {
+	closed, loadErr := runs.Load(id)
+	return closed, errors.Join(fmt.Errorf("run %s: %w", id, err), loadErr)
+}
+
 // Skip records a run that does not take place, and why.
 func (r *Runner) Skip(ctx context.Context, s Spec, reason string) (runlog.Record, error) {
 	w, err := r.begin(ctx, s)
@@ -96,6 +105,7 @@ func (r *Runner) Skip(ctx context.Context, s Spec, reason string) (runlog.Record
 		return runlog.Record{}, err
 	}
 	defer w.release()
+	w.run.Held = nil // nobody closes a record that is written whole
 	err = w.run.Finish(runlog.Skipped, reason)
 	return w.run.Record, err
 }
@@ -109,11 +119,12 @@ func (r *Runner) Abandon(ctx context.Context, s Spec, outcome runlog.Outcome, re
 	if err != nil {
 		return runlog.Record{}, err
 	}
-	defer r.Runs.Leave(id, held)
+	defer held.Leave()
 	run, err := r.Runs.At(id)
 	if err != nil {
 		return runlog.Record{}, err
 	}
+	run.Held = held
 	r.Warn(run.Conclude(outcome, reason))
 	r.Warn(r.Notify().Tell(ctx, notify.Cause{
 		Kind: notify.News, Subject: id, Name: run.Label(), Text: text, Run: id, Jobs: []notify.Affected{{ID: run.Job, Name: run.Label()}},

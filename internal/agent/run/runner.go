@@ -51,10 +51,12 @@ type Settings struct {
 	Main      config.Chat
 	Channel   config.Channels
 	Quiet     timeparse.Span // hours in which only critical messages are sent
+	Claim     string         // absolute path of the command that gives slots to machines; "": every slot is this machine's
 }
 
 // Host is what the process and its machine provide to runs.
 type Host struct {
+	Name     string                                     // name of this machine, as hostname prints it
 	Process  func() runlog.Process                      // describes this process by four files of /proc, which only a run reads
 	Secret   []string                                   // paths outside the data directory that no agent may reach
 	UserHome string                                     // the owner's home, for ~/ in dirs

@@ -34,13 +34,15 @@ type Spec struct {
 
 // Identity names the run in tags, locks and the record.
 type Identity struct {
-	runlog.Subject             // if Name is empty, the id stands for it
-	Run            string      // id of the run; "": a new one
-	Queued         bool        // the request waits until it can run, so a pause or a limit writes no record
-	Again          bool        // the run with id Run is waiting, and continues in its existing record; see Origin.Begin
-	Scheduled      time.Time   // time that the run is scheduled for; zero if there is none
-	File           []byte      // text of the job's file, which is kept with the requests; nil: there is none
-	Guard          *lock.Guard // lock of the job, which the engine inherits and Run releases; nil if there is none
+	runlog.Subject              // if Name is empty, the id stands for it
+	Run            string       // id of the run; "": a new one
+	Queued         bool         // the request waits until it can run, so a pause or a limit writes no record
+	Again          bool         // the run with id Run is waiting, and continues in its existing record; see Origin.Begin
+	Scheduled      time.Time    // time that the run is scheduled for; zero if there is none
+	File           []byte       // text of the job's file, which is kept with the requests; nil: there is none
+	Typed          []string     // what was typed for the run in place of settings, see runlog.Record
+	Held           *runlog.Hold // on the run, if the caller took its lock; nil: Run takes it
+	Guard          *lock.Guard  // lock of the job, which the engine inherits and Run releases; nil if there is none
 }
 
 // Choice selects the engine and the model.

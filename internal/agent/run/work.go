@@ -31,14 +31,15 @@ func Work(ctx context.Context, r *Runner, record runlog.Record, most float64, do
 	if err != nil {
 		return record, err
 	}
-	defer r.Runs.Leave(record.ID, held)
+	defer held.Leave()
 	run, err := r.Runs.Open(record)
 	if err != nil {
 		return record, err
 	}
+	run.Held = held
 	s := Spec{Limits: Limits{Time: longestWork, Cost: most, Typed: true}, Policy: Rights{Owner: record.Owner}}
-	w := &work{r: r, spec: s, run: run}
-	w.money = &account{run: run, spec: s, spend: r.Spend, runs: r.Runs, warn: r.Warn}
+	w := &work{r: r, spec: s, run: run, held: held}
+	w.money = &account{run: run, spec: s, spend: r.Spend, runs: r.Runs, warn: r.Warn, waits: true}
 	granted, err := w.money.reserve(ctx)
 	if err == nil {
 		err = run.Save()
@@ -50,6 +51,9 @@ func Work(ctx context.Context, r *Runner, record runlog.Record, most float64, do
 		}
 		cancel()
 	}
+	if err := held.Check(); err != nil {
+		return lost(r.Runs, run.ID, err)
+	}
 	run.Withdrawn = record.Owner && errors.Is(context.Cause(ctx), ErrWithdrawn)
 	ctx = context.WithoutCancel(ctx)
 	reason := ""
@@ -59,6 +63,5 @@ func Work(ctx context.Context, r *Runner, record runlog.Record, most float64, do
 	r.Warn(run.Conclude(outcomeOf(err), reason))
 	w.money.settle(ctx)
 	ended := run.Finish(run.Outcome, run.Error)
-	r.Warn(r.Runs.ForgetStop(run.ID))
 	return run.Record, errors.Join(err, ended)
 }

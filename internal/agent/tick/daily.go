@@ -33,6 +33,10 @@ type page struct {
 	Accounted time.Time            `json:"accounted"`      // up to here every slot is recorded, except for those in Owed
 	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, the slots that are still to run late
 
+	Bound map[string]time.Time `json:"bound,omitempty"` // by machine, Accounted for the slots of routines that are bound to it
+
+	Waiting []Waiting `json:"waiting,omitempty"` // slots that wait because Minute.Parallel fires are in progress, by time
+
 	Missed     *missedSlots `json:"missed,omitempty"`     // slots whose message has not been sent
 	MissedTold time.Time    `json:"missed_told,omitzero"` // when the last message about missed slots was sent
 }
@@ -92,7 +96,7 @@ func (m Minute) daily(ctx, sending context.Context) (done bool, err error) {
 	if removing.Err() != nil {
 		p.Tidied, err = "", ctx.Err()
 	}
-	err = errors.Join(err, cleaner{m}.sweepObjects(ctx), cleaner{m}.sweepDrafts(), cleaner{m}.sweepLocks(), f.Runs.SweepStops(), cleaner{m}.forgetApprovals(ctx), m.Sweep(ctx), m.Bill(ctx), f.Budget.Set(ctx, nil, nil))
+	err = errors.Join(err, cleaner{m}.sweepObjects(ctx), cleaner{m}.sweepDrafts(), cleaner{m}.sweepLocks(), cleaner{m}.forgetApprovals(ctx), m.Sweep(ctx), m.Bill(ctx), f.Budget.Set(ctx, nil, nil))
 	return p.Tidied == today, errors.Join(err, m.save(p))
 }
 

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/distil"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -37,16 +39,24 @@ func didNothing(r runlog.Record) bool {
 	return r.Outcome == runlog.Gated || r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused
 }
 
-// pruneBacktests removes the backtests that began before an instant, like the runs that they asked. An entry without a valid id counts as old.
+// pruneBacktests removes the backtests and the distils that began before an instant, like the runs that they are about. An entry without a valid id counts as old.
 func (c cleaner) pruneBacktests(ctx context.Context, before time.Time) (err error) {
 	home := c.m.Runner.Home
-	entries, err := os.ReadDir(home.State("backtests"))
+	return errors.Join(
+		pruneDirs(ctx, home.State("backtests"), before, func(id string) bool { return !lock.Free(home.Backtest(id, "lock")) }),
+		pruneDirs(ctx, home.State("distils"), before, distil.Book{Home: home}.Placed), // the verdict of a gate stays
+	)
+}
+
+// pruneDirs removes the directories in dir whose names are ids from before an instant, except those that keep names.
+func pruneDirs(ctx context.Context, dir string, before time.Time, keep func(id string) bool) error {
+	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range entries {
-		if runlog.Began(e.Name()).Before(before) && lock.Free(home.Backtest(e.Name(), "lock")) && ctx.Err() == nil {
-			err = errors.Join(err, store.RemoveAll(ctx, home.Backtest(e.Name())))
+		if runlog.Began(e.Name()).Before(before) && !keep(e.Name()) && ctx.Err() == nil {
+			err = errors.Join(err, store.RemoveAll(ctx, filepath.Join(dir, e.Name())))
 		}
 	}
 	return err

@@ -35,6 +35,7 @@ type census struct {
 	faults yamldoc.Faults // of job files
 	off    bool           // no tick ran for a while
 	added  bool           // the page has more missed slots than before
+	bound  bool           // the page has another time for the slots that are bound to this machine
 	byFile map[string]missedByFile
 }
 

@@ -6,18 +6,22 @@ import (
 	"io/fs"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // questions continues the runs whose question was answered, ends those whose question has expired, and sends a question whose run was
 // killed before it sent it. Questions of runs that do not wait are removed.
-func (m Minute) questions(ctx context.Context) error {
+func (m Minute) questions(ctx context.Context, files job.Set) error {
 	all, err := m.Runner.Questions.List()
 	if err != nil {
 		return err
 	}
 	for _, q := range all {
+		if j, known := files.ByID(q.Job); known && m.firer().Rules.Elsewhere(j) {
+			continue
+		}
 		err = errors.Join(err, m.question(ctx, q))
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/forecast"
@@ -53,9 +54,16 @@ func (s slots) routines(ctx context.Context, files job.Set) error {
 	if err != nil {
 		return errors.Join(noteErr, err)
 	}
+	p, err := s.m.page()
+	if err == nil {
+		err = s.recount(ctx, p, jobs)
+	}
+	if err != nil {
+		return errors.Join(noteErr, err)
+	}
 	late := map[string]time.Time{}
 	for _, j := range jobs {
-		if at, ok := s.missedLately(j, history[j.ID]); ok && !paused {
+		if at, ok := s.missedLately(j, history[j.ID]); ok && !paused && !p.waits(j.ID, at) {
 			late[j.ID] = at
 		}
 	}
@@ -94,6 +102,7 @@ func (s slots) startSlots(ctx context.Context, jobs []job.Job, history map[strin
 			continue
 		}
 		switch started := p.Started[j.ID]; {
+		case p.waits(j.ID, a.at):
 		case !started.Before(a.at) && s.m.within(started, startTime): // for this slot, and it has not claimed it yet
 		case paused:
 			err = errors.Join(err, s.claim(a, runlog.Paused))
@@ -107,7 +116,8 @@ func (s slots) startSlots(ctx context.Context, jobs []job.Job, history map[strin
 			}
 		}
 	}
-	return errors.Join(err, s.startAll(answers))
+	now, queueErr := s.queue(p, jobs, answers)
+	return errors.Join(err, s.startAll(now), queueErr)
 }
 
 func (s slots) startAll(answers []answer) error {
@@ -137,10 +147,11 @@ func (s slots) claim(a answer, outcome runlog.Outcome) error {
 
 // missedLately returns the newest missed slot that the routine still catches up.
 func (s slots) missedLately(j job.Job, history []slot.Schedule) (at time.Time, ok bool) {
-	if j.CatchUp == 0 || !j.Enabled {
+	if j.CatchUp == 0 || !j.Enabled || s.m.firer().Rules.Elsewhere(j) {
 		return at, false
 	}
 	back := min(j.CatchUp, time.Duration(s.m.Keep)*24*time.Hour) // what is older has no claim any more, whether it ran or not
+	history = slot.Here(history, s.m.Runner.Host.Name)
 	at, ok = forecast.Latest(history, s.m.Runner.Zone, s.m.now().Add(-back), s.m.now().Add(-slot.Grace))
 	return at, ok && s.m.firer().Slots.Unanswered(j.ID, at)
 }
@@ -151,6 +162,11 @@ func (s slots) account(ctx context.Context, faults yamldoc.Faults, history map[s
 	p, err := s.m.page()
 	if err != nil {
 		return err
+	}
+	for id, at := range p.Owed {
+		if list := history[id]; len(list) > 0 && process.Elsewhere(list[len(list)-1].Host, s.m.Runner.Host.Name) {
+			late[id] = at // its own machine catches it up
+		}
 	}
 	latest := s.m.now().Add(-slot.Grace)
 	to, from := latest, p.Accounted.Add(-again)
@@ -165,12 +181,19 @@ func (s slots) account(ctx context.Context, faults yamldoc.Faults, history map[s
 		to = from.Add(maxLook)
 	}
 	c := &census{page: p, faults: faults, off: !p.Accounted.IsZero() && latest.Sub(p.Accounted) > offAfter}
-	done, err := s.miss(ctx, c, history, late, from, to)
+	own := map[string][]slot.Schedule{}
+	for id, list := range history {
+		own[id] = slot.Here(list, s.m.Runner.Host.Name)
+	}
+	done, err := s.miss(ctx, c, own, late, from, to)
+	if err = errors.Join(err, s.accountBound(ctx, c, history, late, latest)); err != nil {
+		return err
+	}
 	if err = errors.Join(err, s.countByFile(ctx, c)); err != nil {
 		return err // the same again in the next minute
 	}
 	for id, at := range p.Owed {
-		if !late[id].Equal(at) { // it ran, or is not caught up any more
+		if !late[id].Equal(at) && !p.waits(id, at) { // it ran, or is not caught up any more
 			if _, _, err := s.m.firer().Slots.Miss(ctx, id, at, "it was too late to catch up"); err != nil {
 				return err
 			}
@@ -183,7 +206,7 @@ func (s slots) account(ctx context.Context, faults yamldoc.Faults, history map[s
 		p.Missed, p.MissedTold = nil, s.m.now()
 		return s.accounted(p, done, late)
 	}
-	if ahead := done.Sub(p.Accounted); done.Equal(to) && ahead >= 0 && ahead < noteEvery && maps.EqualFunc(p.Owed, late, time.Time.Equal) && !c.added && !early {
+	if ahead := done.Sub(p.Accounted); done.Equal(to) && ahead >= 0 && ahead < noteEvery && maps.EqualFunc(p.Owed, late, time.Time.Equal) && !c.added && !early && !c.bound {
 		return nil
 	}
 	return s.accounted(p, done, late)
@@ -192,6 +215,43 @@ func (s slots) account(ctx context.Context, faults yamldoc.Faults, history map[s
 func (s slots) accounted(p *page, done time.Time, late map[string]time.Time) error {
 	p.Accounted, p.Owed = done, late
 	return s.m.save(p)
+}
+
+// accountBound is account for the routines that are bound to this machine. Another machine that has the same directory may have gone on with
+// account while this one was off, but leaves their slots out.
+func (s slots) accountBound(ctx context.Context, c *census, history map[string][]slot.Schedule, late map[string]time.Time, latest time.Time) error {
+	name, bound := s.m.Runner.Host.Name, map[string][]slot.Schedule{}
+	for id, list := range history {
+		if list = slot.Bound(list, name); list != nil {
+			bound[id] = list
+		}
+	}
+	from, known := c.page.Bound[name]
+	switch {
+	case len(bound) == 0:
+		c.bound = known
+		delete(c.page.Bound, name)
+		return nil
+	case !known:
+		c.bound = true
+		from = latest
+	case latest.Sub(from) < noteEvery && !from.After(latest):
+		return nil
+	}
+	c.bound = true
+	c.off = c.off || latest.Sub(from) > offAfter
+	to := latest
+	if to.Sub(from) > maxLook {
+		to = from.Add(maxLook)
+	}
+	done, err := s.miss(ctx, c, bound, late, from.Add(-again), to)
+	if err == nil {
+		if c.page.Bound == nil {
+			c.page.Bound = map[string]time.Time{}
+		}
+		c.page.Bound[name] = done
+	}
+	return err
 }
 
 // miss records the slots missed in [from, to), and returns up to when it did.
@@ -203,7 +263,7 @@ func (s slots) miss(ctx context.Context, c *census, history map[string][]slot.Sc
 	var slots []instant
 	for id, schedules := range history {
 		for at := range forecast.Expected(schedules, s.m.Runner.Zone, from, to) {
-			if wanted, isLate := late[id]; !isLate || !at.Equal(wanted) {
+			if wanted, isLate := late[id]; (!isLate || !at.Equal(wanted)) && !c.page.waits(id, at) {
 				slots = append(slots, instant{at, id})
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -90,7 +91,7 @@ func (c *clock) answer(id string, at time.Time) runlog.Record {
 // unaccounted is what an audit of all that lies behind knows nothing of.
 func (c *clock) unaccounted() (list []string) {
 	c.t.Helper()
-	answers, err := forecast.Audit(c.minute.Runner.Slots, time.Time{}, c.now.Add(-slot.Grace-2*time.Minute), func(slot.Claim) string { return forecast.Unaccounted })
+	answers, err := forecast.Audit(c.minute.Runner.Slots, time.Time{}, c.now.Add(-slot.Grace-2*time.Minute), c.minute.Runner.Host.Name, func(slot.Claim) string { return forecast.Unaccounted })
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -131,6 +132,82 @@ func TestRoutineOfEachMinute(t *testing.T) {
 		c.wait(time.Minute)
 	}
 	c.slots("a", "09:00 ok", "09:01 ok", "09:02 ok", "09:03 ok")
+}
+
+// on lets the following ticks and fires be those of a machine.
+func (c *clock) on(machine string) { c.minute.Runner.Host.Name = machine }
+
+// TestOnlyOnItsHost: two machines share a directory. A routine that is bound to one is started, caught up and recorded as missed by that one,
+// also for the time in which only the other one ran.
+func TestOnlyOnItsHost(t *testing.T) {
+	c := newClock(t)
+	c.routine("all", "0 * * * *", "")
+	c.routine("a", "0 * * * *", "host: A\n")
+	c.routine("late", "30 9 * * *", "host: A\ncatch-up: 12h\n")
+	c.remind("once", c.now.Add(time.Hour), "host: A\n")
+	c.on("b.example.org")
+	c.starts("all")
+	c.answer("all", time.Time{})
+	c.on("a.example.org")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.on("b.example.org")
+	if r, err := c.answers("a", time.Time{}); r.ID != "" || !errors.Is(err, slot.ErrNone) {
+		t.Errorf("a timer's fire elsewhere: %+v, %v", r, err)
+	}
+	if r, err := fire.New(c.minute.Runner).Fire(t.Context(), "a", fire.Options{}); r.ID != "" || !errors.Is(err, run.ErrRefused) {
+		t.Errorf("a fire by hand elsewhere: %+v, %v", r, err)
+	}
+	for range 3 * 12 { // hours in which machine A is off
+		c.wait(5 * time.Minute)
+		for _, id := range c.tick() {
+			if id != "all" {
+				t.Errorf("at %s the other machine started %s", c.now.Format("15:04"), id)
+			}
+			c.answer(id, time.Time{})
+		}
+	}
+	c.has("once.md")
+	c.slots("a", "09:00 ok")
+	c.slots("late")
+	c.wait(5 * time.Minute)
+	c.on("a.example.org")
+	if got := c.tick(); !slices.Equal(got, []string{"once", "late for 09:30", "a"}) {
+		t.Errorf("the machine of the routine is on again: %q", got)
+	}
+	c.answer("a", time.Time{})
+	c.on("b.example.org")
+	c.wait(10 * time.Minute)
+	c.starts()
+	c.on("a.example.org")
+	c.answer("late", time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC))
+	c.slots("a", "09:00 ok", "10:00 missed", "11:00 missed", "12:00 ok")
+	c.slots("late", "09:30 ok")
+	c.slots("all", "09:00 ok", "10:00 ok", "11:00 ok", "12:00 ok")
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("unaccounted: %q", got)
+	}
+}
+
+// TestElsewhereInTheAudit: of a slot that another machine with its own directory runs, the audit knows nothing, and says so.
+func TestElsewhereInTheAudit(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "host: a\n")
+	c.on("b")
+	for range 3 * 12 {
+		c.starts()
+		c.wait(5 * time.Minute)
+	}
+	answers, err := forecast.Audit(c.minute.Runner.Slots, time.Time{}, c.now, "b", func(slot.Claim) string { return "" })
+	if err != nil || len(answers) != 3 {
+		t.Fatal(answers, err)
+	}
+	for _, a := range answers {
+		if a.Outcome != forecast.Elsewhere || a.Problem() || a.Note() != "only a runs it, and no record of it is kept here" {
+			t.Errorf("%+v: %s", a, a.Note())
+		}
+	}
+	c.slots("a")
 }
 
 // TestNeverEarly: a tick in the second before a slot leaves it alone.

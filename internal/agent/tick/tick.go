@@ -36,6 +36,8 @@ type Minute struct {
 	Entry     func(run string) (process.ID, error) // starts a process that runs an entry of the inbox
 	Continue  func(run string) error               // starts a process that continues a run whose question was answered, or ends it
 	Sweep     func(context.Context) error          // removes the sessions of routines that are gone
+	Parallel  func([]job.Job) int                  // of all jobs, the fires of routines in progress from which on further slots wait; nil: no limit
+	Drain     func() error                         // starts a process that starts the slots that wait, unless there is one
 	Keep      int                                  // days that run records stay
 	Retain    Retain                               // how long the rest stays
 	Heartbeat string                               // URL of the owner's monitor; "": none
@@ -172,7 +174,7 @@ func (m Minute) pass(ctx context.Context) (newDay bool, err error) {
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
 	m.firer().Slots.EndOrphans(sending, m.now().Add(-orphanAge), m.lookedAt(before))
-	err = errors.Join(err, m.questions(sending))
+	err = errors.Join(err, m.questions(sending, files))
 	err = errors.Join(err, m.notices(sending, files))
 	err = errors.Join(err, weekly{m}.summary(ctx))
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
@@ -288,7 +290,7 @@ func (r reminderList) due(ctx context.Context, files job.Set, tell bool) (start,
 	for _, j := range jobs {
 		last, _ := r.m.Runner.Runs.Noted(r.m.Runner.Home.JobLock(j.ID)) // the zero Record when there is none
 		switch {
-		case !j.Enabled || j.RunAt.After(r.m.now()), paused && !j.Plain:
+		case !j.Enabled || j.RunAt.After(r.m.now()), r.m.firer().Rules.Elsewhere(j), paused && !j.Plain:
 		case r.m.now().Sub(j.RunAt) > overdue && (j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""): // collecting cut off
 			late = append(late, j)
 		case r.resting(last) || r.m.within(p.Started[j.ID], startTime):

@@ -128,13 +128,13 @@ func TestEmbedsAreOffered(t *testing.T) {
 	d.begins("discord_embed", `{"title":1}`, "error: bad arguments: ")
 }
 
-// TestEffects: a crash may lose only the uses of tools that write nothing.
+// TestEffects: a crash may lose only the uses of tools that write nothing, and a report may then be added again.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	want := map[string]engine.Effect{
 		"ping_user": engine.Sends, "discord_embed": engine.Sends, "send_file": engine.Sends, "ask_owner": engine.Sends,
 		"list_reminders": engine.ReadsOnly, "search_docs": engine.ReadsOnly, "compact_session": engine.Compacts,
-		"skill": engine.Starts,
+		"skill": engine.Starts, "report_updates": engine.Reports,
 	}
 	got := map[string]engine.Effect{}
 	for _, tool := range newDesk(t, inMain()).List() {

@@ -120,14 +120,21 @@ func (d permits) judge(ctx context.Context, tool, id string, input json.RawMessa
 // Verdict decides one use of any tool, and records the verdict: a use without one was not decided by ollim. An empty reason allows the use.
 // Ollim's own tools decide for themselves when they are called.
 func (b *Set) Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
+	if reason, err = b.Judge(ctx, tool, id, input); err != nil {
+		return "", err
+	}
+	return reason, b.Run.Event(ctx, runlog.Event{Type: runlog.Verdict, Tool: tool, ToolID: id, Text: reason, IsError: reason != ""})
+}
+
+// Judge is Verdict without a record. It asks the owner only if the run MayAsk.
+func (b *Set) Judge(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
 	if name, ours := strings.CutPrefix(tool, Prefix); ours {
 		if !slices.ContainsFunc(b.List(), func(t engine.Tool) bool { return t.Name == name }) {
 			reason = tool + ": this run does not have this tool"
 		}
-	} else if reason, err = (permits{b}).judge(ctx, tool, id, input); err != nil {
-		return "", err
+		return reason, nil
 	}
-	return reason, b.Run.Event(ctx, runlog.Event{Type: runlog.Verdict, Tool: tool, ToolID: id, Text: reason, IsError: reason != ""})
+	return permits{b}.judge(ctx, tool, id, input)
 }
 
 // Within returns the tools of a subagent whose list is names; nil: all tools of the run.

@@ -98,7 +98,7 @@ func tools() []tool {
 		{"send_file", engine.Sends, pings, takes(callSendFile), schema(1, "path", text, "message", `{"type":"string"}`, "critical", flag)},
 		{runlog.AskOwner, engine.Sends, asks, takes(callAsk), schema(1, "question", text,
 			"choices", `{"type":"array","items":`+choice+`,"maxItems":10}`, "expires", `{"type":"string"}`)},
-		{"report_updates", engine.Changes, reports, takes(callReport), schema(1, "message", text)},
+		{"report_updates", engine.Reports, reports, takes(callReport), schema(1, "message", text)},
 		{"follow_up_chain", engine.Changes, chains, takes(callFollowUp), schema(1, "minutes_from_now", week)},
 		{"add_reminder", engine.Changes, listed("add_reminder"), takes(callAddReminder), ""},
 		{"list_reminders", engine.ReadsOnly, listed("list_reminders"), takes(callListReminders), schema(0)},
@@ -214,4 +214,9 @@ func decode(input json.RawMessage, into any) error {
 		return errors.New("bad arguments: more than one JSON value")
 	}
 	return nil
+}
+
+// Sends reports whether a tool sends the owner something.
+func Sends(name string) bool {
+	return slices.ContainsFunc(tools(), func(t tool) bool { return t.name == name && t.effect == engine.Sends })
 }

@@ -55,7 +55,7 @@ func (t Turns) Ask(ctx context.Context, q Question, o Options) (runlog.Record, e
 	s.Input.Task.Body, s.Input.Piped.Files = q.Text, q.Files
 	var err error
 	s.Identity.Run, err = runlog.NewID(t.r.Disk.Now(), t.r.Random)
-	s.Input.Piped.Fence = "----- " + s.Identity.Run // the piped text cannot contain an id that was made just now
+	s.Input.Piped.Fence = prompt.Fence(s.Identity.Run) // the piped text cannot contain an id that was made just now
 	return t.Run(ctx, s, err)
 }
 
@@ -101,8 +101,12 @@ func (t Turns) question(id string, q Question, o Options) run.Spec {
 		system = strings.TrimSpace(system + "\n\nYour last message is read by a program. It must be one JSON value that fits this JSON Schema, " +
 			"and nothing besides:\n" + q.Schema.Source())
 	}
+	typed := o.typed()
+	if q.System != "" {
+		typed = append(typed, runlog.TypedSystem)
+	}
 	return run.Spec{
-		Identity: run.Identity{Subject: runlog.Subject{Kind: runlog.Ask, Job: id, Path: q.Root}},
+		Identity: run.Identity{Subject: runlog.Subject{Kind: runlog.Ask, Job: id, Path: q.Root}, Typed: typed},
 		Input:    prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Engine:   run.Choice{Name: o.Engine, Model: o.Model},
 		Policy: run.Rights{

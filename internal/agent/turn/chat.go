@@ -26,7 +26,7 @@ import (
 func (t Turns) turnOf(o Options) (run.Spec, error) {
 	s, err := t.mainTurn(kindChat, o)
 	s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Model, t.r.Settings.Main.Model), cmp.Or(o.Thinking, t.r.Settings.Main.Thinking)
-	s.Policy.Awaited = true
+	s.Policy.Awaited, s.Identity.Typed = true, o.typed()
 	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(t.r.Settings.Main.Permissions))
 	s.Duties = []run.Duty{Forks{t.r}.Enter}
 	return s, err
@@ -133,16 +133,23 @@ const channelLimit = 30 * time.Minute
 func (t Turns) ChatChannel(ctx context.Context, name channel.Name, m Message, o Options) (runlog.Record, error) {
 	system, err := t.channelPrompt()
 	c := &conversation.Channel{Book: t.r.Channels, Name: name, Zone: t.r.Zone}
-	record, err := t.Run(ctx, run.Spec{
-		Identity:     run.Identity{Subject: runlog.Subject{Kind: kindChannel, Job: name.String(), Path: name.String(), Answers: slices.DeleteFunc([]string{m.Source}, func(id string) bool { return id == "" })}},
-		Input:        prompt.Input{Task: prompt.Task{Body: m.Text}, Piped: prompt.Piped{Text: o.Input, Files: m.Attachments}},
+	spec := t.channelTurn(c, o)
+	spec.Identity.Subject = runlog.Subject{Kind: kindChannel, Job: name.String(), Path: name.String(), Answers: slices.DeleteFunc([]string{m.Source}, func(id string) bool { return id == "" })}
+	spec.Input.Task.Body, spec.Input.Piped.Files, spec.Policy.System = m.Text, m.Attachments, system
+	record, err := t.Run(ctx, spec, err)
+	return record, errors.Join(err, c.Unsaved())
+}
+
+// channelTurn returns the Spec of a turn in a channel without its message and its system prompt.
+func (t Turns) channelTurn(c *conversation.Channel, o Options) run.Spec {
+	return run.Spec{
+		Input:        prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Conversation: c,
 		Engine:       run.Choice{Name: o.Engine, Model: o.Model, Thinking: "off"},
-		Policy:       run.Rights{System: system, Tools: t.r.Settings.Channel.AllowedTools, Update: job.Blocked, Awaited: true},
+		Policy:       run.Rights{Tools: t.r.Settings.Channel.AllowedTools, Update: job.Blocked, Awaited: true},
 		Limits:       run.Limits{Time: channelLimit, Patience: askPatience},
 		Observe:      o.Observe,
-	}, err)
-	return record, errors.Join(err, c.Unsaved())
+	}
 }
 
 // channelPrompt returns the system prompt of a channel turn. A CHANNEL.md that cannot be read is an error, because other people read

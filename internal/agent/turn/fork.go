@@ -250,7 +250,7 @@ func (k Forks) Report(ctx context.Context, o Options) (runlog.Record, error) {
 	case f.Session == "":
 		return runlog.Record{}, session.ErrNoTurn
 	}
-	return k.take(ctx, f, reportTurn, o, saying("system", prompt.ForkReport))
+	return k.take(ctx, f, reportTurn, o, saying(tagSystem, prompt.ForkReport))
 }
 
 // hold waits for the turn in progress, and calls do under the fork's lock.
@@ -327,7 +327,7 @@ func (k Forks) Nudge(ctx context.Context, o Options) (runlog.Record, error) {
 	}
 	text := prompt.ForkTimeout(time.Duration(f.Prompts)*ForkIdle, f.Prompts == mostPrompts, f.Run == "")
 	return k.take(ctx, f, nudgeTurn, o, func(s *run.Spec) {
-		saying("fork-timeout", text)(s)
+		saying(tagTimeout, text)(s)
 		s.Policy.Awaited, s.Policy.Deliver = false, true
 	})
 }

@@ -4,6 +4,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -38,6 +39,17 @@ type Options struct {
 	Owner       bool        // the owner typed it: its cost is counted, but no limit or pause applies
 	Observe     run.Observer
 	Queued      func(queue.Place) // called if the owner's message must wait for others; may be nil
+}
+
+// typed returns which of the options the record of a run names, because they stand in place of settings.
+func (o Options) typed() (names []string) {
+	if o.Model != "" {
+		names = append(names, runlog.TypedModel)
+	}
+	if o.Thinking != "" {
+		names = append(names, runlog.TypedThinking)
+	}
+	return names
 }
 
 // Message is a message to the agent in a conversation.
@@ -83,7 +95,7 @@ func (o *turnOrigin) Begin(record *runlog.Record) error {
 	last, err := r.Runs.Noted(r.Home.ConversationLock(record.Key))
 	if err == nil && slices.Contains([]string{kindChat, kindSession, kindFork, record.Kind}, last.Kind) && !last.Done() && !r.Runs.Alive(last) {
 		_, err := r.Runs.Close(last.ID)
-		r.Warn(err)
+		r.Warn(errors.Join(err, r.Host.Sealing.Clear(context.Background(), last.ID)))
 	}
 	return nil
 }

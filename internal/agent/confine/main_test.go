@@ -1,0 +1,11 @@
+package confine
+
+import (
+	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.Run(m)
+}
