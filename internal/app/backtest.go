@@ -47,13 +47,13 @@ func (h Home) Backtest(ctx context.Context, p backtest.Plan, owner bool, done fu
 	_, err = run.Work(ctx, h.Runner(true), record, p.MaxCost, func(ctx context.Context, r *runlog.Run, raise run.Raise) (err error) {
 		var booking sync.Mutex
 		b := &backtest.Backtest{
-			Plan: p, Book: h.Backtests(), Runs: h.Runs, Asked: h.Requests, Engine: *asker, Live: h.live, Refuses: h.refuses, Raise: raise, Done: done, Hide: r.Hide, Sleep: h.app.Sleep, Now: h.app.Now,
-			Spent: func(e runlog.Event) error {
+			Plan: p, Book: h.Backtests(), Runs: h.Runs, Asked: h.Requests, Live: h.live, Refuses: h.refuses, Raise: raise, Done: done, Hide: r.Hide, Now: h.app.Now,
+			Asker: backtest.Asker{Engine: *asker, Sleep: h.app.Sleep, Spent: func(e runlog.Event) error {
 				booking.Lock()
 				defer booking.Unlock()
 				e.Context, e.Window, e.CompactAt = 0, 0, 0    // of one of many conversations
 				return r.Event(context.WithoutCancel(ctx), e) // it is paid for, whatever ends the backtest
-			},
+			}},
 		}
 		list, err = b.Run(ctx)
 		return err

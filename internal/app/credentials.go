@@ -15,7 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/outbox"
 )
 
 // credentials is the sources of an engine's key and address, as KEY=value entries.
@@ -271,18 +270,4 @@ func (h Home) discord(token string) *api.Client {
 		a.memory.discordOf = key
 	}
 	return a.memory.discord
-}
-
-// carriers returns the ways to the owner besides the delivery command.
-func (h Home) carriers(secrets config.Secrets) []outbox.Carrier {
-	token, err := h.app.discordToken(secrets)
-	if err != nil {
-		h.app.warn(err.Error())
-	}
-	if token == "" {
-		return nil
-	}
-	return []outbox.Carrier{api.Carrier{
-		Client: h.discord(token), Home: h.Dir, Disk: h.Disk, Owner: h.Config.Discord.Owner, Bot: h.Config.Discord.API + " " + token,
-	}}
 }

@@ -138,6 +138,11 @@ func (h Home) defaultModel(name string) string {
 }
 
 func (h Home) native(atShell bool) (*native.Engine, error) {
+	return h.nativeBy(atShell, h.app.service)
+}
+
+// nativeBy returns the native engine with a service that a function makes from the settings, with the address that is in force, and the keys.
+func (h Home) nativeBy(atShell bool, by func(config.Service, credentials) (native.Service, error)) (*native.Engine, error) {
 	keys, err := h.credentials(atShell)
 	if err != nil {
 		return nil, err
@@ -155,7 +160,7 @@ func (h Home) native(atShell bool) (*native.Engine, error) {
 	if c.BaseURL, err = h.app.address(c, keys); err != nil {
 		return nil, err
 	}
-	service, err := h.app.service(c, keys)
+	service, err := by(c, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +215,12 @@ func (a *App) service(c config.Service, keys credentials) (s native.Service, err
 	if err != nil {
 		return s, err
 	}
-	s = native.Service{Provider: provider.NewAnthropic(o), Name: c.Provider, Local: isLocal(c.BaseURL)}
+	return serviceOf(c, o), nil
+}
+
+// serviceOf returns the API of a service that is reached in a way.
+func serviceOf(c config.Service, o provider.Options) native.Service {
+	s := native.Service{Provider: provider.NewAnthropic(o), Name: c.Provider, Local: isLocal(c.BaseURL)}
 	s.Searches = c.Searches(o.HasSearch)
 	if c.Provider == config.OpenAI {
 		s.Provider = provider.NewOpenAI(o)
@@ -218,7 +228,7 @@ func (a *App) service(c config.Service, keys credentials) (s native.Service, err
 			s.NoPDF = u.Host
 		}
 	}
-	return s, nil
+	return s
 }
 
 // isLocal reports whether a service runs on this machine.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/agent/turn"
-	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -27,7 +27,6 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/model"
-	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -189,14 +188,22 @@ func (h Home) past(since time.Time) (past []spend.Past, err error) {
 // settled is the age of a slot after which a tick has recorded it if it was missed.
 const settled = slot.Grace + 2*time.Minute
 
-// Audit returns what became of every slot since an instant, except for those of the last minutes, which are not settled, and of those
+// Audit returns what became of every slot since an instant, those that wait for other runs included, except for those of the last minutes, which are not settled, and of those
 // whose runs are no longer kept.
 func (h Home) Audit(from time.Time) ([]forecast.Answer, error) {
 	now := h.Disk.Now()
 	if kept := now.AddDate(0, 0, -h.Config.Keep.Runs); from.Before(kept) {
 		from = kept
 	}
-	return forecast.Audit(h.Slots, from, now.Add(-settled), h.became)
+	machine, _ := os.Hostname()
+	queued, queueErr := tick.Queued(h.Disk, h.Dir) // before the claims: a slot that waits has one later
+	answers, err := forecast.Audit(h.Slots, from, now.Add(-settled), machine, h.became)
+	for i, a := range answers {
+		if a.Outcome == forecast.Unaccounted && slices.Contains(queued, tick.Waiting{Job: a.Job, Slot: a.Slot.UTC()}) {
+			answers[i].Outcome = forecast.Queued
+		}
+	}
+	return answers, errors.Join(err, queueErr)
 }
 
 // ScheduledJob returns the id of a job by its name, also if only the records of its slots are left of it; "" for no name.
@@ -242,16 +249,18 @@ func (h Home) became(c slot.Claim) string {
 // Runner returns the runner of the data directory. atShell says that a person typed the command: keys and addresses of engines may then
 // also come from its environment.
 func (h Home) Runner(atShell bool) *run.Runner {
+	name, _ := os.Hostname() // "" if it is not known: this machine then runs no job that is bound to one
 	return &run.Runner{
 		Stores: h.Stores, Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random,
 		Host: run.Host{
+			Name:     name,
 			Process:  sync.OnceValue(func() runlog.Process { return runlog.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
 			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(), Sleep: h.app.Sleep,
 			Embeds: func() bool { token, err := h.DiscordToken(); return err == nil && token != "" },
 			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
 		Settings: run.Settings{
-			Engine: h.Config.Engine, Model: h.defaultModel, Fallback: h.Config.Fallback, Models: h.models, CompactAt: h.Config.CompactAt, Quiet: h.Config.Quiet,
+			Engine: h.Config.Engine, Model: h.defaultModel, Fallback: h.Config.Fallback, Models: h.models, CompactAt: h.Config.CompactAt, Quiet: h.Config.Quiet, Claim: h.Config.Claim,
 			Names: h.Config.Names, Main: h.Config.Chat, Channel: h.Config.Channels,
 		},
 		SetNames: h.SetNames,
@@ -286,22 +295,6 @@ func (h Home) sealing() run.Sealing {
 		s.Self = self
 	}
 	return s
-}
-
-// Post returns the delivery of messages to the owner.
-func (h Home) Post() outbox.Post {
-	secrets, err := h.app.loadSecrets()
-	if err != nil && h.Config.Engine != engine.ClaudeCode { // the claude-code engine fails with this error
-		h.app.warn(err.Error())
-	}
-	queue, _ := h.app.Lookup("OLLIM_OUTBOX")
-	return outbox.Post{
-		Home: h.Dir, Disk: h.Disk, Command: h.Config.Delivery.Command, Timeout: h.Config.Delivery.Timeout,
-		Env:      append(h.childEnv(), secrets.For("delivery")...),
-		Terminal: h.app.Terminal,
-		Carriers: h.carriers(secrets), Received: h.Sessions.Received,
-		Waits: queue == "queue",
-	}
 }
 
 // ProgramEnv returns the environment of gates, of commands in skills and of the native engine's: that of all children, with the

@@ -107,9 +107,13 @@ func (h Home) DeliverySeen() bool {
 // SeeDelivery records that the owner has seen a test message.
 func (h Home) SeeDelivery() error { return store.Replace(h.Dir.State(seenFile), []byte(h.way()+"\n")) }
 
-// way returns a digest of the delivery: the command and the bot's token.
+// way returns a digest of the delivery: the command, the bot's token and the order of preference.
 func (h Home) way() string {
 	token, _ := h.DiscordToken()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", h.Config.Delivery.Command, token))
+	text := fmt.Appendf(nil, "%q %q", h.Config.Delivery.Command, token)
+	if order := h.DeliveryOrder(); order != "" {
+		text = fmt.Appendf(text, " %q", order)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

@@ -23,11 +23,12 @@ func layers() []layer {
 		{path: "internal/policy"},
 		{path: "internal/state", beside: map[string][]string{
 			"": {
-				"approval", "budget", "changed", "channel", "heartbeat", "inbox", "job", "ledger", "notice", "object", "question", "queue",
+				"approval", "budget", "changed", "channel", "gate", "heartbeat", "inbox", "job", "ledger", "notice", "object", "question", "queue",
 				"request", "runlog", "session", "skill", "slot", "spend", "update",
 			},
 			"approval":  {"config", "job", "object"},
 			"config":    {"heartbeat", "model"},
+			"gate":      {"ledger"},
 			"heartbeat": {"ledger"},
 			"inbox":     {"payload"},
 			"job":       {"heartbeat", "model", "payload"},
@@ -50,16 +51,22 @@ func layers() []layer {
 		{path: "internal/agent", beside: map[string][]string{
 			"backtest":     {"prompt", "tools"},
 			"conversation": {"prompt"},
+			"distil":       {"backtest", "prompt"},
 			"tools":        {"confine", "notify", "prompt"},
 			"run":          {"confine", "conversation", "notify", "prompt", "tools"},
 			"turn":         {"conversation", "prompt", "run", "tools"},
 			"fire":         {"confine", "conversation", "notify", "prompt", "run", "tools", "turn"},
 			"runtest":      {"run"},
-			"tick":         {"fire", "notify", "prompt", "run", "turn"},
+			"replay":       {"backtest", "prompt", "run", "tools"},
+			"tick":         {"distil", "fire", "notify", "prompt", "run", "turn"},
 		}},
 		{path: "internal/server", beside: map[string][]string{
-			"discord":         {"discord/api", "discord/gateway"},
+			"discord":         {"discord/api", "discord/gateway", "listener", "listener/messenger"},
+			"discord/api":     {"listener/messenger"},
 			"discord/gateway": {"discord/api"},
+			"door":            {"listener", "listener/messenger"},
+			"listener":        {"listener/messenger", "listener/stream"},
+			"listener/stream": {"listener/messenger"},
 		}},
 		{path: "internal/app", beside: map[string][]string{
 			"doctor":   {""},

@@ -23,16 +23,16 @@ func commandsOfAgents() map[string][]string {
 		},
 		"own": {
 			"changed", "events", "fork exit", "fork save", "fork start", "help", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "reminder list",
-			"run list", "run log", "run show", "session compact", "update add", "version", "why",
+			"run list", "run log", "run replay", "run show", "session compact", "update add", "version", "why",
 		},
 		"never": {
-			"answer", "approve", "backtest", "backtest continue", "backtest list", "backtest show", "discord check", "discord sync", "man install", "model check", "model move", "model update",
+			"answer", "approve", "backtest", "backtest continue", "backtest list", "backtest show", "discord check", "discord sync", "distil", "distil list", "distil put", "door send", "door test", "man install", "model check", "model move", "model update",
 			"pause", "report", "resume", "routine rm",
 			"schedule install", "schedule remove", "secret list", "secret rm", "secret set", "session branch",
 			"session clear", "session export", "session rm", "session search", "session show", "stop", "webhook add", "webhook call", "webhook rm",
 		},
 		"never nested": {
-			"ask", "budget set", "chat", "config set", "discord listen", "doctor", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop", "webhook serve",
+			"ask", "budget set", "chat", "config set", "discord listen", "doctor", "door serve", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop", "webhook serve",
 		},
 		"never programs": { // an engine's hook or a gate may use them
 			"config get", "config list", "demo", "hook post-tool", "hook pre-tool", "hook stop", "init", "mcp connect", "mcp serve", "mcp tools", "routine add", "routine edit",

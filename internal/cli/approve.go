@@ -65,6 +65,7 @@ type candidate struct {
 	last    approval.Approval
 	state   string
 	again   func() (approval.Subject, error) // the subject as it is now
+	note    string                           // the verdict about the job's gate; "": there is none
 }
 
 const skillPrefix = "skill:"
@@ -110,7 +111,8 @@ func (a *approver) collect(s job.Set, names []string) {
 
 func (a *approver) addJob(j job.Job) error {
 	s, widened, err := a.h.Approvals.Of(j)
-	return a.add(j.Name(), s, widened, err, func() (approval.Subject, error) {
+	n := len(a.found)
+	err = a.add(j.Name(), s, widened, err, func() (approval.Subject, error) {
 		now, err := a.h.Jobs.Load()
 		i := slices.IndexFunc(now.Jobs, func(other job.Job) bool { return other.Path == j.Path })
 		if err != nil || i < 0 {
@@ -119,6 +121,10 @@ func (a *approver) addJob(j job.Job) error {
 		s, _, err := a.h.Approvals.Of(now.Jobs[i])
 		return s, err
 	})
+	if len(a.found) > n {
+		a.found[n].note = a.h.GateVerdict(j)
+	}
+	return err
 }
 
 func (a *approver) addPolicy() error {
@@ -151,7 +157,7 @@ func (a *approver) add(name string, s approval.Subject, asks bool, err error, ag
 	if err != nil {
 		return err
 	}
-	c := candidate{name, s, last, stateChanged, again}
+	c := candidate{name: name, subject: s, last: last, state: stateChanged, again: again}
 	switch {
 	case !known:
 		c.state = stateNew
@@ -216,6 +222,9 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 	lines, err := a.h.Approvals.Difference(c.subject)
 	if err != nil {
 		return err
+	}
+	if c.note != "" {
+		lines = append(lines, "gate: "+c.note)
 	}
 	t := a.d.table("")
 	for _, line := range lines {

@@ -218,9 +218,12 @@ func (d *deps) agreesToSpend(ctx context.Context, p backtest.Plan, usd float64, 
 	return d.agreesOnTerminal(ctx, fmt.Sprintf("backtest of %s: %s, %s.", p.Name, plaintext.Count(len(p.Runs), "run"), cost), "Start?", yes)
 }
 
-// agreesOnTerminal prints a text, and asks a question about it whose answer is yes or no, if a person is there who can answer it and has not
-// said yes before.
+// agreesOnTerminal prints a text after what was printed before, and asks a question about it whose answer is yes or no, if a person is there
+// who can answer it and has not said yes before.
 func (d *deps) agreesOnTerminal(ctx context.Context, text, question string, yes bool) (bool, error) {
+	if err := d.flush(); err != nil {
+		return false, err
+	}
 	d.note("%s", printable(text))
 	if yes || !isTerminal(d.In) || !isTerminal(d.Stderr) {
 		return true, nil
@@ -272,7 +275,7 @@ func newBacktestContinue(d *deps) *cobra.Command {
 	cmd := command(agentNever(refused), "continue ID", "Continue a backtest that did not finish", nil)
 	cmd.Flags().Float64Var(&maxCost, "max-cost", 0, "spend at most this in all, in `USD` (default as the backtest began)")
 	cmd.RunE = inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-		p, err := h.Backtests().Load(args[0])
+		p, err := planOf(h, args[0])
 		if err != nil {
 			return err
 		}

@@ -12,8 +12,17 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
+// planOf returns the plan of a backtest that the user names.
+func planOf(h app.Home, id string) (backtest.Plan, error) {
+	p, err := h.Backtests().Load(id)
+	if as[*plaintext.Unknown](err) {
+		return p, hint(err, "ollim backtest list")
+	}
+	return p, err
+}
+
 func runBacktestShow(d *deps, h app.Home, args []string) error {
-	p, err := h.Backtests().Load(args[0])
+	p, err := planOf(h, args[0])
 	if err != nil {
 		return err
 	}
@@ -142,7 +151,8 @@ func (d *deps) backtests(context.Context) (rows []backtestRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	plans, err := h.Backtests().List()
+	plans, bad, err := h.Backtests().List()
+	d.warnBad(bad)
 	for _, p := range plans {
 		list, err := h.Backtests().Verdicts(p)
 		if err != nil {

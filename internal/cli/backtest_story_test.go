@@ -23,7 +23,7 @@ func newJudgedWorld(t *testing.T, n int, decide func(q anthropicapi.Request, per
 			}
 		}
 		results := q.ToolResults()
-		if strings.Contains(q.System, "compare two lists") {
+		if strings.Contains(q.System, "compare two lists") || strings.Contains(q.System, "deciding part of a gate") {
 			return decide(q, -1)
 		}
 		switch len(results) {
@@ -269,6 +269,20 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %d with other texts, %+v", judge, n, r)
 		}
 	}
+	estimate := func(flags ...string) (usd float64) {
+		var screen screenBuffer // standard output and standard error
+		args := append([]string{"backtest", "disk", "--model", "opus"}, flags...)
+		execute(t.Context(), w.deps(keyboard{strings.NewReader("n\n")}, &screen, &screen), args)
+		w.pass(time.Minute)
+		_, text, _ := strings.Cut(screen.String(), "about $")
+		if _, err := fmt.Sscanf(text, "%f", &usd); err != nil {
+			t.Fatalf("%v: %s", err, screen.String())
+		}
+		return usd
+	}
+	if without, with := estimate(), estimate("--judge", "opus"); with <= without {
+		t.Errorf("about $%f, with a judge about $%f", without, with)
+	}
 }
 
 // TestBacktestMoney: what the verdicts say is what is booked, also of an absurd count; a limit ends it with 77 before any verdict, too; and
@@ -337,6 +351,14 @@ func TestModelMove(t *testing.T) {
 	w.must("model", "move", "sonnet", "opus", "disk", "--backtest")
 	if got, want := w.read("routines/disk.md"), strings.Replace(file, "sonnet", "opus", 1); got != want {
 		t.Errorf("%q became %q, want %q", file, got, want)
+	}
+	w.env["TERM"] = "xterm"
+	screen := screenBuffer{columns: 80, rows: 50} // standard output and standard error
+	w.pass(time.Hour)
+	status := execute(t.Context(), w.deps(keyboard{strings.NewReader("n\n")}, &screen, &screen), []string{"model", "move", "opus", "sonnet", "other"})
+	table, question := strings.Index(screen.String(), "other"), strings.Index(screen.String(), "Change?")
+	if status != 0 || table < 0 || question < table {
+		t.Errorf("the table comes after the question: %d, %s", status, screen.String())
 	}
 	if r := w.run("model", "move", "gone", "opus"); r.status != int(statusNoJob) {
 		t.Errorf("%+v", r)

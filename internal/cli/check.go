@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/fire"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/approval"
@@ -185,7 +187,7 @@ func (c *checker) good(path string, j job.Job) {
 	}
 	switch next = next.In(c.zone); {
 	case j.Kind == job.Webhook:
-		ok(nil, "%s, at most %s: %s", j.Hook.Signature, j.Hook.RateLimit, strings.Join(j.Hook.Fields.Names(), ", "))
+		ok(nil, "%s, at most %s: %s", j.Hook.Signature.Label(), j.Hook.RateLimit, strings.Join(j.Hook.Fields.Names(), ", "))
 	case !j.Enabled:
 		ok(nil, "off")
 	case !fires:
@@ -200,6 +202,11 @@ func (c *checker) good(path string, j job.Job) {
 			words += ", time of " + zone
 		}
 		ok(&next, "next %s (%s; %s in %d)", clock(next), words, times(j.Schedule.PerYear(next.Year())), next.Year())
+	}
+	if here, _ := os.Hostname(); process.Elsewhere(j.Host, here) {
+		c.say(finding{File: path, Key: "host", What: "note", Text: "runs only on " + j.Host + ", not on this machine, which is " + here})
+	} else if j.Host != "" {
+		c.say(finding{File: path, Key: "host", What: "note", Text: "runs only on " + j.Host + ", which is this machine"})
 	}
 	for _, surprise := range j.Schedule.Surprises() {
 		if j.Kind == job.Routine && j.Enabled {
@@ -247,6 +254,14 @@ func (c *checker) inHome(path string, j job.Job) {
 	}
 	for _, e := range j.Unstartable(c.home.Dir) {
 		c.say(finding{File: path, Key: e.Key, What: "note", Text: e.Reason})
+	}
+	if _, text, err := c.home.GateState(j); err != nil {
+		c.say(finding{File: path, Key: "gate-audit", What: "note", Text: "the state of the gate cannot be read: " + err.Error()})
+	} else if text != "" {
+		c.say(finding{File: path, Key: "gate-audit", What: "note", Text: text})
+	}
+	if text := c.home.GateVerdict(j); text != "" {
+		c.say(finding{File: path, Key: "gate", What: "note", Text: text})
 	}
 	if waiting, _ := c.home.Approvals.Waits(j); waiting {
 		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})

@@ -37,6 +37,7 @@ type deps struct {
 	// Begin starts a command line that goes on without this process; nil: in a process of its own.
 	Begin     func(args []string) (process.ID, error)
 	Temporary []string // directories whose files do not stay, besides TMPDIR
+	Free      func()   // returns memory to the system when a process that goes on for long has started; nil: this does not matter
 
 	forwarded bool   // the command was sent by a process of a sealed run, which can do less than this process
 	caller    string // the working directory of that process
@@ -79,11 +80,11 @@ func exists(path string) bool {
 
 func constructors() map[string]func(*deps) *cobra.Command {
 	return map[string]func(*deps) *cobra.Command{
-		"init": newInit, "demo": newDemo, "discord": newDiscord, "fire": newFire, "run": newRun, "events": newEvents,
+		"init": newInit, "demo": newDemo, "discord": newDiscord, "door": newDoor, "fire": newFire, "run": newRun, "events": newEvents,
 		"routine": newRoutine, "schedule": newSchedule, "update": newUpdates, "check": newCheck, "reminder": newReminder,
 		"remind": newRemind, "tick": newTick, "approve": newApprove, "ping": newPing, "budget": newBudget, "skill": newSkill,
 		"task": newTask, "changed": newChanged, "names": newNames, "config": newConfig, "session": newSession,
-		"chat": newChat, "fork": newFork, "ask": newAsk, "answer": newAnswer, "model": newModel, "backtest": newBacktest, "pause": newPause,
+		"chat": newChat, "fork": newFork, "ask": newAsk, "answer": newAnswer, "model": newModel, "backtest": newBacktest, "distil": newDistil, "pause": newPause,
 		"resume": newResume, "stop": newStop, "status": newStatus, "doctor": newDoctor, "cost": newCost, "mcp": newMCP,
 		"hook": newHook, "version": newVersion, "man": newMan, "webhook": newWebhook, "report": newReport, "secret": newSecret, "why": newWhy,
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/server/listener"
 	"github.com/ollim/ollim/internal/state/config"
 )
 
@@ -100,17 +101,20 @@ func (d *deps) listener(h app.Home) (discord.Options, error) {
 	}
 	socket, _ := d.Lookup("NOTIFY_SOCKET")
 	return discord.Options{
-		Interactions: d.interact(h, client), Token: token, Home: d.discordHome, Notify: process.Notifier(socket), Grace: listenGrace,
+		Client: client, Token: token,
+		Options: listener.Options{
+			Actions: d.actions(h, "discord"), Home: d.discordHome, Notify: process.Notifier(socket), Grace: listenGrace, Free: d.Free,
+		},
 	}, nil
 }
 
 // discordHome returns the data directory as the listener needs it, with the settings as they are now.
-func (d *deps) discordHome() (discord.Home, error) {
+func (d *deps) discordHome() (listener.Home, error) {
 	h, err := d.Home()
 	if err != nil {
-		return discord.Home{}, err
+		return listener.Home{}, err
 	}
-	return discord.Home{
+	return listener.Home{
 		Dir: h.Dir, Disk: h.Disk, Runner: h.Runner(false),
 		Owner: h.Config.Discord.Owner, Allow: h.Config.Discord.Allow,
 		Transcribe: h.Config.Discord.Transcribe, Env: h.Post().Env,
@@ -118,10 +122,10 @@ func (d *deps) discordHome() (discord.Home, error) {
 	}, nil
 }
 
-func (d *deps) interact(h app.Home, client *api.Client) *discord.Interactions {
+func (d *deps) actions(h app.Home, messenger string) *listener.Actions {
 	s := starter{d: d, home: h}
-	return &discord.Interactions{
-		API: client, Now: d.Now, Warn: d.warn, Launch: s.launch,
+	return &listener.Actions{
+		Name: messenger, Now: d.Now, Warn: d.warn, Launch: s.launch,
 		Runner: func() (*run.Runner, error) {
 			h, err := d.Home()
 			if err != nil {

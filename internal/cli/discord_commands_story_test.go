@@ -20,6 +20,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/server/listener"
+	"github.com/ollim/ollim/internal/server/listener/messenger"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
@@ -50,8 +52,8 @@ func (p *phone) restart() {
 	d := p.deps(nil, io.Discard, io.Discard)
 	d.Warn = func(message string) { p.note(&p.warned, message) }
 	d.Commands = commandAccess()
-	p.x = &discord.Interactions{
-		API: p.client(), Owns: func(user string) bool { return user == discordapi.Owner }, Now: d.Now, Warn: d.Warn, Look: time.Minute,
+	p.x = &discord.Interactions{API: p.client(), Look: time.Minute, Actions: &listener.Actions{
+		Name: "discord", API: p.client(), Owns: func(user string) bool { return user == discordapi.Owner }, Now: d.Now, Warn: d.Warn,
 		Runner: func() (*run.Runner, error) {
 			h, err := d.Home()
 			return h.Runner(false), err
@@ -62,7 +64,7 @@ func (p *phone) restart() {
 			p.note(&p.said, channel+" ["+m.Tag+"] "+m.Text)
 			return nil
 		},
-	}
+	}}
 }
 
 func (p *phone) client() *api.Client {
@@ -155,7 +157,7 @@ func (p *phone) latest() discordapi.Message {
 // send sends a message with buttons to the owner.
 func (p *phone) send(text string, buttons ...outbox.Button) (id string) {
 	p.t.Helper()
-	m, err := p.client().Send(p.t.Context(), discordapi.DM, api.Outgoing{Text: text, Components: api.Buttons(buttons...)})
+	m, err := p.client().Send(p.t.Context(), discordapi.DM, messenger.Outgoing{Text: text, Buttons: buttons})
 	if err != nil {
 		p.t.Fatal(err)
 	}

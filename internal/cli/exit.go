@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/replay"
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/app"
@@ -128,11 +129,12 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
+		{as[*replay.Unfit], statusData}, {is(replay.ErrRunning), statusTempFail},
 		{is(setup.ErrNotSent), statusUnavailable}, {is(api.ErrToken), statusConfig}, {is(api.ErrClosed), statusUnavailable}, {is(gateway.ErrIntents), statusConfig}, {is(gateway.ErrRefused), statusConfig},
 		{is(engine.ErrAttachment), statusData}, {is(turn.ErrUnfit), statusData},
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
 		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob},
-		{is(inbox.ErrGone), statusNoJob}, {is(fire.ErrNotNext), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {as[*run.Later], statusTempFail},
+		{is(inbox.ErrGone), statusNoJob}, {is(fire.ErrNotNext), statusTempFail}, {is(fire.ErrUnasked), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {is(runlog.ErrClosed), statusTempFail}, {as[*run.Later], statusTempFail},
 		{is(seal.ErrUnsupported), statusConfig}, {is(run.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(app.ErrNoDirectory), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},
 		{is(app.ErrNotAllowed), statusRefused}, {is(run.ErrRefused), statusRefused}, {is(run.ErrPaused), statusTempFail},

@@ -152,11 +152,11 @@ func (o *fireOptions) one(ctx context.Context, d *deps, f fire.Firer, name strin
 	if o.needless(err) {
 		return nil
 	}
-	if o.scheduled && as[*run.Later](err) { // the tick tries again; cron would mail an error each minute
+	if o.scheduled && (as[*run.Later](err) || errors.Is(err, fire.ErrUnasked)) { // the tick tries again; cron would mail an error each minute
 		d.info("fire: %s: %v", name, err)
 		return &reported{statusTempFail}
 	}
-	if r.ID == "" {
+	if r.ID == "" || errors.Is(err, runlog.ErrClosed) {
 		return explain(err)
 	}
 	d.info("fire: %s: run %s: %s", name, r.ID, r.Outcome)

@@ -96,7 +96,7 @@ func linesOfAgents() map[string][]string {
 		"model list": {"", "--json"}, "names": {"--user Ann", ""}, "ping": {"hello", "-", "--file notes/part.txt", "--embed {}", "--ask which? --choice a"},
 		"remind": {"45m look"}, "reminder add": {"--in 45m look", "--in 45m -", "--in never x"}, "reminder cancel": {"milk", "nothing"}, "reminder follow-up": {"30m"},
 		"reminder list": {"", "--json"}, "reminder show": {"milk"}, "routine list": {""}, "routine show": {"talk", "x y"}, "run list": {"", "--json", "talk"},
-		"run log": {"last", "--json last"}, "run show": {"last", "nothing"}, "session compact": {"main short", "x y"}, "session history": {""}, "session id": {"main", "x"},
+		"run log": {"last", "--json last"}, "run replay": {"last", "nothing"}, "run show": {"last", "nothing"}, "session compact": {"main short", "x y"}, "session history": {""}, "session id": {"main", "x"},
 		"session list": {"", "--here"}, "skill list": {""}, "skill show": {"tea", "x"}, "status": {"", "--json"}, "task add": {"buy tea", "-"}, "task done": {"1", "x"},
 		"task edit": {"1 buy a cow"}, "task list": {"", "--json"}, "task rm": {"1"}, "update add": {"more", "-"}, "update list": {"", "--json"}, "update peek": {""},
 		"version": {"", "--json"}, "webhook list": {""}, "webhook show": {"ci"}, "why": {"last", "no such words"}, "": {"", "--help", "--version", "nonsense", "-p hello", "-q task list", "task"},

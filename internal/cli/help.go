@@ -251,7 +251,7 @@ func helpText(cmd *cobra.Command, columns int) string {
 
 // hideRest keeps the first help screen short; `ollim help all` has every command.
 func hideRest(root *cobra.Command) {
-	first := []string{"init", "ask", "chat", "remind", "routine", "fire", "run", "check", "status", "schedule", "config", "doctor", "help"}
+	first := []string{"init", "ask", "chat", "remind", "routine", "fire", "run", "check", "status", "backtest", "distil", "schedule", "config", "doctor", "help"}
 	for _, c := range root.Commands() {
 		c.Hidden = !slices.Contains(first, c.Name())
 	}

@@ -162,7 +162,7 @@ func TestFirstHelpScreen(t *testing.T) {
 			verbs = append(verbs, name)
 		}
 	}
-	if got, want := strings.Join(verbs, " "), "ask chat check config doctor fire help init remind routine run schedule status"; got != want {
+	if got, want := strings.Join(verbs, " "), "ask backtest chat check config distil doctor fire help init remind routine run schedule status"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

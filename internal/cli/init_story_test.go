@@ -95,7 +95,7 @@ func TestInitAsks(t *testing.T) {
 		t.Errorf("the outbox has %v", left)
 	}
 	before := w.read("config.yaml")
-	if r := w.answers(nil, "init"); r != (result{errOut: w.dir + ": nothing is missing\n"}) || w.read("config.yaml") != before {
+	if r := w.answers(nil, "init"); unfolded(r.errOut) != w.dir+": nothing is missing" || r.out != "" || r.status != 0 || w.read("config.yaml") != before {
 		t.Errorf("it asks again: %+v", r)
 	}
 }

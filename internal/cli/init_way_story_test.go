@@ -72,7 +72,7 @@ func TestInitGoesOnAtEachStep(t *testing.T) {
 	if r := w.answers([]string{"yes"}, "init"); r.status != 0 || r.out != "I am here\n" || !strings.Contains(r.errOut, "Fire disk now") {
 		t.Errorf("%+v", r)
 	}
-	if r := w.answers(nil, "init"); r.errOut != w.dir+": nothing is missing\n" {
+	if r := w.answers(nil, "init"); unfolded(r.errOut) != w.dir+": nothing is missing" {
 		t.Errorf("%+v", r)
 	}
 	if _, err := os.Stat(filepath.Join(w.dir, "state/setup.json")); !os.IsNotExist(err) {

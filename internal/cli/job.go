@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,13 +155,9 @@ func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) 
 		if f.Key == "id" || !o.set(f.Key) {
 			continue
 		}
-		value := o.values[f.Key]()
-		if f.Kind == job.Section {
-			doc, err := yamldoc.Parse("--"+f.Key, []byte(value.(string)), 1)
-			if err != nil {
-				return job.Job{}, &withStatus{err, statusData}
-			}
-			value = doc.Root()
+		value, err := o.value(f.Key, f.Kind)
+		if err != nil {
+			return job.Job{}, err
 		}
 		pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: value})
 	}
@@ -177,9 +169,23 @@ func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) 
 	return j, asFlags(err)
 }
 
+// value returns what a file has in place of a flag.
+func (o *jobFlags) value(key string, kind job.FieldKind) (any, error) {
+	value := o.values[key]()
+	text, _ := value.(string)
+	if kind != job.Section && (kind != job.TextOrSection || !strings.HasPrefix(text, "{")) {
+		return value, nil
+	}
+	doc, err := yamldoc.Parse("--"+key, []byte(text), 1)
+	if err != nil {
+		return nil, &withStatus{err, statusData}
+	}
+	return doc.Root(), nil
+}
+
 // plainScalar returns the text as a number or a bool, if a file would have one in that field.
 func plainScalar(key, text string) any {
-	if !slices.Contains([]string{"max-cost", "thinking", "max-chain", "retry"}, key) {
+	if !slices.Contains([]string{"max-cost", "thinking", "max-chain", "retry", "gate-audit"}, key) {
 		return text
 	}
 	if n, err := strconv.Atoi(text); err == nil {
@@ -205,95 +211,6 @@ func asFlags(err error) error {
 		reason = "--" + plaintext.Short(key, 200) + ": " + reason
 	}
 	return &withStatus{errors.New(reason), statusData}
-}
-
-func newJobEdit(d *deps, kind job.Kind) *cobra.Command {
-	return command(agentNever(programs), "edit JOB", "Edit a "+string(kind)+" file in $VISUAL or $EDITOR; only a valid result is saved",
-		inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return runJobEdit(ctx, d, h, kind, args[0])
-		}))
-}
-
-func runJobEdit(ctx context.Context, d *deps, h app.Home, kind job.Kind, name string) error {
-	s, err := h.Jobs.Load() // no warnings: the file to be mended may be among the bad ones
-	if err != nil {
-		return err
-	}
-	path, err := jobPath(s, h, kind, name)
-	if err != nil {
-		return err
-	}
-	before, err := store.ReadText(path, maxShown, false)
-	if err != nil {
-		return &withStatus{fmt.Errorf("%s: %s", path, store.Cause(err)), statusData}
-	}
-	draft := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.edit-%d.md", filepath.Base(path), os.Getpid()))
-	if err := store.Create(draft, before); err != nil {
-		return err
-	}
-	keep, err := d.editDraft(ctx, s, kind, path, draft, before)
-	if !keep {
-		err = errors.Join(err, store.Remove(draft))
-	}
-	if err != nil {
-		return err
-	}
-	if s, err = h.Jobs.Load(); err != nil {
-		return err
-	}
-	if i := slices.IndexFunc(s.Jobs, func(j job.Job) bool { return j.Path == path }); i >= 0 {
-		return d.approveOwn(ctx, h, s.Jobs[i])
-	}
-	return nil // the file was invalid before and still is
-}
-
-// editDraft reports whether the draft holds work that would otherwise be lost.
-func (d *deps) editDraft(ctx context.Context, s job.Set, kind job.Kind, path, draft string, before []byte) (keep bool, err error) {
-	if err := d.openEditor(ctx, draft); err != nil {
-		return differs(draft, before), err
-	}
-	after, err := os.ReadFile(draft)
-	if err != nil {
-		return true, err
-	}
-	if bytes.Equal(before, after) {
-		return false, nil
-	}
-	kept := func(err error) error { return hint(err, "the file was not changed; your text is in %s", draft) }
-	j, err := job.Parse(kind, path, after)
-	if err != nil {
-		return true, kept(err)
-	}
-	for _, other := range s.Jobs {
-		if other.ID == j.ID && other.Path != path {
-			return true, kept(&withStatus{fmt.Errorf("id: %q is the id of %s", j.ID, other.Path), statusData})
-		}
-	}
-	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
-		return true, kept(&withStatus{fmt.Errorf("%s was changed meanwhile", path), statusTempFail})
-	}
-	if err := store.Replace(path, after); err != nil {
-		return true, kept(err)
-	}
-	return false, nil
-}
-
-func differs(path string, before []byte) bool {
-	now, err := os.ReadFile(path)
-	return err == nil && !bytes.Equal(now, before)
-}
-
-// openEditor runs the editor through a shell, as git and crontab do, because $EDITOR may hold arguments.
-func (d *deps) openEditor(ctx context.Context, path string) error {
-	visual, _ := d.Lookup("VISUAL")
-	editor, _ := d.Lookup("EDITOR")
-	editor = cmp.Or(visual, editor, "vi")
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "ollim", path)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.In, d.Stdout, d.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("the editor %q: %w", editor, err)
-	}
-	return nil
 }
 
 func newJobRm(d *deps, kind job.Kind, short string) *cobra.Command {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,7 +37,7 @@ func Main(args []string) int {
 	d := &deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		App:       &app.App{Machine: app.Machine{Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: process.Sleep}},
-		Automatic: automatic, Temporary: temporary(),
+		Automatic: automatic, Temporary: temporary(), Free: debug.FreeOSMemory,
 	}
 	return execute(ctx, d, args)
 }

@@ -77,6 +77,7 @@ type moved struct {
 }
 
 func (m *move) run(ctx context.Context, names []string) error {
+	m.d.pager = nil // it would hold back the table until the question about it is answered
 	if err := model.CheckName(m.to); err != nil {
 		return usage("NEW: %v", err)
 	}
@@ -132,16 +133,21 @@ func (m *move) run(ctx context.Context, names []string) error {
 
 // write changes the model in the file of a job, unless the file has changed since it was read.
 func (m *move) write(j job.Job) error {
+	text, err := j.WithModel(m.to)
+	return rewriteJob(j, text, err)
+}
+
+// rewriteJob replaces the file of a job by a text with the error that making it had, unless the file has changed since it was read.
+func rewriteJob(j job.Job, text []byte, err error) error {
+	if err != nil {
+		return &withStatus{err, statusData}
+	}
 	now, err := os.ReadFile(j.Path)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(now, j.Source()) {
 		return &withStatus{fmt.Errorf("%s was changed meanwhile, and is left as it is", j.Path), statusTempFail}
-	}
-	text, err := j.WithModel(m.to)
-	if err != nil {
-		return &withStatus{err, statusData}
 	}
 	return store.Replace(j.Path, text)
 }

@@ -36,6 +36,7 @@ type monthService struct {
 	spent  map[string]float64   // USD by job and day: "monitor 2026-10-04"
 	asked  map[string]int       // requests that were answered, likewise
 	turns  int
+	of     map[string]int // turns of each job
 	zone   *time.Location
 }
 
@@ -57,7 +58,7 @@ const (
 func newMonthService(t *testing.T, zone *time.Location) *monthService {
 	s := &monthService{
 		api: anthropicapi.New(t), table: model.Known(), zone: zone,
-		cache: map[string]cacheLine{}, spent: map[string]float64{}, asked: map[string]int{},
+		cache: map[string]cacheLine{}, spent: map[string]float64{}, asked: map[string]int{}, of: map[string]int{},
 	}
 	s.api.Handle(s.answer)
 	s.door = newMonthDoor(t, s.api.URL())
@@ -84,11 +85,13 @@ func (s *monthService) answer(q anthropicapi.Request) anthropicapi.Reply {
 	}
 	s.turns++
 	news, first := monthNews(q)
-	r := monthReply(q, news, s.turns)
+	owner := monthOwner(q, first)
+	s.of[owner]++ // the answers to a job do not depend on which jobs of the same minute ask first
+	r := monthReply(q, news, s.of[owner]+len(owner))
 	r.Header = closing
 	prefix, cost := s.charge(q, len(r.Text)+len(fmt.Sprint(r.ToolUses)))
 	r.Usage = prefix
-	key := monthOwner(q, first) + " " + s.clock().In(s.zone).Format(time.DateOnly)
+	key := owner + " " + s.clock().In(s.zone).Format(time.DateOnly)
 	s.spent[key] += cost
 	s.asked[key]++
 	return r

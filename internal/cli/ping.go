@@ -102,6 +102,9 @@ func runPing(ctx context.Context, d *deps, h app.Home, o pingOptions) error {
 		}
 	case outbox.Refused:
 		refusal := errors.New("the delivery command refused it") // its own reason is reported by the outbox
+		if len(post.Order) > 0 {
+			refusal = errors.New("it was refused by " + strings.Join(post.Order, " and "))
+		}
 		if e, ok := errors.AsType[*api.Error](receipt.Reason); ok {
 			refusal = e
 		}

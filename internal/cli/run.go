@@ -18,8 +18,8 @@ import (
 )
 
 func newRun(d *deps) *cobra.Command {
-	return group("run", "Show run records",
-		newRunList(d), newRunShow(d), newRunLog(d))
+	return group("run", "Show run records, and build their requests again",
+		newRunList(d), newRunShow(d), newRunLog(d), newRunReplay(d))
 }
 
 func newRunList(d *deps) *cobra.Command {
@@ -105,7 +105,10 @@ func newRunLog(d *deps) *cobra.Command {
 // findRun finds the run that name means. A run whose id was given to the sender of a webhook's event may not have begun.
 func (d *deps) findRun(h app.Home, name string) (runlog.Record, error) {
 	r, err := d.runs(h).Find(name)
-	if as[*plaintext.Unknown](err) && !d.own {
+	if unknown, is := errors.AsType[*plaintext.Unknown](err); is && !d.own {
+		if len(unknown.Near) == 0 {
+			err = hint(err, "ollim run list")
+		}
 		if e, waits := h.Inbox.Find(name); waits == nil {
 			return r, &withStatus{fmt.Errorf("the event waits in the inbox of webhook %s since %s", e.Hook, clock(e.Arrived.In(h.Config.Zone))), statusTempFail}
 		}

@@ -122,6 +122,13 @@ func withJSON(d *deps, cmd *cobra.Command, help string) *cobra.Command {
 	return cmd
 }
 
+// warnBad warns of files that a list omits, because they cannot be read.
+func (d *deps) warnBad(bad []error) {
+	for _, err := range bad {
+		d.warn(fmt.Sprintf("omitted: %v", err))
+	}
+}
+
 // warnOmitted warns of things, such as lines of a file, that cannot be read, if there are any.
 func (d *deps) warnOmitted(where string, n int, noun string) {
 	if n > 0 {

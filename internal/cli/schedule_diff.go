@@ -31,8 +31,12 @@ func runScheduleDiff(ctx context.Context, d *deps, o unitOptions) error {
 		}
 		return e.told(d, differences(d, "", changes, lineChange.cells))
 	}
-	changes, err := d.unitChanges(ctx, o, e)
-	told := differences(d, "UNIT CHANGE", changes, func(c installer.Change) []any { return []any{c.Name, c.What} })
+	column, find := "UNIT", d.unitChanges
+	if o.target == forKubernetes {
+		column, find = "CRONJOB", d.clusterChanges
+	}
+	changes, err := find(ctx, o, e)
+	told := differences(d, column+" CHANGE", changes, func(c installer.Change) []any { return []any{c.Name, c.What} })
 	return e.told(d, cmp.Or(err, told))
 }
 

@@ -18,13 +18,12 @@ import (
 )
 
 func newSchedule(d *deps) *cobra.Command {
-	return group("schedule", "Show future and past fires, and install entries for cron or systemd",
+	return group("schedule", "Show future and past fires, and install entries for a scheduler",
 		newScheduleList(d), newScheduleAudit(d),
-		newScheduleUnits(d, "print", "Print the entries that install would install",
-			[]string{forCrontab, forSystemd, forKubernetes}, programs, runSchedulePrint),
-		newScheduleUnits(d, "install", "Install entries for all routines in cron or systemd", []string{forCrontab, forSystemd}, refused, runScheduleInstall),
-		newScheduleUnits(d, "diff", "Show what install would change; exits 1 if there is anything", []string{forCrontab, forSystemd}, programs, runScheduleDiff),
-		newScheduleUnits(d, "remove", "Remove the entries that install has installed", []string{forCrontab, forSystemd}, refused, runScheduleRemove),
+		newScheduleUnits(d, "print", "Print the entries that install would install", programs, runSchedulePrint),
+		newScheduleUnits(d, "install", "Install entries for all routines in cron, systemd or a cluster", refused, runScheduleInstall),
+		newScheduleUnits(d, "diff", "Show what install would change; exits 1 if there is anything", programs, runScheduleDiff),
+		newScheduleUnits(d, "remove", "Remove the entries that install has installed", refused, runScheduleRemove),
 		// OnFailure= of systemd starts it.
 		hidden(command(agentNever(programs), "failed UNIT", "Report the failure of a unit, unless its run has reported it",
 			inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -44,7 +43,7 @@ func runSchedulePrint(_ context.Context, d *deps, o unitOptions) error {
 	case forCrontab:
 		text, left, err = installer.Crontab(e.host, e.jobs)
 	case forKubernetes:
-		text, left, err = installer.Kubernetes(e.host, e.jobs, o.kube)
+		text, left, err = installer.Kubernetes(e.host, e.all, o.kube)
 	default:
 		files, err = installer.Systemd(e.host, e.jobs)
 	}
@@ -71,8 +70,11 @@ func runScheduleInstall(ctx context.Context, d *deps, o unitOptions) error {
 		return hint(&withStatus{fmt.Errorf("%s: %s", e.host.Ollim, why), statusConfig},
 			"copy ollim to ~/.local/bin, or run go install, then run schedule install %s with that one", o.target)
 	}
-	if o.target == forCrontab {
+	switch o.target {
+	case forCrontab:
 		return e.told(d, d.installCrontab(ctx, o, e))
+	case forKubernetes:
+		return e.told(d, d.installCluster(ctx, o, e))
 	}
 	if err := d.applyUnits(ctx, o, e.host, e.files); err != nil {
 		return err
@@ -124,10 +126,14 @@ func (d *deps) applyUnits(ctx context.Context, o unitOptions, host installer.Hos
 	if err != nil {
 		return err
 	}
+	d.noteChanges(changes)
+	return nil
+}
+
+func (d *deps) noteChanges(changes []installer.Change) {
 	for _, c := range changes {
 		d.note("%s %s", c.What, c.Name)
 	}
-	return nil
 }
 
 // otherDataDir is the error of entries that another data directory has installed: a user has one crontab and one directory of units.
@@ -178,6 +184,9 @@ func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
 		return err
 	}
 	host := installer.Host{DataDir: string(h.Dir)}
+	if o.target == forKubernetes {
+		return d.removeFromCluster(ctx, o, host)
+	}
 	if o.target == forCrontab {
 		if !exists(host.DataDir) { // the directory is not created again: the backup of the crontab is temporary
 			scratch, err := os.MkdirTemp("", "ollim-")

@@ -32,7 +32,7 @@ func TestScheduleRemoveWithoutName(t *testing.T) {
 		}
 		return len(list)
 	}
-	refused("no entries of this data directory were found: want crontab or systemd")
+	refused("no entries of this data directory were found: want crontab, systemd or kubernetes")
 	w.must("schedule", "install", "crontab")
 	w.must("schedule", "install", "systemd")
 	refused("several have entries: want one of crontab, systemd")

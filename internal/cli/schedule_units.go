@@ -39,39 +39,27 @@ type unitOptions struct {
 	kube     installer.KubeOptions
 }
 
-func (o *unitOptions) flags(f *pflag.FlagSet, verb string, targets []string) {
+func (o *unitOptions) flags(f *pflag.FlagSet, verb string) {
 	f.BoolVar(&o.system, "system", false, "systemd: use system units instead of user units")
 	if verb != "remove" {
 		f.BoolVar(&o.tickOnly, "tick-only", false, "only the line or timer of ollim tick, which fires everything")
 	}
-	if slices.Contains(targets, forKubernetes) {
-		f.StringVar(&o.kube.Image, "image", "", "kubernetes: the image, with ollim at the path of this machine and the engine's "+
-			"command")
-		f.StringVar(&o.kube.Namespace, "namespace", "", "kubernetes: the namespace")
-		f.StringVar(&o.kube.Claim, "claim", "", "kubernetes: the volume claim with the data directory and the engine's home")
-		f.StringVar(&o.kube.Secret, "secret", "", "kubernetes: the secret that holds secrets.env as its key ollim-secrets")
-	}
+	o.clusterFlags(f, verb)
 }
 
-func (o *unitOptions) wants(targets []string) error {
+func (o *unitOptions) wants(verb string, targets []string) error {
 	if !slices.Contains(targets, o.target) {
 		return usage("%q: want one of %s", o.target, strings.Join(targets, ", "))
 	}
 	if o.system && o.target != forSystemd {
 		return usage("--system is for systemd only")
 	}
-	if o.target == forKubernetes && (o.kube.Image == "" || o.kube.Claim == "") {
-		return usage("kubernetes: want --image and --claim")
-	}
-	if o.target != forKubernetes && o.kube != (installer.KubeOptions{}) {
-		return usage("--image, --namespace, --claim and --secret are for kubernetes only")
-	}
-	return nil
+	return o.wantsCluster(verb)
 }
 
 // newScheduleUnits makes one of print, install, diff and remove.
-func newScheduleUnits(d *deps, verb, short string, targets []string, inside string, work func(context.Context, *deps, unitOptions) error) *cobra.Command {
-	var o unitOptions
+func newScheduleUnits(d *deps, verb, short, inside string, work func(context.Context, *deps, unitOptions) error) *cobra.Command {
+	o, targets := unitOptions{}, []string{forCrontab, forSystemd, forKubernetes}
 	arg := strings.Join(targets, "|")
 	if verb == "remove" {
 		arg = "[" + arg + "]"
@@ -82,12 +70,12 @@ func newScheduleUnits(d *deps, verb, short string, targets []string, inside stri
 		} else if err := d.onlyInstalled(cmd.Context(), &o); err != nil {
 			return err
 		}
-		if err := o.wants(targets); err != nil {
+		if err := o.wants(verb, targets); err != nil {
 			return err
 		}
 		return o.fault(work(cmd.Context(), d, o))
 	})
-	o.flags(cmd.Flags(), verb, targets)
+	o.flags(cmd.Flags(), verb)
 	if verb == "diff" {
 		withJSON(d, cmd, jsonLines)
 	}
@@ -104,7 +92,7 @@ func (d *deps) onlyInstalled(ctx context.Context, o *unitOptions) error {
 	}
 	switch len(installed) {
 	case 0:
-		return usage("no entries of this data directory were found: want crontab or systemd")
+		return usage("no entries of this data directory were found: want crontab, systemd or kubernetes")
 	case 1:
 		target, flag, _ := strings.Cut(installed[0], " ")
 		o.target, o.system = target, flag != ""
@@ -147,7 +135,8 @@ func owner(dir string) (string, error) {
 type entries struct {
 	home   app.Home
 	host   installer.Host
-	jobs   []job.Job
+	all    []job.Job      // of every kind
+	jobs   []job.Job      // the routines
 	faults yamldoc.Faults // of routines: an entry without a job may belong to such a file, and stays
 }
 
@@ -159,7 +148,7 @@ func (d *deps) entries(o unitOptions) (e entries, err error) {
 	if err != nil {
 		return e, err
 	}
-	s = s.Only(job.Routine)
+	e.all, s = s.Jobs, s.Only(job.Routine)
 	if e.jobs = s.Jobs; !o.tickOnly {
 		e.faults = s.Faults
 	}
@@ -232,6 +221,9 @@ func (o unitOptions) fault(err error) error {
 		where, systemctl, noManager = o.target+" --system", "systemctl", "ollim schedule install crontab"
 	}
 	other := &otherDataDir{}
+	if o.target == forKubernetes {
+		return o.clusterFault(err)
+	}
 	switch {
 	case errors.Is(err, installer.ErrMarkers):
 		return hint(&withStatus{err, statusData}, "correct the markers with crontab -e: one line %q, and one %q below it", "# BEGIN ollim", "# END ollim")

@@ -48,7 +48,7 @@ func runStatus(ctx context.Context, d *deps, short bool) error {
 	case short:
 		return d.answer(shortStatus(s, now), err)
 	}
-	for _, rows := range []func(*table, overview.Status, time.Time){tickRows, runRows, waitingRows, nextRows, sumRows, weekRows} {
+	for _, rows := range []func(*table, overview.Status, time.Time){tickRows, runRows, gateRows, waitingRows, nextRows, sumRows, weekRows} {
 		t := d.table("") // each part has its own columns
 		rows(t, s, now)
 		t.end()
@@ -146,6 +146,13 @@ func runRows(t *table, s overview.Status, now time.Time) {
 	}
 }
 
+// gateRows are the gates that are off.
+func gateRows(t *table, s overview.Status, now time.Time) {
+	for _, g := range s.GatesOff {
+		t.row(state("gate off"), when(g.At, now), brief(g.Name), prose(g.Text), "see: ollim run log "+g.Run)
+	}
+}
+
 func waitingRows(t *table, s overview.Status, now time.Time) {
 	for _, q := range s.Waiting {
 		until := "until " + clock(q.Expires)
@@ -197,7 +204,11 @@ func nextRows(t *table, s overview.Status, now time.Time) {
 		t.row(state("overdue"), when(f.At, now), brief(f.Label))
 	}
 	for _, f := range s.Next {
-		t.row("next", due(f.At), brief(f.Label))
+		row := []any{"next", due(f.At), brief(f.Label)}
+		if f.Host != "" {
+			row = append(row, "on "+f.Host)
+		}
+		t.row(row...)
 	}
 	if s.Paused != nil && len(s.Next) == 0 {
 		t.row("next", "nothing", "see: ollim resume")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,31 @@ func TestStatusOfAWorkingInstallation(t *testing.T) {
 	w.must("tick")
 	if short := w.must("status", "--short"); short != "next 09:00\n" {
 		t.Errorf("short in the night: %q", short)
+	}
+}
+
+// A job that is bound to a machine is listed with it, by check as well.
+func TestStatusOfABoundJob(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.must("routine", "add", "hourly", "--cron", "0 * * * *", "--background", "--host", "Server.lan", "Look around.")
+	w.wants(w.must("status"), "next\tMon 2026-03-02 11:00 UTC\thourly\ton Server.lan\n")
+	w.wants(w.must("check"), "routines/hourly.md: host: note: runs only on Server.lan, not on this machine, which is ")
+	if r := w.run("fire", "hourly"); r.status != 77 || !strings.Contains(r.errOut, "host: Server.lan runs it, and this machine is ") {
+		t.Errorf("by hand: %d %s", r.status, r.errOut)
+	}
+	if r := w.run("fire", "--scheduled", "hourly"); r.status != 0 || r.errOut != "" {
+		t.Errorf("by a timer: %d %s", r.status, r.errOut)
+	}
+	if name, err := os.Hostname(); err != nil {
+		t.Fatal(err)
+	} else {
+		w.must("routine", "edit", "hourly", "--host", name)
+		w.wants(w.must("check"), "routines/hourly.md: host: note: runs only on "+name+", which is this machine\n")
+	}
+	w.must("fire", "--scheduled", "hourly")
+	if r := w.run("routine", "edit", "hourly", "--host", "a b"); r.status == 0 || !strings.Contains(r.errOut, `"a b" is not the name of a machine`) {
+		t.Errorf("a bad name: %d %s", r.status, r.errOut)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -163,8 +165,8 @@ func TestStopOfAForeignRun(t *testing.T) {
 	if r := w.record(id); r["outcome"] != "interrupted" || r["error"] != "stopped by ollim stop" {
 		t.Errorf("the record: %v, %v", r["outcome"], r["error"])
 	}
-	if left, err := os.ReadDir(filepath.Join(w.dir, "state/stop")); err != nil || len(left) > 0 {
-		t.Errorf("requests left: %v, %v", left, err)
+	if _, err := os.Stat(filepath.Join(w.dir, runFile(id, "running"))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the run's file is left, with the request: %v", err)
 	}
 }
 

@@ -17,14 +17,15 @@ import (
 	"github.com/ollim/ollim/internal/ui"
 )
 
-// screenBuffer is a terminal. It scrolls: how many rows it has is not known.
+// screenBuffer is a terminal. It scrolls.
 type screenBuffer struct {
-	columns int // 0: not known either
+	columns int // 0: not known
+	rows    int // 0: not known; otherwise output is paged
 	mu      sync.Mutex
 	bytes.Buffer
 }
 
-func (s *screenBuffer) Size() (columns, rows int) { return s.columns, 0 }
+func (s *screenBuffer) Size() (columns, rows int) { return s.columns, s.rows }
 
 func (*screenBuffer) IsTerminal() bool { return true }
 

@@ -24,12 +24,20 @@ import (
 )
 
 func newTick(d *deps) *cobra.Command {
-	var dryRun, wait bool
+	var dryRun, wait, waiting bool
 	cmd := command(agentNever(nested), "tick", "Start due jobs, retry messages and clean up; run it every minute",
-		func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, dryRun, wait) })
+		func(cmd *cobra.Command, _ []string) error {
+			if waiting {
+				return runWaiting(cmd.Context(), d, wait)
+			}
+			return runTick(cmd.Context(), d, dryRun, wait)
+		})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list what would be started (start), reported as late (collect), set again (restore) or reminded (nudge), "+
 		"and change nothing")
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the started jobs, as in a container that ends with its first process")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the started jobs, as in a container that ends with its first process; until they have "+
+		"ended, do the work of each further minute as well, for an hour")
+	cmd.Flags().BoolVar(&waiting, "waiting", false, "start the slots that wait, as others end")
+	_ = cmd.Flags().MarkHidden("waiting") // the flag exists
 	return withJSON(d, cmd, "with --dry-run: "+jsonLines)
 }
 
@@ -41,19 +49,38 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 	if err != nil {
 		return err
 	}
-	s, keep := starter{d: d, home: h, wait: wait}, h.Config.Keep
+	s := &starter{d: d, home: h, wait: wait}
+	if !dryRun {
+		return s.goOn(ctx, s.minute(ctx).Pass(ctx))
+	}
+	plan, err := s.minute(ctx).Plan(ctx)
+	if err != nil {
+		return err
+	}
+	return records(d, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), brief(a.Name)} })
+}
+
+// minute returns the work of one minute, which starts processes with s.
+func (s *starter) minute(ctx context.Context) tick.Minute {
+	d, h, keep := s.d, s.home, s.home.Config.Keep
 	m := tick.Minute{
 		Runner: h.Runner(false), Keep: keep.Runs, Retain: tick.Retain{Idle: keep.Idle, Transcripts: keep.Transcripts, History: keep.History}, Heartbeat: h.Config.Heartbeat, Space: doctor.Space,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
-		Entry:     s.entry,
-		Converse:  func() error { return s.launch("chat", "--abandoned") },
-		Nudge:     func() error { return s.launch("fork", "nudge") },
-		Continue:  func(run string) error { return s.launch("answer", "--continue", "--", run) },
-		Typed:     isTerminal(d.In) || isTerminal(d.Stderr),
-		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
-		Bill:      func(ctx context.Context) error { return overview.TellBill(ctx, h) },
-		Models:    h.TellModels,
+		Parallel:  h.Parallel, Drain: func() error {
+			if s.wait {
+				return s.launch("tick", "--waiting", "--wait")
+			}
+			return s.launch("tick", "--waiting")
+		},
+		Entry:    s.entry,
+		Converse: func() error { return s.launch("chat", "--abandoned") },
+		Nudge:    func() error { return s.launch("fork", "nudge") },
+		Continue: func(run string) error { return s.launch("answer", "--continue", "--", run) },
+		Typed:    isTerminal(d.In) || isTerminal(d.Stderr),
+		Sweep:    func(ctx context.Context) error { return sweepSessions(ctx, h) },
+		Bill:     func(ctx context.Context) error { return overview.TellBill(ctx, h) },
+		Models:   h.TellModels,
 	}
 	if h.Config.Summary == config.SummaryWeekly {
 		m.Summary = func() (string, error) {
@@ -61,14 +88,7 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 			return w.Text(), err
 		}
 	}
-	if !dryRun {
-		return errors.Join(m.Pass(ctx), s.endEntries(ctx, h.Firer().Entries))
-	}
-	plan, err := m.Plan(ctx)
-	if err != nil {
-		return err
-	}
-	return records(d, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), brief(a.Name)} })
+	return m
 }
 
 // starter starts commands that continue after this process and its terminal session have ended.
@@ -76,8 +96,9 @@ type starter struct {
 	d       *deps
 	home    app.Home
 	wait    bool
-	started []*exec.Cmd // to be waited for
-	ended   func()      // is called when a started process has ended; nil: this process does not live that long
+	started map[*exec.Cmd]bool // have not ended yet; only if wait is set
+	exits   chan exit          // of those; only if wait is set
+	ended   func()             // is called when a started process has ended; nil: this process does not live that long
 }
 
 func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
@@ -111,11 +132,12 @@ func (s *starter) begin(args ...string) (process.ID, error) {
 	id := process.Of(cmd.Process.Pid)
 	switch {
 	case s.wait:
-		s.started = append(s.started, cmd)
+		s.watch(cmd)
 	case s.ended != nil:
+		ended := s.ended // of this process; it may be another function for the next
 		go func() {
 			_ = cmd.Wait()
-			s.ended()
+			ended()
 		}()
 	default:
 		err = cmd.Process.Release()
@@ -137,18 +159,6 @@ func (s *starter) asUnit(ctx context.Context, j job.Job) bool {
 		s.d.info("tick: %s: %v", j.ID, err)
 	}
 	return err == nil
-}
-
-// end waits for the started processes. The record of each says how it ended.
-func (s *starter) end() error {
-	started := s.started
-	s.started = nil
-	for _, cmd := range started {
-		if err := cmd.Wait(); err != nil && !as[*exec.ExitError](err) {
-			return err
-		}
-	}
-	return nil
 }
 
 // runFireEntry runs the webhook of an entry of the inbox and then, unless alone, starts what can run after it.
@@ -180,18 +190,6 @@ func (s *starter) entry(run string) (process.ID, error) {
 		args = append(args, "--alone")
 	}
 	return s.begin(args...)
-}
-
-// endEntries waits for what was started, and starts what can run after it, until nothing can.
-func (s *starter) endEntries(ctx context.Context, entries fire.Entries) error {
-	for {
-		if err := s.end(); err != nil || !s.wait || ctx.Err() != nil {
-			return err
-		}
-		if _, err := entries.Start(ctx, s.entry); err != nil || len(s.started) == 0 {
-			return errors.Join(err, s.end())
-		}
-	}
 }
 
 // startEntries starts the runs of the entries in the inbox until ctx ends: at every wake, when a run that it has started has ended, and

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -22,13 +24,13 @@ func newWebhook(d *deps) *cobra.Command {
 				s, h, err := d.jobSet()
 				for _, j := range s.Only(job.Webhook).Jobs {
 					rows = append(rows, webhookRow{
-						ID: j.ID, Name: j.Name(), Signature: j.Hook.Signature, Secret: j.Hook.SecretName(), RateLimit: j.Hook.RateLimit.String(),
+						ID: j.ID, Name: j.Name(), Signature: j.Hook.Signature.Label(), Secret: j.Hook.SecretName(), RateLimit: j.Hook.RateLimit.String(),
 						Mode: j.Mode(), Fields: j.Hook.Fields.Names(), URL: h.Config.Webhook.Address(j.ID), Description: j.Description, Path: j.Path,
 					})
 				}
 				return rows, err
 			}, func(r webhookRow) []any {
-				return []any{r.ID, brief(r.Name), string(r.Signature), r.RateLimit, string(r.Mode), brief(strings.Join(r.Fields, " ")), r.URL, brief(r.Description)}
+				return []any{r.ID, brief(r.Name), r.Signature, r.RateLimit, string(r.Mode), brief(strings.Join(r.Fields, " ")), r.URL, brief(r.Description)}
 			}), newJobShow(d, job.Webhook), newWebhookAdd(d), newJobEdit(d, job.Webhook),
 		newJobRm(d, job.Webhook, "Delete webhook files; their secrets are kept"),
 		withJSON(d, command(agentNever(nested), "serve", "Accept events for webhooks over HTTP, until it is stopped",
@@ -36,16 +38,16 @@ func newWebhook(d *deps) *cobra.Command {
 }
 
 type webhookRow struct {
-	ID          string        `json:"id"`
-	Name        string        `json:"name"`
-	Signature   job.Signature `json:"signature"`
-	Secret      string        `json:"secret"` // its name
-	RateLimit   string        `json:"rate_limit"`
-	Mode        job.Mode      `json:"mode"`
-	Fields      []string      `json:"fields"`
-	URL         string        `json:"url"`
-	Description string        `json:"description"`
-	Path        string        `json:"path"`
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Signature   string   `json:"signature"` // the name of the scheme, or the kind of one that the file describes
+	Secret      string   `json:"secret"`    // its name
+	RateLimit   string   `json:"rate_limit"`
+	Mode        job.Mode `json:"mode"`
+	Fields      []string `json:"fields"`
+	URL         string   `json:"url"`
+	Description string   `json:"description"`
+	Path        string   `json:"path"`
 }
 
 type webhookAddOptions struct {
@@ -61,7 +63,9 @@ func newWebhookAdd(d *deps) *cobra.Command {
 			return runWebhookAdd(cmd.Context(), d, o)
 		})
 	o.fields.flags(cmd.Flags(), job.Webhook)
-	cmd.Flags().StringArrayVar(&o.some, "field", nil, "a value that the agent gets, as NAME or NAME=JSON_POINTER (repeatable)")
+	isolated := cmd.Flags().Lookup("isolated")
+	isolated.DefValue = "true" // of a new file; in a file without the key it is false
+	fieldFlag(cmd.Flags(), &o.some)
 	return withJSON(d, cmd, "print one JSON object")
 }
 
@@ -69,6 +73,9 @@ func runWebhookAdd(ctx context.Context, d *deps, o webhookAddOptions) error {
 	more, err := o.properties()
 	if err != nil {
 		return err
+	}
+	if !o.fields.set("isolated") {
+		more = append(more, yamldoc.Pair{Key: "isolated", Value: true})
 	}
 	h, j, err := o.read(d, more...)
 	if err != nil {
@@ -84,7 +91,15 @@ func runWebhookAdd(ctx context.Context, d *deps, o webhookAddOptions) error {
 	if err != nil {
 		return errors.Join(err, store.Remove(j.Path))
 	}
-	return o.print(d, added{ID: j.ID, URL: h.Config.Webhook.Address(j.ID), Secret: secret, Path: j.Path})
+	if err = o.print(d, added{ID: j.ID, URL: h.Config.Webhook.Address(j.ID), Secret: secret, Path: j.Path}); err != nil || secret != "" {
+		return err
+	}
+	if _, missing := h.HookKeys(*j.Hook); missing != nil {
+		d.warn(fmt.Sprintf("%v: store the one that the sender shows: ollim secret set webhook.%s", missing, j.Hook.SecretName()))
+	} else if !d.json {
+		d.note("its secret is in %s already", d.SecretsFile())
+	}
+	return nil
 }
 
 func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
@@ -96,9 +111,9 @@ func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
 	}
 	var properties []yamldoc.Pair
 	for _, text := range o.some {
-		name, pointer, has := strings.Cut(text, "=")
-		if name == "" {
-			return nil, usage("--field %s: want NAME or NAME=JSON_POINTER", text)
+		name, pointer, has, err := splitField(text)
+		if err != nil {
+			return nil, err
 		}
 		p := yamldoc.Pair{Key: name, Value: []yamldoc.Pair{}}
 		if has {
@@ -109,8 +124,23 @@ func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
 	return []yamldoc.Pair{{Key: "fields", Value: []yamldoc.Pair{{Key: "properties", Value: properties}}}}, nil
 }
 
-// hookSecret returns the secret that it makes for a hook, or "" if there is one already.
+func fieldFlag(f *pflag.FlagSet, to *[]string) {
+	f.StringArrayVar(to, "field", nil, "a value that the agent gets, as NAME or NAME=JSON_POINTER (repeatable)")
+}
+
+// splitField takes NAME or NAME=JSON_POINTER.
+func splitField(text string) (name, pointer string, has bool, err error) {
+	if name, pointer, has = strings.Cut(text, "="); name == "" {
+		err = usage("--field %s: want NAME or NAME=JSON_POINTER", text)
+	}
+	return name, pointer, has, err
+}
+
+// hookSecret returns the secret that it makes for a hook, or "" if there is one already or the sender makes it.
 func (d *deps) hookSecret(ctx context.Context, h app.Home, hook job.Hook) (string, error) {
+	if hook.Signature.Secret.Issued {
+		return "", nil
+	}
 	random := make([]byte, 32)
 	if _, err := io.ReadFull(d.Random, random); err != nil {
 		return "", err
@@ -136,9 +166,5 @@ func (o *webhookAddOptions) print(d *deps, a added) error {
 	if d.json {
 		return d.emit(a)
 	}
-	err := d.facts([]string{"id", a.ID}, []string{"url", a.URL}, []string{"secret", a.Secret})
-	if a.Secret == "" {
-		d.note("its secret is in %s already", d.SecretsFile())
-	}
-	return err
+	return d.facts([]string{"id", a.ID}, []string{"url", a.URL}, []string{"secret", a.Secret})
 }

@@ -61,16 +61,23 @@ func runWebhookCall(ctx context.Context, d *deps, h app.Home, o webhookCallOptio
 	if err != nil {
 		return err
 	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	sent, err := webhook.Keys{Scheme: j.Hook.Signature, Values: values}.Sign(header, "call_"+rand.Text(), body, d.Now())
+	if err != nil {
+		return &withStatus{fmt.Errorf("%s: %w", cmp.Or(o.file, "payload"), err), statusData}
+	}
+	if !bytes.Equal(sent, body) {
+		o.file = "" // its text is not what is sent
+	}
 	local := h.Config.Webhook
 	local.URL = ""
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(o.url, local.Address(j.ID)), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(o.url, local.Address(j.ID)), bytes.NewReader(sent))
 	if err != nil {
 		return usage("--url %q: %v", o.url, err)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	webhook.Keys{Family: j.Hook.Signature, Values: values}.Sign(r.Header, "call_"+rand.Text(), body, d.Now())
+	r.Header = header
 	if o.curl {
-		command, err := o.command(r, body, d.SecretsFile(), j.Hook.SecretName())
+		command, err := o.command(r, sent, d.SecretsFile(), *j.Hook)
 		return d.answer(command, err)
 	}
 	return d.call(r)
@@ -114,7 +121,7 @@ func (d *deps) call(r *http.Request) error {
 	if json.Unmarshal(text, &answer) != nil {
 		answer.Error = plaintext.Short(plaintext.Line(string(text)), 200)
 	}
-	if response.StatusCode == http.StatusAccepted && answer.Run != "" {
+	if response.StatusCode/100 == 2 && answer.Run != "" {
 		return d.answer(answer.Run, nil)
 	}
 	failure := &withStatus{fmt.Errorf("%s: %s", response.Status, answer.Error), callStatus(response.StatusCode)}
@@ -134,7 +141,7 @@ func callStatus(code int) status {
 
 const maxArgument = 100_000
 
-func (o *webhookCallOptions) command(r *http.Request, body []byte, secrets, name string) (string, error) {
+func (o *webhookCallOptions) command(r *http.Request, body []byte, secrets string, hook job.Hook) (string, error) {
 	words := []string{"curl", "-sS", "--data-raw", shellWord(string(body))}
 	if o.file != "" && o.file != "-" {
 		words = []string{"curl", "-sS", "--data-binary", shellWord("@" + o.file)}
@@ -143,9 +150,9 @@ func (o *webhookCallOptions) command(r *http.Request, body []byte, secrets, name
 	}
 	for _, header := range slices.Sorted(maps.Keys(r.Header)) {
 		value := shellWord(header + ": " + r.Header.Get(header))
-		if header == "Authorization" {
-			line := `s/^[[:space:]]*webhook\.` + regexp.QuoteMeta(name) + `=[[:space:]]*\([^[:space:]]*\).*/\1/p`
-			value = `"Authorization: Bearer $(sed -n ` + shellWord(line) + ` ` + shellWord(secrets) + ` | head -n 1)"`
+		if hook.Signature.Kind == job.Token && header == http.CanonicalHeaderKey(hook.Signature.Header) {
+			line := `s/^[[:space:]]*webhook\.` + regexp.QuoteMeta(hook.SecretName()) + `=[[:space:]]*\([^[:space:]]*\).*/\1/p`
+			value = shellWord(header+": "+hook.Signature.Prefix) + `"$(sed -n ` + shellWord(line) + ` ` + shellWord(secrets) + ` | head -n 1)"`
 		}
 		words = append(words, "-H", value)
 	}

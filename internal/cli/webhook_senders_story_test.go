@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -95,7 +96,7 @@ type senderAnswer struct {
 func senders(t *testing.T) string {
 	t.Helper()
 	testkit.Program(t, "node", "nodejs")
-	return testkit.Installed(t, "vendors' libraries", "OLLIM_TEST_WEBHOOKS", "webhooks/node_modules", "@octokit/webhooks-examples")
+	return testkit.Installed(t, "vendors' libraries", "OLLIM_TEST_WEBHOOKS", "webhooks/node_modules", "@linear/sdk")
 }
 
 // send lets the vendors' libraries send webhooks, one after the other.
@@ -212,25 +213,109 @@ func TestVendorsSend(t *testing.T) {
 	}
 }
 
+// vendorSecret returns a secret in the form of a scheme.
+func vendorSecret(scheme job.Scheme, seed byte) string {
+	return scheme.NewSecret(bytes.Repeat([]byte{seed}, 32))
+}
+
+// vendorBody is a payload that has the delivery ids of the senders that put them there, except the timestamp of Linear's.
+func vendorBody(id string) string {
+	return fmt.Sprintf(`{"title":"Ünïcödé \ud83d\ude00","id":%[1]q,"event_id":%[1]q,"update_id":%[1]q,"event":{"id":%[1]q}}`, id)
+}
+
+// TestEverySender: of each sender that is known by name the right request is accepted, and is one run if it is sent again; one that is
+// forged, truncated, old, signed with another secret or for another webhook is not accepted.
+func TestEverySender(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var lines strings.Builder
+	for _, s := range job.Schemes() {
+		fmt.Fprintf(&lines, "webhook.%s=%s\n", s.Name, vendorSecret(s, 1))
+		w.hook(s.Name, "signature: "+s.Name+"\nsecret: "+s.Name, anyTitle, "Look.")
+	}
+	w.secrets(lines.String())
+	server := w.serveHooks()
+	var calls []senderCall
+	var what []string
+	var want []int
+	add := func(text string, status int, c senderCall) {
+		calls, what, want = append(calls, c), append(what, c.Family+", "+text), append(want, status)
+	}
+	for i, s := range job.Schemes() {
+		right := senderCall{Family: s.Name, Secrets: []string{vendorSecret(s, 1)}, ID: "d-1", Body: vendorBody("d-1"), URL: server.url + s.Name}
+		with := func(change func(*senderCall)) senderCall {
+			c := right
+			c.ID, c.Body = "d-2", vendorBody("d-2")
+			change(&c)
+			return c
+		}
+		accepted := cmp.Or(s.Accepted, 202)
+		add("right", accepted, right)
+		if s.Timestamp.Body == "" { // else the script makes another body
+			add("sent again", accepted, right)
+		}
+		add("another event", accepted, with(func(*senderCall) {}))
+		if s.Kind == job.HMAC {
+			add("forged", 401, with(func(c *senderCall) { c.Sent = vendorBody("d-3") }))
+		}
+		if s.Tolerance > 0 {
+			seconds := int(s.Tolerance / time.Second)
+			add("old", 401, with(func(c *senderCall) { c.Shift = -seconds - 30 }))
+			add("ahead", 401, with(func(c *senderCall) { c.Shift = seconds + 30 }))
+		}
+		if s.Separator != "" {
+			add("with two secrets", accepted, with(func(c *senderCall) { c.Secrets = []string{vendorSecret(s, 2), vendorSecret(s, 1)} }))
+		}
+		other := job.Schemes()[(i+1)%len(job.Schemes())].Name
+		add("truncated", 401, with(func(c *senderCall) { c.Truncate = 4 }))
+		add("another secret", 401, with(func(c *senderCall) { c.Secrets = []string{vendorSecret(s, 2)} }))
+		add("to a webhook of "+other, 401, with(func(c *senderCall) { c.URL = server.url + other }))
+		add("to no webhook", 401, with(func(c *senderCall) { c.URL = server.url + "nobody" }))
+	}
+	runs := map[string]string{}
+	for i, a := range send(t, calls) {
+		if a.Status != want[i] {
+			t.Errorf("%s: %d %s, want %d", what[i], a.Status, a.Text, want[i])
+		}
+		key := calls[i].URL + calls[i].ID
+		if first := runs[key]; want[i] < 300 && first != "" && first != a.Text {
+			t.Errorf("%s: %s, and the first time %s", what[i], a.Text, first)
+		}
+		if want[i] < 300 {
+			runs[key] = a.Text
+		}
+	}
+	if n := len(slices.Compact(slices.Sorted(maps.Values(runs)))); n != 2*len(job.Schemes()) {
+		t.Errorf("%d runs, want 2 for each sender", n)
+	}
+}
+
 // TestVendorsVerify: the vendors' libraries accept what webhook call signs.
 func TestVendorsVerify(t *testing.T) {
 	t.Parallel()
 	const body = `{"title":"Ünïcödé"}`
 	var calls []senderCall
-	for family, secret := range map[job.Signature]string{job.GitHub: hookSecret, job.Standard: standardOne} {
-		hook := job.Hook{Signature: family}
-		keys, err := hook.Keys([]string{"default=" + secret})
+	for _, family := range []string{"github", "standard", "stripe", "slack", "linear", "svix"} {
+		scheme, err := job.Named(family)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := vendorSecret(scheme, 1)
+		keys, err := job.Hook{Signature: scheme}.Keys([]string{"default=" + secret})
 		if err != nil {
 			t.Fatal(err)
 		}
 		h := http.Header{}
-		webhook.Keys{Family: family, Values: keys}.Sign(h, "msg_1", []byte(body), time.Now())
-		sent := map[string]string{}
-		for name := range h {
-			sent[name] = h.Get(name)
+		sent, err := webhook.Keys{Scheme: scheme, Values: keys}.Sign(h, "msg_1", []byte(body), time.Now())
+		if err != nil {
+			t.Fatal(err)
 		}
-		calls = append(calls, senderCall{Family: string(family), Secrets: []string{secret}, Body: body, Verify: sent},
-			senderCall{Family: string(family), Secrets: []string{secret}, Body: body + " ", Verify: sent})
+		headers := map[string]string{}
+		for name := range h {
+			headers[name] = h.Get(name)
+		}
+		calls = append(calls, senderCall{Family: family, Secrets: []string{secret}, Body: string(sent), Verify: headers},
+			senderCall{Family: family, Secrets: []string{secret}, Body: string(sent) + " ", Verify: headers})
 	}
 	for i, a := range send(t, calls) {
 		if want := []int{200, 401}[i%2]; a.Status != want {

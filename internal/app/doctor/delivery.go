@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -30,13 +31,35 @@ func (e *examination) delivery(context.Context) string {
 		return ""
 	}
 	e.undelivered(post)
-	if len(post.Command) == 0 {
+	e.ways(post)
+	if len(post.Command) > 0 {
+		if err := process.Find(post.Command[0], string(e.home.Dir), post.Env); err != nil {
+			e.fault(fmt.Errorf("delivery.command: %w", err), "ollim config set delivery.command COMMAND")
+		}
+	}
+	switch {
+	case len(post.Order) > 0:
+		return "by " + e.home.DeliveryOrder()
+	case len(post.Command) == 0:
 		return "by Discord"
 	}
-	if err := process.Find(post.Command[0], string(e.home.Dir), post.Env); err != nil {
-		e.fault(fmt.Errorf("delivery.command: %w", err), "ollim config set delivery.command COMMAND")
-	}
 	return "by " + plaintext.Short(e.home.DeliveryLine(), shownLine)
+}
+
+// ways looks for the ways of delivery.to and delivery.critical that do not exist.
+func (e *examination) ways(post outbox.Post) {
+	for _, name := range app.DoorsOf(post) {
+		if err := e.home.DoorFault(name); err != nil {
+			e.fault(fmt.Errorf("door %s: %w", name, err), "")
+		}
+	}
+	named := slices.Concat(post.Order, post.Urgent)
+	if slices.Contains(named, config.ByCommand) && len(post.Command) == 0 {
+		e.fail("ollim config set delivery.command COMMAND", "delivery.to names command, and there is no delivery.command")
+	}
+	if slices.Contains(named, config.ByDiscord) && len(post.Carriers) == 0 {
+		e.fail("ollim secret set discord.TOKEN", "delivery.to names discord, and there is no token")
+	}
 }
 
 // shownLine is how much of the delivery command is shown.

@@ -84,6 +84,7 @@ func checks() []check {
 		{"outbox", false, (*examination).outbox},
 		{"heartbeats", true, (*examination).heartbeats},
 		{"discord", true, (*examination).discord},
+		{"doors", true, (*examination).doors},
 		{"webhooks", true, (*examination).webhooks},
 		{"runs", false, (*examination).runs},
 		{"locks", false, (*examination).locks},

@@ -106,7 +106,7 @@ func (e *examination) locks(ctx context.Context) string {
 			if left := e.home.Runs.Leftover(path); left != nil {
 				e.fail("kill "+strconv.Itoa(left.Process.PID), "%s: %v", path, left)
 			}
-		case slices.Contains([]string{"tick", "discord", "inbox"}, name): // held by a service, or for as long as its work takes
+		case slices.Contains([]string{"tick", "discord", "inbox"}, name), strings.HasPrefix(name, "door_"): // held by a service, or for as long as its work takes
 		case e.hung(ctx, path):
 			e.fail("end the process: fuser "+path, "%s was held for %s", path, hungAfter)
 		}

@@ -38,6 +38,7 @@ type Status struct {
 	Failed    []run        `json:"failed"`    // newest first, one for each job
 	Missed    []tally      `json:"missed"`    // slots at which nothing ran, by job
 	Models    []faulty     `json:"models"`    // that cannot be used
+	GatesOff  []gateOff    `json:"gates_off"` // of jobs with gate-audit
 	Waiting   []question   `json:"waiting"`   // for an answer
 	Approvals []string     `json:"approvals"` // names that ollim approve takes
 	Queued    []message    `json:"queued"`    // to the main conversation
@@ -94,6 +95,15 @@ type faulty struct {
 	Jobs  []string  `json:"jobs"` // names
 }
 
+// gateOff is the gate of a job that would have skipped a run which told the owner something.
+type gateOff struct {
+	Job  string    `json:"job"`
+	Name string    `json:"name"`
+	Run  string    `json:"run"` // that run
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
 // message is a message of the owner that has no answer yet.
 type message struct {
 	Arrived time.Time `json:"arrived"`
@@ -106,6 +116,7 @@ type fire struct {
 	At    time.Time `json:"at"`
 	Job   string    `json:"job"`
 	Label string    `json:"label"`
+	Host  string    `json:"host,omitempty"` // name of the only machine that runs the job; "": every machine
 }
 
 // fires is how many fires are listed.
@@ -114,7 +125,7 @@ const fires = 3
 // Collect reads the status. A brief one has the runs of the last day only, and no trends. The error is of the parts that could not be read.
 func Collect(ctx context.Context, h app.Home, brief bool) (Status, error) {
 	s := Status{
-		Running: []run{}, Failed: []run{}, Models: []faulty{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{},
+		Running: []run{}, Failed: []run{}, Models: []faulty{}, GatesOff: []gateOff{}, Waiting: []question{}, Approvals: []string{}, Queued: []message{},
 		Overdue: []fire{}, Next: []fire{}, Week: []week{}, Findings: []Finding{},
 	}
 	var errs []error
@@ -204,7 +215,18 @@ func (s *Status) jobs(ctx context.Context, h app.Home) error {
 	s.Invalid = set.BadFiles()
 	s.due(h, set.Jobs)
 	s.next(ctx, h, set.Jobs)
-	return errors.Join(err, s.approvals(h, set.Jobs))
+	return errors.Join(err, s.gates(h, set.Jobs), s.approvals(h, set.Jobs))
+}
+
+// gates finds the gates that are off.
+func (s *Status) gates(h app.Home, jobs []job.Job) (err error) {
+	for _, j := range jobs {
+		g, text, stateErr := h.GateState(j)
+		if err = errors.Join(err, stateErr); g.Off != "" {
+			s.GatesOff = append(s.GatesOff, gateOff{j.ID, j.Name(), g.Off, g.OffAt.In(h.Config.Zone), text})
+		}
+	}
+	return err
 }
 
 // tickTime is the time in which a tick fires what is due.
@@ -218,7 +240,7 @@ func (s *Status) due(h app.Home, jobs []job.Job) {
 		if j.Kind != job.Reminder || !j.Enabled || j.RunAt.After(now) || j.Attempt() != job.Waiting {
 			continue
 		}
-		f := fire{j.RunAt.In(h.Config.Zone), j.ID, j.Label()}
+		f := fire{j.RunAt.In(h.Config.Zone), j.ID, j.Label(), j.Host}
 		if s.Tick.Alive && s.Paused == nil && now.Sub(j.RunAt) < tickTime {
 			s.Next = append(s.Next, f)
 		} else {
@@ -247,7 +269,7 @@ func (s *Status) next(ctx context.Context, h app.Home, jobs []job.Job) {
 		if len(s.Next) >= fires || ctx.Err() != nil {
 			break
 		}
-		s.Next = append(s.Next, fire{f.At.In(zone), f.Job.ID, f.Job.Label()})
+		s.Next = append(s.Next, fire{f.At.In(zone), f.Job.ID, f.Job.Label(), f.Job.Host})
 	}
 }
 
@@ -261,7 +283,7 @@ func held(jobs []job.Job, now, end time.Time, holdsAll bool, zone *time.Location
 		if !passes {
 			at = end
 		}
-		list = append(list, fire{at.In(zone), j.ID, j.Label()})
+		list = append(list, fire{at.In(zone), j.ID, j.Label(), j.Host})
 	}
 	slices.SortStableFunc(list, inTime)
 	return list

@@ -24,7 +24,7 @@ type judged struct {
 
 // readBacktests reads the backtests that began in the time of the page, the newest first.
 func (p *Page) readBacktests(_ context.Context, h app.Home) error {
-	plans, err := h.Backtests().List()
+	plans, _, err := h.Backtests().List()
 	for _, plan := range plans {
 		if plan.Begun.Before(p.from) || len(p.backtests) == mostBacktests {
 			break

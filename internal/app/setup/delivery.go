@@ -90,12 +90,14 @@ func (s *Setup) SendTest(ctx context.Context) error {
 		return err
 	}
 	m := outbox.Message{ID: session.MessageID(id, 1), Label: "ollim", Kind: outbox.Ping, Created: s.App.Now(), Text: "This is a test message of ollim init."}
-	if len(post.Command) > 0 {
-		return post.Try(ctx, m)
-	}
-	for _, f := range s.Doctor.Discord(ctx, s.Home) {
-		if f.Result == doctor.Fail {
-			return app.Hint(fault(f), "%s", f.Remedy)
+	if len(post.Order) == 0 {
+		if len(post.Command) > 0 {
+			return post.Try(ctx, m)
+		}
+		for _, f := range s.Doctor.Discord(ctx, s.Home) {
+			if f.Result == doctor.Fail {
+				return app.Hint(fault(f), "%s", f.Remedy)
+			}
 		}
 	}
 	receipt, err := post.Send(ctx, m)
@@ -117,6 +119,9 @@ func (f fault) Unwrap() error { return f.Err }
 
 // DeliveryName returns the name of the delivery; "" if there is none.
 func (s *Setup) DeliveryName() string {
+	if order := s.Home.DeliveryOrder(); order != "" {
+		return order
+	}
 	text := s.Home.DeliveryLine()
 	if text == "" && s.Home.Post().Configured() {
 		return "Discord"

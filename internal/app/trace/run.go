@@ -101,13 +101,30 @@ func (t *Tracer) run(r runlog.Record) {
 			step.Command = "ollim run show " + r.ID
 		}
 	}
+	switch {
+	case r.Audit:
+		step.Why += "; its gate was closed, and gate-audit let it run all the same"
+	case r.GateOff:
+		step.Why += "; its gate is off"
+	}
 	if reason := cmp.Or(r.Error, r.Question); reason != "" {
 		step.Why += "; " + reason
 	} else if r.Outcome == runlog.Gated {
-		step.Why += "; its gate found nothing to do"
+		step.Why += "; its gate found nothing to do" + t.gate(r.Job)
 	}
 	step.Why = strings.TrimPrefix(step.Why, "; ")
 	t.add(step)
+}
+
+// gate says what is known about the gate of a job with gate-audit.
+func (t *Tracer) gate(id string) string {
+	files, err := t.Home.Jobs.Load()
+	if j, known := files.ByID(id); err == nil && known {
+		if _, text, err := t.Home.GateState(j); err == nil && text != "" {
+			return "; " + text
+		}
+	}
+	return ""
 }
 
 // began says why a run began.
@@ -119,6 +136,8 @@ func began(r runlog.Record) string {
 		}
 	}
 	switch {
+	case r.Mode == "backtest" || r.Mode == "distil":
+		return "a command started it"
 	case r.Kind == string(job.Webhook) && !r.Owner:
 		return "a webhook event"
 	case r.Kind == string(job.Reminder) && r.Scheduled != nil:

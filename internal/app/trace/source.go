@@ -78,10 +78,11 @@ func (t *Tracer) explain(ctx context.Context, r runlog.Record, s runlog.Saying, 
 	return nil
 }
 
-// held returns the largest number of words in a source other than the task.
+// held returns the largest number of words in a source that had them first: not in the task, nor in a request, which has the whole
+// conversation.
 func held(found []source) (n int) {
 	for _, f := range found {
-		if f.Kind != kindTask && f.Kind != kindMessage {
+		if f.Kind != kindTask && f.Kind != kindMessage && f.Kind != kindRequest {
 			n = max(n, len(f.match.words))
 		}
 	}
@@ -207,8 +208,8 @@ func (t *Tracer) prompt(r runlog.Record) (parts []source) {
 	return parts
 }
 
-// earlier returns the first request of a run if it holds more words than each other source. They come from the session's earlier turns,
-// from the system prompt or from the tools.
+// earlier returns the first request of a run if it holds more words than each other source, and one that none of them holds. They
+// come from the session's earlier turns, from the system prompt or from the tools.
 func (t *Tracer) earlier(r runlog.Record, until time.Time, words []string, found []source) (source, bool) {
 	known := held(found)
 	if known == len(words) {
@@ -219,7 +220,11 @@ func (t *Tracer) earlier(r runlog.Record, until time.Time, words []string, found
 		return source{}, false
 	}
 	text := t.body(r.ID, list[0].Number)
-	if len(find(text, words).words) <= known {
+	has := find(text, words).words
+	for _, f := range found {
+		has = slices.DeleteFunc(has, func(word string) bool { return slices.Contains(f.match.words, word) })
+	}
+	if len(has) == 0 || len(find(text, words).words) <= known {
 		return source{}, false
 	}
 	s := Step{Kind: kindRequest, At: list[0].At, Command: requestCommand(r.ID, list[0].Number)}

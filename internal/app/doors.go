@@ -1,0 +1,93 @@
+package app
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/confine"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/server/door"
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+// DoorSettings returns the settings of a door. One that is not in config.yaml has the defaults. The error is a *ConfigFault.
+func (h Home) DoorSettings(name string) (config.Door, error) {
+	if err := config.CheckDoorName(name); err != nil {
+		return config.Door{}, &ConfigFault{err}
+	}
+	if d, found := h.Config.Doors.Find(name); found {
+		return d, nil
+	}
+	return config.Door{Name: name, Seal: config.SealOff}, nil
+}
+
+// Door returns the program of a door. warn gets what it writes on standard error. The caller calls end when the last one has ended. The
+// error is a *ConfigFault, also if there is no such program, or that of a seal that is not possible.
+func (h Home) Door(name string, warn func(string)) (p door.Program, end func() error, err error) {
+	call, settings, err := h.doorCall(name)
+	if err != nil {
+		return p, nil, err
+	}
+	p = door.Program{Name: name, Files: h.Dir.State("doors", name)}
+	call.Env = append(call.Env, "TMPDIR="+p.Files)
+	end = func() error { return nil }
+	if settings.Seal == config.SealOn {
+		r := h.Runner(false)
+		by, err := run.Private(r, p.Files)
+		if err != nil {
+			return p, nil, err
+		}
+		protected := confine.Protected(h.Dir, r.Host.Secret)
+		call.Seal, end = by.With(seal.Rules{Read: confine.Program(call.Argv, call.Dir, call.Env, protected, nil)}), by.Close
+	}
+	hidden := h.hidden()
+	p.Start = func() (*process.Peer, error) {
+		call.Heard = &door.Log{Name: name, Hide: hidden.Hide, Warn: warn}
+		return process.Open(call)
+	}
+	return p, end, nil
+}
+
+// doorCall returns how a door is started: with its own secrets, and none of the program's other variables.
+func (h Home) doorCall(name string) (c process.Call, d config.Door, err error) {
+	if d, err = h.DoorSettings(name); err != nil {
+		return c, d, err
+	}
+	secrets, err := h.app.loadSecrets()
+	if err != nil {
+		return c, d, &ConfigFault{err}
+	}
+	c = process.Call{Argv: d.Argv(), Env: h.app.DoorEnv(), Dir: string(h.Dir), Tied: true}
+	for _, entry := range h.Config.Env {
+		if strings.HasPrefix(entry, "PATH=") {
+			c.Env = append(c.Env, entry)
+		}
+	}
+	c.Env = append(append(append(c.Env, d.Env...), secrets.Door(name)...), "OLLIM_DOOR="+name)
+	if err := process.Find(c.Argv[0], c.Dir, c.Env); err != nil {
+		what := "set doors." + name + ".command"
+		if errors.Is(err, process.ErrNotFound) && len(d.Command) == 0 {
+			what = "install ollim-" + name + " into a directory of PATH, or " + what
+		}
+		return c, d, Hint(&ConfigFault{err}, "%s", what)
+	}
+	return c, d, nil
+}
+
+// DoorEnv returns what every door has of this process's environment.
+func (a *App) DoorEnv() (env []string) {
+	for _, name := range []string{"HOME", "PATH", "TZ", "LANG"} {
+		if value, ok := a.Lookup(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// DoorFault returns why a door cannot be started, without trying to.
+func (h Home) DoorFault(name string) error {
+	_, _, err := h.doorCall(name)
+	return err
+}
