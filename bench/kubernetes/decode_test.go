@@ -115,9 +115,15 @@ func checkForm(t *testing.T, j batch.CronJob) {
 	if c.Image != "example.org/ollim:1" || *c.SecurityContext.AllowPrivilegeEscalation || !*pod.SecurityContext.RunAsNonRoot {
 		t.Errorf("%+v", pod)
 	}
+	if r := c.Resources; r.Requests.Memory().Cmp(*r.Limits.Memory()) > 0 || r.Requests.Cpu().IsZero() || r.Limits.Cpu().IsZero() || !*c.SecurityContext.ReadOnlyRootFilesystem {
+		t.Errorf("%+v", c)
+	}
+	if s := j.Spec; s.ConcurrencyPolicy != batch.ForbidConcurrent || *s.JobTemplate.Spec.ActiveDeadlineSeconds < 2400 {
+		t.Errorf("%+v", s)
+	}
 	volumes := map[string]bool{}
 	for _, v := range pod.Volumes {
-		volumes[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == "data" || v.Secret != nil && v.Secret.SecretName == "keys"
+		volumes[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == "data" || v.Secret != nil && v.Secret.SecretName == "keys" || v.EmptyDir != nil
 	}
 	for _, m := range c.VolumeMounts {
 		if !volumes[m.Name] {

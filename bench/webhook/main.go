@@ -262,7 +262,11 @@ func (b *bench) client(s *server, posts int) (took []time.Duration, err error) {
 	}
 	defer func() { _ = c.Close() }()
 	answers := bufio.NewReader(c)
-	keys := webhook.Keys{Family: job.GitHub, Values: [][]byte{[]byte(secret)}}
+	github, err := job.Named("github")
+	if err != nil {
+		return nil, err
+	}
+	keys := webhook.Keys{Scheme: github, Values: [][]byte{[]byte(secret)}}
 	for range posts {
 		n := b.sent.Add(1)
 		body := payload(n)
@@ -271,7 +275,10 @@ func (b *bench) client(s *server, posts int) (took []time.Duration, err error) {
 			return took, err
 		}
 		r.Header.Set("Content-Type", "application/json")
-		keys.Sign(r.Header, strconv.FormatInt(b.began.UnixNano()+n, 10), body, b.began)
+		_, err = keys.Sign(r.Header, strconv.FormatInt(b.began.UnixNano()+n, 10), body, b.began)
+		if err != nil {
+			return took, err
+		}
 		var wire bytes.Buffer
 		if err := r.Write(&wire); err != nil {
 			return took, err
