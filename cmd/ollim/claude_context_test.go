@@ -159,6 +159,7 @@ func (c *command) nudges() (n int) {
 // report, and how its run ends: once by an agent that never reports, once by one that does when it is reminded.
 func TestModesOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	for _, m := range combinations() {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 // is in the session once. The next run asks the configured model again.
 func TestClaudeFallback(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	const gone, next = "claude-opus-4-8", "claude-sonnet-5-5"
 	for name, reply := range map[string]anthropicapi.Reply{
 		"gone":    {Status: 404, Message: "model: " + gone},

@@ -120,6 +120,7 @@ func sameValues(t *testing.T, what string, claude, ours object, keys ...string) 
 // TestFormatsLikeClaude compares json and stream-json with those of the real command, key by key.
 func TestFormatsLikeClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	f := formats{t, anthropicapi.Claude(t)}
 	dir := t.TempDir()
 	usage := anthropicapi.Usage{In: 1000, Out: 333, CacheRead: 77, CacheWrite: 11}

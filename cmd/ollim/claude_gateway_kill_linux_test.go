@@ -219,7 +219,7 @@ func (k *gatewayKill) killed(what string, requests int, sent int64) int {
 	k.slow.Store(true)
 	defer k.slow.Store(false)
 	defer k.link.set(false)
-	runs := len(k.runs())
+	runs := k.begun()
 	cmd := k.cmd("fire", "look")
 	if err := cmd.Start(); err != nil {
 		k.t.Fatal(err)
@@ -230,9 +230,9 @@ func (k *gatewayKill) killed(what string, requests int, sent int64) int {
 	sent += k.link.sent.Load()
 	eventually(k.t, "the run, its requests and answers", func() bool {
 		if first { // what is killed is there
-			return len(k.runs()) > runs && (what != "claude" || len(k.processes("--output-format")) > 0) || len(ended) > 0
+			return k.begun() > runs && (what != "claude" || len(k.processes("--output-format")) > 0) || len(ended) > 0
 		}
-		reached := len(k.runs()) > runs && len(k.api.Requests()) >= requests && k.link.sent.Load() >= sent
+		reached := k.begun() > runs && len(k.api.Requests()) >= requests && k.link.sent.Load() >= sent
 		return reached || len(ended) > 0
 	})
 	switch what {
@@ -252,6 +252,12 @@ func (k *gatewayKill) killed(what string, requests int, sent int64) int {
 		k.t.Fatalf("%s was killed, and the fire goes on", what)
 		return 0
 	}
+}
+
+// begun returns how many runs have a record. A fire that is killed before it has written one has not begun its run.
+func (k *gatewayKill) begun() int {
+	records, _ := filepath.Glob(filepath.Join(k.data, "state/runs/*/*/*/*/run.json"))
+	return len(records)
 }
 
 // closed checks what a killed fire has left once the next command has closed its record.

@@ -15,6 +15,7 @@ import (
 // whether the command failed or went on; and nothing of the .bashrc that is closed to a bash.
 func TestClaudeIsToldWhatTheSealRefused(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	if _, err := seal.Check(); err != nil {
 		testkit.Missing(t, "%v: run the test on Linux 6.12 or later", err)
 	}

@@ -114,6 +114,7 @@ func TestJobsAlone(t *testing.T) {
 // TestBadSubagent: a subagent's file that is not there or not complete stops the job before anything is asked.
 func TestBadSubagent(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	for name, tc := range map[string]struct{ file, said string }{
 		"no-description": {"---\nname: no-description\n---\nYou find faults.\n", "agents/no-description.md: description: is missing"},

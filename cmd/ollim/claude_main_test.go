@@ -20,6 +20,7 @@ type mainStory struct {
 // whose ollim is killed leave one conversation, whose every request begins with the same bytes.
 func TestMainConversationOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	m := mainStory{c, api}
 	git(t, c.data, "init", "-q")

@@ -42,6 +42,7 @@ func (c *command) stored() string {
 // session whose transcript is lost begins anew, and one that cannot be compacted stays.
 func TestPersistentRoutineOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	p := persistentStory{c, api}
 	c.write("routines/daily-market.md", daily)

@@ -12,6 +12,7 @@ import (
 // TestVerifyOnClaude: a run that verify refused goes on in its session with the reason.
 func TestVerifyOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	h.put("gates/check", "#!/bin/sh\ntest -e verified && exit 0\ntouch verified; echo no report; exit 1\n")
 	if err := os.Chmod(filepath.Join(h.data, "gates/check"), 0o700); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -52,8 +53,9 @@ func testEscapes(t *testing.T) {
 		t.Parallel()
 		p := newPrison(t, "native", probe, false)
 		p.run()
+		old := runs32Bit(t, probe)
 		for _, a := range p.trials {
-			if a.escaped() == "" {
+			if a.escaped() == "" && (old || !strings.Contains(a.name, "32-bit")) {
 				t.Errorf("%s: fails without a seal: %s", a.name, a.said())
 			}
 		}
@@ -79,6 +81,17 @@ func testEscapes(t *testing.T) {
 			same(t, "what no attempt may change", p.contents(), before)
 		})
 	}
+}
+
+// runs32Bit reports whether the kernel carries out the system calls of 32-bit programs: some are built without them, and end a program
+// that makes one.
+func runs32Bit(t *testing.T, probe string) bool {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(probe, "probe"), "old-read", "/etc/passwd").CombinedOutput()
+	if err != nil {
+		t.Logf("a call of 32-bit programs, without ollim: %v: %s", err, out)
+	}
+	return err == nil
 }
 
 // prison is a data directory with a routine that makes attempts.

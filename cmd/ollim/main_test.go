@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/doorapi"
 )
 
 // program is the path of the ollim that the tests start. TestMain sets it.
@@ -27,20 +28,18 @@ func TestMain(m *testing.M) {
 	if os.Getenv("OLLIM_TEST_RUN_MAIN") != "" {
 		main()
 	}
-	testkit.InMemory()
+	doorapi.Pipe()
+	defer testkit.Temp()()
 	dir, err := os.MkdirTemp("", "ollim-test-")
 	if program = os.Getenv("OLLIM_TEST_PROGRAM"); err == nil && program == "" {
 		err = build(dir)
 	}
-	code := 1
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		testkit.Overlap()
-		code = m.Run()
+		panic(err)
 	}
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	testkit.Overlap()
+	m.Run()
 }
 
 // build puts the program into dir. The go command links it again only if it has changed: it is kept in .bin, from where each

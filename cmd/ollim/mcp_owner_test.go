@@ -12,6 +12,7 @@ import (
 // TestOwnersClaude registers ollim in the owner's own claude command, as the README says, and lets the model use the owner's tools.
 func TestOwnersClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	claude := anthropicapi.Claude(t)
 	c, native := withNative(t)
 	api := anthropicapi.New(t)
