@@ -151,7 +151,7 @@ func TestSubjects(t *testing.T) {
 	if got := Titled("quiet"); !slices.Equal(got, []string{"messages"}) {
 		t.Errorf("quiet is in %q", got)
 	}
-	if text := Contents("5"); strings.Count(text, "\n") != len(Section("5")) || !strings.HasPrefix(text, "ollim-reminder(5)  ") {
+	if text := Contents("5"); strings.Count(text, "\n") != len(Section("5")) || !strings.HasPrefix(text, "ollim-door(5)  ") {
 		t.Error(text)
 	}
 }
