@@ -89,10 +89,12 @@ type sent struct{ header, body string }
 
 func sentTo(s *anthropicapi.Server) (all []sent) {
 	differs := regexp.MustCompile(`(?i)(cch|cc_prompt_id|cc_prev_req)=[^;"]*|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|msg_\w+|toolu_\w+|use_\d+|[0-9a-f]{64}|/tmp/[^\s"\\` + "`" + `]*|\d+ tokens left|date is \d{4}-\d\d-\d\d`)
+	// The last two say which tools have been used and how long they took, as far as the command has noted it by then.
+	other := []string{"Content-Length", "Connection", "X-Forwarded-For", "Accept-Encoding", "X-Claude-Code-Prev-Tool-Durations", "X-Claude-Code-Sandy-Plover"}
 	for _, q := range s.Requests() {
 		var lines []string
 		for _, name := range slices.Sorted(maps.Keys(q.Header)) {
-			if !slices.Contains([]string{"Content-Length", "Connection", "X-Forwarded-For", "Accept-Encoding", "X-Claude-Code-Prev-Tool-Durations"}, name) {
+			if !slices.Contains(other, name) {
 				lines = append(lines, name+": "+strings.Join(q.Header[name], ","))
 			}
 		}
