@@ -107,9 +107,9 @@ func TestDistilKilled(t *testing.T) {
 	dice := rand.New(rand.NewSource(1))
 	killed, placed := 0, 0
 	for round := range rounds(t, 24) {
-		args, whole := []string{"distil", "put", id}, put
+		args, whole := []string{"distil", "put", id}, &put
 		if round%3 == 2 {
-			args, whole = []string{"distil", "disk", "--yes"}, distil
+			args, whole = []string{"distil", "disk", "--yes"}, &distil
 		}
 		if round%4 != 3 {
 			c.write("routines/disk.md", file)
@@ -121,9 +121,13 @@ func TestDistilKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		kill := time.AfterFunc(time.Duration(dice.Int63n(int64(2*whole))), func() { _ = cmd.Process.Kill() })
+		begun := time.Now()
+		kill := time.AfterFunc(time.Duration(dice.Int63n(int64(2**whole))), func() { _ = cmd.Process.Kill() })
 		if cmd.Wait() != nil {
 			killed++
+			*whole *= 2 // the machine may be slower by now
+		} else {
+			*whole = time.Since(begun)
 		}
 		kill.Stop()
 		if c.wholeGate(len(gate)) {
