@@ -26,14 +26,16 @@ func TestClosedRunEnds(t *testing.T) {
 	c.ok("config", "set", "spend.per-day", "none")
 	random := rand.New(rand.NewSource(34))
 	var asked atomic.Int64
-	reached := make(chan struct{}, 1)
+	reached, goOn := make(chan struct{}, 1), make(chan struct{})
 	var when atomic.Int64
 	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		n := asked.Add(1)
+		use := anthropicapi.Use("report_updates", map[string]string{"message": fmt.Sprintf("report %d", n)})
 		if n == when.Load() {
 			reached <- struct{}{}
+			use.Hold = goOn // one read from it lets the run go on
 		}
-		return anthropicapi.Use("report_updates", map[string]string{"message": fmt.Sprintf("report %d", n)})
+		return use
 	})
 	for range rounds(t, 10) {
 		asked.Store(0)
@@ -51,10 +53,12 @@ func TestClosedRunEnds(t *testing.T) {
 		case err := <-ended:
 			t.Fatalf("it ended before: %v: %s", err, out.String())
 		}
+		dir := filepath.Join(c.data, paths.Dir("").Run(c.record("long").ID)) // before the run goes on, because that has a limit of answers
+		goOn <- struct{}{}
 		for range random.Intn(3_000) { // a moment of up to some milliseconds
 			_ = os.Getpid()
 		}
-		dir, closed := c.closeFromOutside("long")
+		closed := c.closeFromOutside(dir)
 		err := <-ended
 		if status(err) != 75 || !strings.Contains(out.String(), "another process closed the run") {
 			t.Errorf("%v: %s", err, out.String())
@@ -69,10 +73,10 @@ func TestClosedRunEnds(t *testing.T) {
 	}
 }
 
-// closeFromOutside closes the record of the job's run in progress, as runlog.Book.Close does. It returns the run's directory and its contents.
-func (c *command) closeFromOutside(job string) (dir, contents string) {
+// closeFromOutside closes the record of the run in progress that has a directory, as runlog.Book.Close does. It returns the contents of the
+// directory.
+func (c *command) closeFromOutside(dir string) (contents string) {
 	c.t.Helper()
-	dir = filepath.Join(c.data, paths.Dir("").Run(c.record(job).ID))
 	guard, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		c.t.Fatal(err)
@@ -106,7 +110,7 @@ func (c *command) closeFromOutside(job string) (dir, contents string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return dir, c.contents(dir)
+	return c.contents(dir)
 }
 
 // contents is what the directory of a run says of it.
