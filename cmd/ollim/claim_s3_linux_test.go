@@ -30,14 +30,7 @@ type objectStore struct {
 func newObjectStore(t *testing.T) *objectStore {
 	t.Helper()
 	s := &objectStore{t: t, program: filepath.Join(testkit.Installed(t, "S3 server", "OLLIM_TEST_S3", "s3", "versitygw"), "versitygw"), dir: t.TempDir()}
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // it has no other way to choose a port
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.address = free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s.address = freeAddress(t, "127.0.0.2") // it has no other way to choose a port
 	for _, dir := range []string{"data/bucket", "about"} {
 		if err := os.MkdirAll(filepath.Join(s.dir, dir), 0o700); err != nil {
 			t.Fatal(err)

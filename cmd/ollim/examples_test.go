@@ -25,7 +25,7 @@ func TestExamples(t *testing.T) {
 	for _, page := range append(pages, "../../README.md") {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			c := &exampleCommand{command: newCommand(t), address: freeAddress(t)}
+			c := &exampleCommand{command: newCommand(t), address: freeAddress(t, "127.0.0.1")}
 			c.prepareExamples()
 			found := examples(c.readPage(page))
 			if len(found) == 0 {
@@ -190,10 +190,11 @@ func (c *exampleCommand) serveExamples() {
 	})
 }
 
-// freeAddress returns an address on which nobody listens.
-func freeAddress(t testing.TB) string {
+// freeAddress returns an address of a host on which nobody listens. A test that listens there again and again has a loopback address of its
+// own, because meanwhile another process may get the port.
+func freeAddress(t testing.TB, host string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

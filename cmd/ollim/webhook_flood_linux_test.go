@@ -75,7 +75,7 @@ type flood struct {
 
 func newFlood(c *command) *flood {
 	c.t.Helper()
-	address := freeAddress(c.t)
+	address := freeAddress(c.t, "127.0.0.3")
 	c.ok("config", "set", "webhook.listen", address)
 	c.ok("config", "set", "webhook.jobs", "3")
 	path := filepath.Join(c.data, ".config/ollim/secrets.env")
