@@ -103,10 +103,11 @@ func TestSecondSlotWaits(t *testing.T) {
 	t.Parallel()
 	c := newCommand(t)
 	c.write("play.yaml", "turns:\n  - - delay: 100ms\n    - text: well\n")
-	c.write("routines/each.md", "---\nid: each\ncron: \"0 * * * *\"\ntimezone: UTC\nbackground: true\nisolated: true\nengine: script:play.yaml\n---\nGo.\n")
-	second := time.Now().UTC().Add(-20 * time.Minute).Truncate(time.Hour)
+	second := time.Now().UTC().Add(-30 * time.Minute).Truncate(time.Minute) // no other slot is due during the test
 	first := second.Add(-time.Hour)
-	c.noteSchedules([]slot.Schedule{{At: first.Add(-time.Minute), Job: "each", Name: "each", Cron: "0 * * * *", Zone: "UTC", Enabled: true}})
+	cron := fmt.Sprintf("%d * * * *", second.Minute())
+	c.write("routines/each.md", "---\nid: each\ncron: \""+cron+"\"\ntimezone: UTC\nbackground: true\nisolated: true\nengine: script:play.yaml\n---\nGo.\n")
+	c.noteSchedules([]slot.Schedule{{At: first.Add(-time.Minute), Job: "each", Name: "each", Cron: cron, Zone: "UTC", Enabled: true}})
 	c.write("state/tick.json", fmt.Sprintf(`{"accounted": %q, "waiting": [{"job": "each", "slot": %q}, {"job": "each", "slot": %q}]}`,
 		time.Now().UTC().Format(time.RFC3339), first.Format(time.RFC3339), second.Format(time.RFC3339)))
 	if got := c.ok("schedule", "audit"); strings.Count(got, "\tqueued\t") != 2 {

@@ -35,7 +35,7 @@ func (c *command) verifiedJob(kind, program string) []string {
 	own := []string{"--id", "v1", "--isolated", "--verify", "check", "--unsealed", "verify", "--retry", "1", "Work."}
 	switch kind {
 	case "reminder":
-		c.ok(append([]string{"reminder", "add", "--in", "1m"}, own...)...)
+		c.ok(append([]string{"reminder", "add", "--in", "1h"}, own...)...)
 	case "webhook":
 		c.ok(append([]string{"webhook", "add", "v1", "--field", "n=/n"}, own...)...)
 		receiver, err := c.inbox().Receive()
