@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -112,10 +113,8 @@ func (c *command) outboxEmpties() {
 // received checks what the receiver has kept of the latest run, and forgets it.
 func (c *command) received(text string, cut, sent bool) {
 	c.t.Helper()
-	eventually(c.t, "the orphaned delivery command has read all", func() bool {
-		reading, _ := filepath.Glob(filepath.Join(c.data, "reading.*"))
-		return len(reading) == 0
-	})
+	home := "HOME=" + c.data // which a delivery command has, and no OLLIM_DATA_DIR
+	eventually(c.t, "the orphaned delivery command has ended", func() bool { return len(process.Carrying(home)) == 0 })
 	files, err := filepath.Glob(filepath.Join(c.data, "received/*"))
 	if err != nil {
 		c.t.Fatal(err)
