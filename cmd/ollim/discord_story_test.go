@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 	"github.com/ollim/ollim/internal/testkit/discordapi"
@@ -25,7 +26,7 @@ type bot struct {
 
 func newBot(t *testing.T) *bot {
 	t.Helper()
-	d := discordapi.New(t, discordapi.Options{Limits: true})
+	d := discordapi.New(t, discordapi.Options{Limits: true, SlashTime: time.Minute}) // a busy machine is slower than Discord allows
 	c, model := withNative(t)
 	c.ok("config", "set", "discord.api", d.URL())
 	b := &bot{Server: d, command: c, model: model}

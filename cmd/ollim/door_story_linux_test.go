@@ -37,13 +37,11 @@ func TestDoorDay(t *testing.T) {
 	if err := testkit.WriteFile(secrets, []byte("door.radio.TOKEN=radio-secret\ndoor.mail.TOKEN=mail-secret\nengine.KEY=engine-secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.write("play.yaml", `turns:
-  - - text: It begins
-    - delay: 300ms
-    - text: and ends.
-  - - text: A note, I see.
-  - - text: A branch.
-`)
+	hold := filepath.Join(d.data, "hold")
+	if err := syscall.Mkfifo(hold, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.write("play.yaml", "turns:\n  - - text: It begins\n    - touch: "+hold+"\n    - text: and ends.\n  - - text: A note, I see.\n  - - text: A branch.\n")
 	d.ok("config", "set", "engine", "script:play.yaml")
 	d.serve()
 
@@ -65,6 +63,9 @@ func TestDoorDay(t *testing.T) {
 
 	asked := d.Say("How was the day?", nil)
 	d.Wait("the beginning", func() bool { return strings.HasPrefix(d.Latest().Text, "It begins") })
+	if _, err := os.ReadFile(hold); err != nil { // the turn goes on
+		t.Fatal(err)
+	}
 	if m := d.shows("It begins\n\nand ends."); m.ReplyTo != asked || m.Edits == 0 {
 		t.Errorf("answer %+v", m)
 	}
