@@ -7,10 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/door"
 )
+
+// Patience bounds the wait for an event that must come. It is no measure of speed: a busy machine is slow.
+const Patience = 5 * time.Minute
 
 // leastCases is how many cases the protocol has at least.
 const leastCases = 40

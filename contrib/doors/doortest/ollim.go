@@ -179,7 +179,7 @@ func (o *Ollim) Story(owner Owner) {
 	question := owner.Sees("Which photos?")
 	o.restart(owner)
 	owner.Choose(question)
-	for late := time.Now().Add(time.Minute); !strings.Contains(o.OK("run", "show", "photos"), "copied"); time.Sleep(50 * time.Millisecond) {
+	for late := time.Now().Add(Patience); !strings.Contains(o.OK("run", "show", "photos"), "copied"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(late) {
 			o.t.Fatalf("the run did not continue: %s", o.OK("run", "show", "photos"))
 		}

@@ -63,8 +63,7 @@ func TestDoor(t *testing.T) {
 	doortest.Equal(t, "an edit", []any{a["type"], a["refused"]}, []any{"failed", true})
 	p.Nothing()
 	p.Close()
-	ann.tell("WHOIS ollim")
-	ann.read(" 401 ")
+	ann.awaits("ollim", false)
 }
 
 // TestConforms: the door passes ollim's test of the protocol.
@@ -154,7 +153,8 @@ func ngircdWith(t *testing.T, section, more string) string {
 	address := free.Addr().(*net.TCPAddr)
 	free.Close()
 	config := filepath.Join(t.TempDir(), "ngircd.conf")
-	text := fmt.Sprintf("[Global]\nName = irc.example\nInfo = test\nListen = 127.0.0.1\nPassword = %s\n[Limits]\nMaxConnectionsIP = 0\n"+
+	text := fmt.Sprintf("[Global]\nName = irc.example\nInfo = test\nListen = 127.0.0.1\nPassword = %s\n"+
+		"[Limits]\nMaxConnectionsIP = 0\nPingTimeout = 3600\n"+ // a person answers only while the test reads
 		"[Options]\nIdent = no\nDNS = no\nPAM = no\n%s\n[%s]\nPorts = %d\n", password, more, section, address.Port)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,6 @@ func connect(t *testing.T, server, nick string) *person {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	p := &person{t, conn, bufio.NewScanner(conn)}
 	p.tell("PASS :" + password)
 	p.tell("NICK " + nick)
@@ -206,8 +205,17 @@ func connect(t *testing.T, server, nick string) *person {
 	return p
 }
 
+// awaits waits until a nick is connected, or is not.
+func (p *person) awaits(nick string, there bool) {
+	p.t.Helper()
+	for p.tell("ISON " + nick); strings.Contains(p.read(" 303 "), nick) != there; p.tell("ISON " + nick) {
+		time.Sleep(50 * time.Millisecond) // servers throttle floods
+	}
+}
+
 func (p *person) tell(text string) {
 	p.t.Helper()
+	_ = p.conn.SetDeadline(time.Now().Add(doortest.Patience))
 	if _, err := p.conn.Write([]byte(text + "\r\n")); err != nil {
 		p.t.Fatal(err)
 	}
@@ -216,6 +224,7 @@ func (p *person) tell(text string) {
 // read waits for a line with a part, and returns what comes after it.
 func (p *person) read(part string) string {
 	p.t.Helper()
+	_ = p.conn.SetDeadline(time.Now().Add(doortest.Patience))
 	for p.lines.Scan() {
 		if verb, token, ok := strings.Cut(p.lines.Text(), " "); ok && verb == "PING" {
 			p.tell("PONG " + token)

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ollim/ollim/contrib/doors/doortest"
 )
@@ -22,13 +21,8 @@ func TestStory(t *testing.T) {
 	o := doortest.New(t, "irc", argv, nil, []string{"PASSWORD=" + password})
 	o.OK("config", "set", "doors.irc.owner", "ann")
 	ann := connect(t, server, "ann")
-	isThere := func(want bool) { // a message to a nick that is not there is lost
-		for ann.tell("ISON ollim"); strings.Contains(ann.read(" 303 ann :"), "ollim") != want; ann.tell("ISON ollim") {
-			time.Sleep(50 * time.Millisecond) // servers throttle floods
-		}
-	}
 	say := func(text, replyTo string) {
-		isThere(true)
+		ann.awaits("ollim", true) // a message to a nick that is not there is lost
 		if replyTo != "" {
 			text = "re " + replyTo + ": " + text
 		}
@@ -44,7 +38,7 @@ func TestStory(t *testing.T) {
 			id, _, _ := strings.Cut(ann.read(" PRIVMSG ann :[re "), ":")
 			return id
 		},
-		Left:   func() { isThere(false) },
+		Left:   func() { ann.awaits("ollim", false) },
 		Choose: func(id string) { say("2", id) },
 	})
 }

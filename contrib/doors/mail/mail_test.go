@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,12 +198,13 @@ func (s *servers) post(t *testing.T, envelope, headers, body string) {
 type letter struct {
 	*mail.Message
 	text string
+	at   time.Time
 }
 
 // received returns the messages in Ann's mailbox, in order, when there are n.
 func (s *servers) received(t *testing.T, n int) (list []letter) {
 	t.Helper()
-	for late := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for late := time.Now().Add(doortest.Patience); ; time.Sleep(20 * time.Millisecond) {
 		names, err := filepath.Glob(filepath.Join(s.dir, "mail/ann/new/*"))
 		if err != nil {
 			t.Fatal(err)
@@ -218,6 +220,10 @@ func (s *servers) received(t *testing.T, n int) (list []letter) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			info, err := f.Stat()
+			if err != nil {
+				t.Fatal(err)
+			}
 			m, err := mail.ReadMessage(f)
 			if err != nil {
 				t.Fatal(err)
@@ -227,8 +233,9 @@ func (s *servers) received(t *testing.T, n int) (list []letter) {
 				t.Fatal(err)
 			}
 			f.Close()
-			list = append(list, letter{m, text.String()})
+			list = append(list, letter{m, text.String(), info.ModTime()})
 		}
+		slices.SortStableFunc(list, func(a, b letter) int { return a.at.Compare(b.at) }) // the names of one second are in no order
 		return list
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/contrib/doors/doortest"
 	"github.com/ollim/ollim/internal/testkit"
 )
 
@@ -239,7 +240,7 @@ func (s *servers) daemon(t *testing.T, name, program string, args ...string) {
 // answers waits until a port can be connected to.
 func (s *servers) answers(t *testing.T, address string) {
 	t.Helper()
-	for late := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for late := time.Now().Add(doortest.Patience); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			c.Close()

@@ -32,7 +32,7 @@ func TestStory(t *testing.T) {
 	o.Story(doortest.Owner{
 		Say: say,
 		Sees: func(text string) string {
-			for late := time.Now().Add(time.Minute); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
+			for late := time.Now().Add(doortest.Patience); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
 				for _, m := range s.received(t, 0) {
 					if strings.Contains(m.text, text) {
 						return m.Header.Get("Message-ID")
