@@ -147,8 +147,8 @@ func (s *Server) leave(c *conn) {
 
 // read handles one frame of the bot. It reports whether the connection goes on.
 func (s *Server) read(c *conn) bool {
-	if c.greeting != Mute { // a bot that sends no heartbeat is dropped
-		_ = c.SetReadDeadline(time.Now().Add(5 * s.options.Heartbeat / 2))
+	if c.greeting != Mute { // a bot that sends no heartbeats is dropped, later than a busy one closes
+		_ = c.SetReadDeadline(time.Now().Add(10 * s.options.Heartbeat))
 	}
 	_, data, err := c.ReadMessage()
 	if err != nil {

@@ -49,7 +49,7 @@ type bot struct {
 func newBot(t testing.TB, s *discordapi.Server) *bot {
 	b := &bot{t: t, s: s, seen: map[string]bool{}, instant: time.Now()}
 	b.Options = gateway.Options{
-		Intents: 1<<12 | 1<<13, Save: b.save, Patience: 5 * time.Second, Sleep: b.sleep,
+		Intents: 1<<12 | 1<<13, Save: b.save, Patience: time.Minute, Sleep: b.sleep,
 		Beat: func() { b.set(func() { b.beats++ }) },
 		Log:  func(err error) { b.set(func() { b.logged = append(b.logged, err.Error()) }) },
 		Now:  func() (now time.Time) { b.set(func() { now = b.instant }); return now },
@@ -77,6 +77,16 @@ func (b *bot) set(change func()) {
 func (b *bot) beaten() (n int) {
 	b.set(func() { n = b.beats })
 	return n
+}
+
+// beatsNow lets Discord ask for so many heartbeats, and waits for the acknowledgements.
+func (b *bot) beatsNow(n int) {
+	b.t.Helper()
+	for range n {
+		before := b.beaten()
+		b.s.Op(1, nil)
+		b.s.Wait("a heartbeat", func() bool { return b.beaten() > before })
+	}
 }
 
 // happened returns the types of the events so far.
@@ -230,7 +240,7 @@ func rounds(t testing.TB, few int) int {
 
 // TestRandomFaults plays faults at random while messages arrive; nothing but the session's events is there to find them again.
 func TestRandomFaults(t *testing.T) {
-	s, b := world(t)
+	s, b := beating(t, beat)
 	b.Patience = 3 * beat
 	b.start().connected()
 	seed := uint64(time.Now().UnixNano())
@@ -301,7 +311,7 @@ var errOf = map[int]error{
 
 func TestFatalCodes(t *testing.T) {
 	for code, want := range errOf {
-		b := newBot(t, discordapi.New(t, discordapi.Options{Heartbeat: beat})).start().connected()
+		b := newBot(t, discordapi.New(t, discordapi.Options{})).start().connected()
 		b.s.Close(code)
 		if err := b.end(); !errors.Is(err, want) {
 			t.Errorf("%d: %v, want %v", code, err, want)

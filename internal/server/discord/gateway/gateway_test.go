@@ -17,9 +17,17 @@ import (
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
 
+// world is a Discord in which no heartbeat is due during the test, and a bot.
 func world(t *testing.T) (*discordapi.Server, *bot) {
+	t.Helper()
+	return beating(t, 0)
+}
+
+// beating is a world with an interval of heartbeats. A bot on a busy machine may stand still for one, and is disconnected.
+func beating(t *testing.T, interval time.Duration) (*discordapi.Server, *bot) {
+	t.Helper()
 	t.Parallel()
-	s := discordapi.New(t, discordapi.Options{Heartbeat: beat})
+	s := discordapi.New(t, discordapi.Options{Heartbeat: interval})
 	return s, newBot(t, s)
 }
 
@@ -29,7 +37,7 @@ func TestRun(t *testing.T) {
 	s.Say(discordapi.Post{Text: "one"})
 	b.hears("one")
 	s.Repeat(2)
-	s.Wait("heartbeats", func() bool { return b.beaten() > 2 })
+	b.beatsNow(3)
 	s.Wait("the position", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.saved.Seq == 2 })
 	b.stop()
 	b.gone()
