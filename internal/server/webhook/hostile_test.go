@@ -144,14 +144,16 @@ func TestSlowSenders(t *testing.T) {
 
 // TestTooSlow: a header that does not arrive in time ends the connection, a body is answered 408.
 func TestTooSlow(t *testing.T) {
-	w := serve(t, func(_ *server, h *http.Server) {
-		h.ReadHeaderTimeout, h.ReadTimeout = 50*time.Millisecond, 100*time.Millisecond
-	})
+	w := serve(t, func(_ *server, h *http.Server) { h.ReadHeaderTimeout = 50 * time.Millisecond })
 	signed := w.wire("standard", "a", "{}")
 	if _, err := io.Copy(io.Discard, w.dial(signed[:20])); err != nil { // it ends, perhaps after a 400 of net/http's
 		t.Errorf("half a header: %v", err)
 	}
+	w = serve(t, func(_ *server, h *http.Server) { h.ReadHeaderTimeout, h.ReadTimeout = time.Minute, 50*time.Millisecond })
+	signed = w.wire("standard", "a", "{}")
 	w.wants("half a body", w.answer(w.dial(signed[:len(signed)-1])), 408, "in time")
+	w = serve(t)
+	signed = w.wire("standard", "a", "{}")
 	half := w.dial(signed[:len(signed)-1])
 	if err := half.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
