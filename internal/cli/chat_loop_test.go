@@ -55,7 +55,7 @@ func (p *promptLoop) typeIn(keys string) {
 // await waits until the terminal shows a text so many times.
 func (p *promptLoop) await(text string, times int) {
 	p.t.Helper()
-	late := time.After(2 * time.Minute)
+	late := time.After(patience)
 	for strings.Count(p.shown(), text) < times {
 		select {
 		case <-p.written:
@@ -100,7 +100,7 @@ func (p *promptLoop) leave() {
 		if err != nil {
 			p.t.Error(err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		p.t.Fatalf("the loop has not ended: %q", p.shown())
 	}
 }

@@ -200,7 +200,7 @@ func plantHungLock(w *world) {
 // plantLeftover lets a process inherit the lock of a job whose run is over.
 func plantLeftover(w *world) {
 	path := filepath.Join(w.dir, "state/locks/job-daily.lock")
-	cmd := exec.Command("sh", "-c", `exec 9<>"$0" && flock -n 9 && echo held && exec sleep 60`, path)
+	cmd := exec.Command("sh", "-c", `exec 9<>"$0" && flock -n 9 && echo held && exec sleep 6000`, path)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
