@@ -140,7 +140,7 @@ func TestBackoff(t *testing.T) {
 
 // TestClockJump: a day forwards and two days back change nothing of a session, nor of when the next one may begin.
 func TestClockJump(t *testing.T) {
-	s, b := beating(t, beat)
+	s, b := beating(t, 4*beat)
 	b.start().connected()
 	var said []string
 	for _, jump := range []time.Duration{24 * time.Hour, -48 * time.Hour} {

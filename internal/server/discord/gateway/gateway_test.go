@@ -167,7 +167,7 @@ func TestNoEnd(t *testing.T) {
 // TestBurst: 500 messages at once, and more than the queue holds while the handler is busy for many heartbeats.
 func TestBurst(t *testing.T) {
 	t.Parallel()
-	s := discordapi.New(t, discordapi.Options{Heartbeat: 4 * beat}) // a busy machine may stand still for one beat, and be disconnected
+	s := discordapi.New(t, discordapi.Options{Heartbeat: 10 * beat}) // a busy machine may stand still for one beat, and be disconnected
 	b := newBot(t, s)
 	b.start().connected()
 	var said []string
