@@ -50,6 +50,9 @@ func runTick(ctx context.Context, d *deps, dryRun, wait bool) error {
 		return err
 	}
 	s := &starter{d: d, home: h, wait: wait}
+	if wait {
+		ctx.Done() // from here on a signal ends what is started, too
+	}
 	if !dryRun {
 		return s.goOn(ctx, s.minute(ctx).Pass(ctx))
 	}

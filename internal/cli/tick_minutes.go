@@ -63,7 +63,8 @@ type work struct {
 }
 
 // await returns when every started process has ended. From installer.TickPasses on, and when ctx has ended, it starts no more; in the
-// second case it also asks the processes to end. Of several errors it returns the last and warns of the others.
+// second case it also asks the processes to end. Of several errors it returns the last and warns of the others; ctx's counts if there is
+// none.
 func (s *starter) await(ctx context.Context, minutes <-chan time.Time, err error, w work) error {
 	last, stop := s.d.Now().Add(installer.TickPasses), ctx.Done()
 	for len(s.started) > 0 {
@@ -93,6 +94,9 @@ func (s *starter) await(ctx context.Context, minutes <-chan time.Time, err error
 		if failed != nil {
 			err = failed
 		}
+	}
+	if err == nil {
+		err = ctx.Err()
 	}
 	return err
 }

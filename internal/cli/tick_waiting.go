@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -18,7 +20,8 @@ import (
 const pollRuns = 200 * time.Millisecond
 
 // runWaiting starts the slots that ticks have put off, the oldest first, while fewer fires than limits.parallel are in progress. It returns
-// when none waits, or if another process does the same. With wait it waits for its fires as well, and starts none from installer.TickPasses on.
+// when none waits, or if another process does the same. With wait it waits for its fires as well, starts none from installer.TickPasses on, and
+// when ctx has ended, it asks them to end. What it has not started goes on waiting.
 func runWaiting(ctx context.Context, d *deps, wait bool) error {
 	h, err := d.Home()
 	if err != nil {
@@ -32,15 +35,25 @@ func runWaiting(ctx context.Context, d *deps, wait bool) error {
 		return err
 	}
 	defer guard.Release()
-	w := waiter{starter: starter{d: d, home: h}, ended: make(chan string), own: map[string]int{}, tried: map[tick.Waiting]bool{}}
-	last := d.Now().Add(installer.TickPasses)
+	w := waiter{starter: starter{d: d, home: h}, ended: make(chan string), own: map[string]process.ID{}, tried: map[tick.Waiting]bool{}}
+	err = w.work(ctx, wait)
+	if wait {
+		w.finish(ctx)
+	}
+	return err
+}
+
+// work starts slots until none waits.
+func (w *waiter) work(ctx context.Context, wait bool) error {
+	now := w.starter.d.Now
+	last := now().Add(installer.TickPasses)
 	for ctx.Err() == nil {
 		if err := w.look(); err != nil {
 			return err // the next tick starts another such process
 		}
 		next, left := w.next()
-		if wait && !d.Now().Before(last) {
-			next, left = nil, 0 // the next tick starts another such process
+		if wait && !now().Before(last) {
+			return nil // the next tick starts another such process
 		}
 		switch {
 		case left == 0 && (!wait || len(w.own) == 0):
@@ -56,11 +69,28 @@ func runWaiting(ctx context.Context, d *deps, wait bool) error {
 	return ctx.Err()
 }
 
+// finish waits until the fires of this process have ended, and when ctx has ended, asks them to. A fire that has not claimed its slot yet
+// leaves it waiting.
+func (w *waiter) finish(ctx context.Context) {
+	stop := ctx.Done()
+	for len(w.own) > 0 {
+		select {
+		case id := <-w.ended:
+			delete(w.own, id)
+		case <-stop:
+			stop = nil
+			for _, id := range w.own {
+				_ = id.Signal(syscall.SIGTERM) // one that has just ended needs none
+			}
+		}
+	}
+}
+
 // waiter starts slots that have waited.
 type waiter struct {
 	starter starter
 	ended   chan string           // ids of jobs whose fire has ended
-	own     map[string]int        // fires of this process that are in progress, by job
+	own     map[string]process.ID // fires of this process that are in progress, by job
 	tried   map[tick.Waiting]bool // slots that were started since queue was read
 
 	looked time.Time     // when the next two lines were true
@@ -132,7 +162,7 @@ func (w *waiter) next() (next *tick.Waiting, left int) {
 		if w.tried[s] || !slots.Unanswered(s.Job, s.Slot) {
 			return true
 		}
-		if w.own[s.Job] == 0 && lock.Free(w.starter.home.Dir.JobLock(s.Job)) {
+		if _, runs := w.own[s.Job]; !runs && lock.Free(w.starter.home.Dir.JobLock(s.Job)) {
 			next = &s
 		}
 		return false
@@ -141,27 +171,23 @@ func (w *waiter) next() (next *tick.Waiting, left int) {
 }
 
 // running counts the fires in progress: those of this process, and the routines that others run.
-func (w *waiter) running() (n int) {
-	for _, fires := range w.own {
-		n += fires
-	}
-	return n + w.others
-}
+func (w *waiter) running() int { return len(w.own) + w.others }
 
 func (w *waiter) fire(s tick.Waiting) error {
 	w.tried[s] = true
 	w.starter.ended = func() { w.ended <- s.Job }
-	w.own[s.Job]++
-	return w.starter.launch("fire", "--scheduled", "--slot", s.Slot.Format(time.RFC3339), "--", s.Job)
+	id, err := w.starter.begin("fire", "--scheduled", "--slot", s.Slot.Format(time.RFC3339), "--", s.Job)
+	if err == nil {
+		w.own[s.Job] = id
+	}
+	return err
 }
 
 // rest waits until a fire has ended, or others may have changed something.
 func (w *waiter) rest(ctx context.Context) {
 	select {
 	case id := <-w.ended:
-		if w.own[id]--; w.own[id] == 0 {
-			delete(w.own, id)
-		}
+		delete(w.own, id)
 	case <-time.After(pollRuns):
 	case <-ctx.Done():
 	}
