@@ -33,7 +33,9 @@ func newDoctor(d *deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines)
 }
 
-func (d *deps) doctor() doctor.Doctor { return doctor.Doctor{App: d.App, Entries: d.installedEntries} }
+func (d *deps) doctor() doctor.Doctor {
+	return doctor.Doctor{App: d.App, Entries: d.installedEntries, Clusters: d.clusterNames}
+}
 
 func runDoctor(ctx context.Context, d *deps, send, ask bool) error {
 	doc := d.doctor()
@@ -111,6 +113,9 @@ func (d *deps) sendTest(ctx context.Context) doctor.Finding {
 // installedEntries compares the installed entries with those of `ollim schedule diff`, with and without routines. Both forms are current.
 func (d *deps) installedEntries(ctx context.Context, scheduler string) (found doctor.Entries, err error) {
 	target, flag, _ := strings.Cut(scheduler, " ")
+	if target == forKubernetes {
+		return d.clusterEntries(ctx, scheduler)
+	}
 	o := unitOptions{target: target, system: flag != ""}
 	found, err = d.foundEntries(ctx, o)
 	if other := (*otherDataDir)(nil); errors.As(err, &other) {

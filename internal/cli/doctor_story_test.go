@@ -294,6 +294,10 @@ func faults() map[string]fault {
 		"entries of no program": {func(w *world) { w.crontab(strings.ReplaceAll(w.table(), self(w.t)+" ", "/gone/ollim ")) }, f, "entries", "/gone/ollim, which does not exist", "ollim schedule install crontab"},
 		"entries without end":   {func(w *world) { w.crontab(strings.Replace(w.table(), "# END ollim\n", "", 1)) }, f, "entries", "no end", "crontab -e"},
 		"entries of another":    {func(w *world) { w.crontab(strings.ReplaceAll(w.table(), w.dir, "/other")) }, w, "entries", "another data directory, /other", "schedule remove crontab"},
+		"cluster unreachable":   {plantCluster(`echo "connection refused" >&2; exit 1`), w, "entries", "kubernetes --claim data: not compared: kubectl get: exit status 1: connection refused", "ollim schedule diff kubernetes --claim data --image i --tick-only"},
+		"cluster not current":   {plantCluster(`case $* in get*) echo '{"kind":"List","items":[]}' ;; *) echo '{"kind":"CronJob","metadata":{"name":"x"}}' ;; esac`), w, "entries", "kubernetes --claim data: its entries are not current: 1 change", "ollim schedule install kubernetes --claim data --image i --tick-only"},
+		"cluster of another":    {plantCluster(`echo '{"kind":"List","items":[{"metadata":{"name":"x","annotations":{"ollim/data-dir":"/other"}}}]}'`), w, "entries", "another data directory, /other", "schedule remove kubernetes --claim data"},
+		"record of clusters":    {write("state/clusters.json", "{"), f, "entries", "unexpected end of JSON", "install the entries again"},
 		"changed unit": {func(w *world) {
 			w.unit("# Written by ollim; hash 0\nExecStart=/bin/sh --data-dir " + w.dir + " tick\n")
 		}, f, "entries", "not as ollim wrote it", "drop-in"},
@@ -324,8 +328,20 @@ func faults() map[string]fault {
 		"lock as link":          {func(w *world) { w.link("state/locks/x.lock", "/tmp") }, f, "locks", "not a file", "remove it"},
 		"process of a run":      {plantMarkedProcess, w, "runs", "(sleep) is left of run ", "kill "},
 		"hung lock":             {plantHungLock, f, "locks", "held for 1s", "fuser"},
+		"a door that fails":     {plantFailingDoor, f, "doors", "radio does not run", "ollim door test"},
 		"left behind":           {plantLeftover, f, "locks", "left behind by run", "kill"},
 	}
+}
+
+// plantFailingDoor lets a door be served whose program ends soon after each start.
+func plantFailingDoor(w *world) {
+	w.must("config", "set", "doors.radio.command", "sh")
+	held, err := lock.Try(filepath.Join(w.dir, "state/locks/door_radio.lock"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(held.Release)
+	write("state/door_radio_failure.txt", "it ended before it said hello\n")(w)
 }
 
 // TestDoctorNamesAFaultOnce: what one fault breaks is not named as another.

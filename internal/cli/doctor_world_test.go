@@ -98,6 +98,14 @@ func plantShellClaude(w *world) {
 	w.knowClaude(fakeVersion, "")
 }
 
+// plantCluster records an installation in a cluster, and makes a kubectl command.
+func plantCluster(kubectl string) func(*world) {
+	return func(w *world) {
+		w.write("state/clusters.json", `{"kubernetes":[{"image":"i","claim":"data","tick_only":true}]}`)
+		w.program("bin/kubectl", "#!/bin/sh\n"+kubectl+"\n")
+	}
+}
+
 // plantDiscord sets a token for a service that nobody provides.
 func plantDiscord(w *world) {
 	w.must("config", "set", "discord.api", "http://"+freeAddress(w.t))

@@ -185,7 +185,7 @@ func runScheduleRemove(ctx context.Context, d *deps, o unitOptions) error {
 	}
 	host := installer.Host{DataDir: string(h.Dir)}
 	if o.target == forKubernetes {
-		return d.removeFromCluster(ctx, o, host)
+		return d.removeFromCluster(ctx, h, o, host)
 	}
 	if o.target == forCrontab {
 		if !exists(host.DataDir) { // the directory is not created again: the backup of the crontab is temporary

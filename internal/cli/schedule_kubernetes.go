@@ -3,10 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/app/doctor"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
@@ -95,6 +99,9 @@ func (d *deps) installCluster(ctx context.Context, o unitOptions, e entries) err
 		return err
 	}
 	d.noteChanges(changes)
+	if err := clustersOf(e.home).Note(ctx, installer.InCluster{KubeOptions: o.kube, TickOnly: o.tickOnly}); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(changes, func(c installer.Change) bool { return c.What == installer.Add }) {
 		d.note("installed; to undo: ollim schedule remove %s", o.where())
 	}
@@ -113,25 +120,98 @@ func (d *deps) clusterChanges(ctx context.Context, o unitOptions, e entries) ([]
 	return c.Changes(ctx, text, jobs)
 }
 
-func (d *deps) removeFromCluster(ctx context.Context, o unitOptions, host installer.Host) error {
+func (d *deps) removeFromCluster(ctx context.Context, h app.Home, o unitOptions, host installer.Host) error {
 	c, err := d.cluster(ctx, o, host)
 	if err != nil {
 		return err
 	}
 	changes, err := c.Apply(ctx, "", nil)
 	d.noteChanges(changes)
+	if err == nil && exists(h.Dir.Clusters()) { // a deleted directory is not created again
+		err = clustersOf(h).Forget(ctx, o.kube)
+	}
 	return err
+}
+
+func clustersOf(h app.Home) installer.Clusters { return installer.Clusters{Home: h.Dir, Disk: h.Disk} }
+
+// installedClusters returns the installations in clusters that the data directory has recorded.
+func (d *deps) installedClusters() (list []unitOptions, err error) {
+	h, err := d.AnyHome()
+	if err != nil {
+		return nil, err
+	}
+	recorded, err := clustersOf(h).List()
+	for _, c := range recorded {
+		list = append(list, unitOptions{target: forKubernetes, tickOnly: c.TickOnly, kube: c.KubeOptions})
+	}
+	return list, err
+}
+
+// clusterNames returns these installations as arguments of ollim schedule remove.
+func (d *deps) clusterNames() (names []string, err error) {
+	list, err := d.installedClusters()
+	for _, o := range list {
+		names = append(names, o.where())
+	}
+	return names, err
+}
+
+// clusterPatience is how long ollim doctor waits for a cluster.
+const clusterPatience = 10 * time.Second
+
+// clusterEntries compares the installation in a cluster that clusterNames calls so. A cluster that cannot be asked is no error.
+func (d *deps) clusterEntries(ctx context.Context, name string) (found doctor.Entries, err error) {
+	list, err := d.installedClusters()
+	i := slices.IndexFunc(list, func(o unitOptions) bool { return o.where() == name })
+	if err != nil || i < 0 {
+		return found, err
+	}
+	defer func(quiet bool) { d.quiet = quiet }(d.quiet)
+	d.quiet = true // the messages of install are not findings
+	o := list[i]
+	found.Installed, found.Flags = true, o.made()
+	e, err := d.entries(o)
+	if err != nil {
+		return found, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, clusterPatience, fmt.Errorf("no answer in %s", clusterPatience))
+	defer cancel()
+	changes, err := d.clusterChanges(ctx, o, e)
+	found.Changes = len(changes)
+	if other := (*otherDataDir)(nil); errors.As(err, &other) {
+		return doctor.Entries{Other: other.dir}, nil
+	}
+	if errors.Is(err, installer.ErrKubectl) {
+		found.Unseen, err = err.Error(), nil
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, o.fault(err))
+	}
+	return found, err
 }
 
 // where returns the arguments that say where the entries in the cluster are.
 func (o unitOptions) where() string {
 	text := o.target + " --claim " + o.kube.Claim
-	for _, flag := range []struct{ name, value string }{{"folder", o.kube.Folder}, {"namespace", o.kube.Namespace}} {
-		if flag.value != "" {
-			text += " --" + flag.name + " " + flag.value
-		}
+	return text + flagText("folder", o.kube.Folder) + flagText("namespace", o.kube.Namespace)
+}
+
+// made returns the arguments that say, besides where, what the entries in the cluster are made with.
+func (o unitOptions) made() string {
+	text := flagText("image", o.kube.Image) + flagText("secret", o.kube.Secret) + flagText("cpu", o.kube.CPU) + flagText("memory", o.kube.Memory)
+	if o.tickOnly {
+		text += " --tick-only"
 	}
 	return text
+}
+
+// flagText is a flag on a command line. No value of a cluster needs quotes.
+func flagText(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	return " --" + name + " " + value
 }
 
 // clusterFault gives errors of a cluster their status and what to do about them.

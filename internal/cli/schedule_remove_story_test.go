@@ -10,7 +10,9 @@ import (
 // TestScheduleRemoveWithoutName: the only scheduler that has entries of the data directory is meant; of none or several one must be named.
 func TestScheduleRemoveWithoutName(t *testing.T) {
 	t.Parallel()
-	w := newBareWorld(t, map[string]string{"crontab": homeCrontab, "systemctl": "exit 0"})
+	w := newBareWorld(t, map[string]string{
+		"crontab": homeCrontab, "systemctl": "exit 0", "kubectl": `echo "$*" >>"$HOME/asked"; echo '{"kind":"List","items":[]}'`,
+	})
 	w.must("init", "--engine", "none")
 	refused := func(want string) {
 		t.Helper()
@@ -49,4 +51,21 @@ func TestScheduleRemoveWithoutName(t *testing.T) {
 	if table() != "" {
 		t.Errorf("%q", table())
 	}
+	const place = "kubernetes --claim data --folder ada --namespace home"
+	w.must(append([]string{"schedule", "install", "--image", "i"}, strings.Fields(place)...)...)
+	w.must("schedule", "install", "crontab")
+	refused("several have entries: want one of crontab, " + place)
+	w.must("schedule", "remove", "crontab")
+	if r := w.run("schedule", "remove", "--folder", "other"); r.status != int(statusUsage) || !strings.Contains(r.errOut, "are for ollim schedule remove kubernetes") {
+		t.Errorf("%+v", r)
+	}
+	asked := filepath.Join(w.home, "asked")
+	if err := os.Remove(asked); err != nil {
+		t.Fatal(err)
+	}
+	w.must("schedule", "remove")
+	if text, err := os.ReadFile(asked); err != nil || !strings.HasPrefix(string(text), "--namespace=home get cronjobs.batch ") || strings.Count(string(text), "\n") != 1 {
+		t.Errorf("%q, %v", text, err)
+	}
+	refused("no entries of this data directory were found")
 }

@@ -82,7 +82,8 @@ func newScheduleUnits(d *deps, verb, short, inside string, work func(context.Con
 	return cmd
 }
 
-// onlyInstalled fills in the scheduler that has entries of this data directory. None and several are errors.
+// onlyInstalled fills in the scheduler that has entries of this data directory. None and several are errors. Clusters are those in which this
+// directory has recorded an installation.
 func (d *deps) onlyInstalled(ctx context.Context, o *unitOptions) error {
 	var installed []string
 	for _, name := range doctor.Schedulers() {
@@ -90,15 +91,30 @@ func (d *deps) onlyInstalled(ctx context.Context, o *unitOptions) error {
 			installed = append(installed, name)
 		}
 	}
-	switch len(installed) {
-	case 0:
+	clusters, err := d.installedClusters()
+	if err != nil && !errors.Is(err, app.ErrNoConfig) { // a deleted directory has no record
+		return err
+	}
+	for _, c := range clusters {
+		if !o.system {
+			installed = append(installed, c.where())
+		}
+	}
+	switch {
+	case o.kube != (installer.KubeOptions{}):
+		return usage("--namespace, --claim and --folder are for ollim schedule remove kubernetes")
+	case len(installed) == 0:
 		return usage("no entries of this data directory were found: want crontab, systemd or kubernetes")
-	case 1:
-		target, flag, _ := strings.Cut(installed[0], " ")
-		o.target, o.system = target, flag != ""
+	case len(installed) > 1:
+		return usage("several have entries: want one of %s", strings.Join(installed, ", "))
+	}
+	target, flag, _ := strings.Cut(installed[0], " ")
+	if o.target = target; target == forKubernetes {
+		o.kube = clusters[0].kube.Place()
 		return nil
 	}
-	return usage("several have entries: want one of %s", strings.Join(installed, ", "))
+	o.system = flag != ""
+	return nil
 }
 
 // host returns the host that entries are made for: this machine.

@@ -42,6 +42,9 @@ type Doctor struct {
 	// Entries looks at the entries of a scheduler, as `ollim schedule install` names it. It returns no error if that scheduler is missing.
 	Entries func(ctx context.Context, scheduler string) (Entries, error)
 
+	// Clusters lists the clusters in which the entries of this data directory were installed, likewise; nil: none.
+	Clusters func() ([]string, error)
+
 	// Probe reads what a check learns from the machine.
 	Probe probe
 }

@@ -167,34 +167,49 @@ type Entries struct {
 	Programs  []string // that they call
 	Changes   int      // what `ollim schedule install` would change
 	Other     string   // the data directory whose entries are there instead
+	Unseen    string   // why the installed entries could not be compared
+	Flags     string   // what `ollim schedule install` needs besides the scheduler's name
 }
 
-const crontab = "crontab"
+const crontab, kubernetes = "crontab", "kubernetes"
 
-// Schedulers lists the schedulers, as `ollim schedule install` names them.
+// Schedulers lists the schedulers of a machine, as `ollim schedule install` names them.
 func Schedulers() []string { return []string{crontab, "systemd", "systemd --system"} }
 
-// Scheduler names the scheduler that has entries of this data directory; current says whether they must be the present ones. "" is none.
+// Scheduler names the scheduler that has entries of this data directory; current says whether they must be the present ones. "" is none. A
+// cluster is not asked: what was installed there counts.
 func (d Doctor) Scheduler(ctx context.Context, current bool) string {
 	for _, name := range Schedulers() {
 		if found, err := d.Entries(ctx, name); err == nil && found.Installed && (!current || found.Changes == 0) {
 			return name
 		}
 	}
+	if clusters, err := d.clusters(); err == nil && len(clusters) > 0 {
+		return clusters[0]
+	}
 	return ""
+}
+
+func (d Doctor) clusters() ([]string, error) {
+	if d.Clusters == nil {
+		return nil, nil
+	}
+	return d.Clusters()
 }
 
 // Stalled returns why nothing runs `ollim tick`, if that is known, and the remedy. It is for an installation in which no tick was seen
 // lately.
 func (d Doctor) Stalled(ctx context.Context) (why, remedy string) {
-	switch name := d.Scheduler(ctx, false); name {
-	case "":
+	switch name := d.Scheduler(ctx, false); {
+	case name == "":
 		return "no schedule is installed", "ollim schedule install crontab, or systemd"
-	case crontab:
+	case name == crontab:
 		if start := d.App.CronStopped(); start != "" {
 			return "no cron daemon is running", start
 		}
 		return "", "wait a minute; then look for the error of `ollim tick` in the log of cron, or in your mail"
+	case strings.HasPrefix(name, kubernetes):
+		return "", "wait a minute; then see: kubectl get cronjobs,jobs,pods --selector=app.kubernetes.io/name=ollim"
 	default:
 		manager := "systemctl --user"
 		if strings.HasSuffix(name, "--system") {
@@ -206,36 +221,45 @@ func (d Doctor) Stalled(ctx context.Context) (why, remedy string) {
 
 // entries compares the installed entries with the routines. Missing entries are not a fault: any program may run `ollim tick`, see tick.
 func (e *examination) entries(ctx context.Context) string {
+	clusters, err := e.clusters()
+	e.fault(err, "remove it, and install the entries again")
 	var installed []string
-	for _, scheduler := range Schedulers() {
-		remedy := "ollim schedule install " + scheduler
-		found, err := e.Entries(ctx, scheduler)
-		if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {
-			e.warn("ollim check", "%s: not compared, because job files are invalid", scheduler)
-		} else {
-			e.fault(err, "")
-		}
-		if found.Other != "" {
-			e.warn("ollim --data-dir '"+found.Other+"' schedule remove "+scheduler, "%s has the entries of another data directory, %s", scheduler, found.Other)
-		}
-		if !found.Installed {
-			continue
-		}
-		installed = append(installed, scheduler)
-		before := len(e.list)
-		for _, program := range found.Programs {
-			if _, err := os.Stat(program); err != nil {
-				e.fail(remedy, "%s: its entries call %s, which does not exist", scheduler, program)
-			}
-		}
-		if found.Changes > 0 && len(e.list) == before {
-			e.warn(remedy, "%s: its entries are not current: %s", scheduler, plaintext.Count(found.Changes, "change"))
+	for _, scheduler := range slices.Concat(Schedulers(), clusters) {
+		if e.entriesIn(ctx, scheduler) {
+			installed = append(installed, scheduler)
 		}
 	}
 	if len(installed) == 0 {
 		return "none installed"
 	}
 	return "current in " + strings.Join(installed, ", ")
+}
+
+// entriesIn compares the entries in one scheduler, and reports whether any are installed.
+func (e *examination) entriesIn(ctx context.Context, scheduler string) bool {
+	found, err := e.Entries(ctx, scheduler)
+	remedy := "ollim schedule install " + scheduler + found.Flags
+	if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {
+		e.warn("ollim check", "%s: not compared, because job files are invalid", scheduler)
+	} else {
+		e.fault(err, "")
+	}
+	if found.Other != "" {
+		e.warn("ollim --data-dir '"+found.Other+"' schedule remove "+scheduler, "%s has the entries of another data directory, %s", scheduler, found.Other)
+	}
+	before := len(e.list)
+	for _, program := range found.Programs {
+		if _, err := os.Stat(program); found.Installed && err != nil {
+			e.fail(remedy, "%s: its entries call %s, which does not exist", scheduler, program)
+		}
+	}
+	switch {
+	case found.Unseen != "":
+		e.warn("where kubectl reaches the cluster: ollim schedule diff "+scheduler+found.Flags, "%s: not compared: %s", scheduler, found.Unseen)
+	case found.Installed && found.Changes > 0 && len(e.list) == before:
+		e.warn(remedy, "%s: its entries are not current: %s", scheduler, plaintext.Count(found.Changes, "change"))
+	}
+	return found.Installed
 }
 
 // tick checks that something runs `ollim tick` each minute, on which everything that is automatic depends.

@@ -183,6 +183,9 @@ func (d Dir) Slots() string { return d.State("slots") }
 // Schedules is the history of each routine's schedule.
 func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
 
+// Clusters is the file with the clusters in which schedule install has installed CronJobs.
+func (d Dir) Clusters() string { return d.State("clusters.json") }
+
 // Backtest returns the directory of a backtest, or a file in it.
 func (d Dir) Backtest(id string, elem ...string) string {
 	return d.State(append([]string{"backtests", id}, elem...)...)

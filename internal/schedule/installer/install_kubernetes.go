@@ -32,7 +32,7 @@ var (
 // fieldManager is the name under which the cluster knows which fields are ours.
 const fieldManager = "ollim"
 
-// clusterLimits bound one call of kubectl, and what is read of its output: a CronJob has some four kilobytes.
+// These bound one call of kubectl, and what is read of its output: a CronJob has some four kilobytes.
 const (
 	kubectlLimit = 2 * time.Minute
 	maxListed    = 64 << 20
@@ -66,10 +66,13 @@ func OpenCluster(ctx context.Context, o KubeOptions, env []string) (Cluster, err
 	return c, err
 }
 
-// DataDirs returns the data directories that the installed CronJobs name, sorted; they are paths inside the containers.
+// DataDirs returns the data directories that the installed CronJobs name, sorted; they are paths inside the containers. One whose annotation
+// somebody has removed names none.
 func (c Cluster) DataDirs() (dirs []string) {
 	for _, j := range c.have {
-		dirs = append(dirs, j.Metadata.Annotations[aboutDataDir])
+		if dir := j.Metadata.Annotations[aboutDataDir]; dir != "" {
+			dirs = append(dirs, dir)
+		}
 	}
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
@@ -170,7 +173,7 @@ func (c Cluster) kubectl(ctx context.Context, text string, args []string) ([]byt
 	if c.options.Namespace != "" {
 		argv = append(argv, "--namespace="+c.options.Namespace)
 	}
-	ctx, cancel := context.WithTimeout(ctx, kubectlLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, kubectlLimit, fmt.Errorf("no answer in %s", kubectlLimit))
 	defer cancel()
 	r, err := process.Run(ctx, process.Call{Argv: append(argv, args...), Env: c.env, Stdin: []byte(text), Limit: maxListed})
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,13 +16,13 @@ import (
 
 // KubeOptions is what a cluster has to know besides the jobs.
 type KubeOptions struct {
-	Image     string // which has the program at Host.Ollim, and the engine's command
-	Namespace string // "": that of whoever applies the file
-	Claim     string // of the volume with the data directory and the engine's home
-	Folder    string // of the volume, with both as its folders data and home; "" is the volume's root
-	Secret    string // "", or the one that holds secrets.env as its key ollim-secrets
-	CPU       string // of each pod: request and limit, such as 100m/1; one quantity is both; "": DefaultCPU
-	Memory    string // likewise, such as 128Mi/1Gi; "": DefaultMemory
+	Image     string `json:"image"`               // which has the program at Host.Ollim, and the engine's command
+	Namespace string `json:"namespace,omitempty"` // "": that of whoever applies the file
+	Claim     string `json:"claim"`               // of the volume with the data directory and the engine's home
+	Folder    string `json:"folder,omitempty"`    // of the volume, with both as its folders data and home; "" is the volume's root
+	Secret    string `json:"secret,omitempty"`    // "", or the one that holds secrets.env as its key ollim-secrets
+	CPU       string `json:"cpu,omitempty"`       // of each pod: request and limit, such as 100m/1; one quantity is both; "": DefaultCPU
+	Memory    string `json:"memory,omitempty"`    // likewise, such as 128Mi/1Gi; "": DefaultMemory
 }
 
 // What a pod requests, and may use at most, unless the owner says otherwise.
@@ -56,7 +57,7 @@ func Kubernetes(h Host, jobs []job.Job, o KubeOptions) (text string, left []Left
 		}
 		return why
 	})
-	if err = cmp.Or(err, o.check(), h.checkConfig()); err != nil {
+	if err = cmp.Or(err, o.check(), h.checkMounts()); err != nil {
 		return "", nil, err
 	}
 	// The slots that wait are started for as long as the tick works, by a process that the tick has started.
@@ -71,9 +72,18 @@ func (o KubeOptions) Instance() string { return digest(o.Claim + "\x00" + o.Fold
 // prefix begins the name of each CronJob of the data directory.
 func (o KubeOptions) prefix() string { return "ollim-" + o.Instance() + "-" }
 
-// checkConfig refuses settings outside the data directory, which the volume does not hold.
-func (h Host) checkConfig() error {
-	if h.Config != "" && !strings.HasPrefix(h.Config, h.DataDir+"/") {
+// Directories in a container.
+const (
+	homeDir     = "/home/ollim"
+	credentials = "/run/credentials/ollim"
+)
+
+// checkMounts refuses a data directory that cannot be a mount of its own, and settings outside of it, which the volume does not hold.
+func (h Host) checkMounts() error {
+	switch {
+	case strings.Contains(h.DataDir, ":") || slices.Contains([]string{"/", "/tmp", homeDir, credentials}, path.Clean(h.DataDir)):
+		return fmt.Errorf("%q: %w: a volume for the data directory alone cannot be mounted there", h.DataDir, ErrUnfit)
+	case h.Config != "" && !strings.HasPrefix(h.Config, h.DataDir+"/"):
 		return fmt.Errorf("%q: %w: the settings are outside the data directory, which alone is in the volume", h.Config, ErrUnfit)
 	}
 	return nil
@@ -98,8 +108,8 @@ func (o KubeOptions) check() error {
 		what, text string
 		fits       bool
 	}{
-		{"cpu", o.CPU, isResources(o.CPU)},
-		{"memory", o.Memory, isResources(o.Memory)},
+		{"cpu", o.CPU, isResources(o.CPU, "m?")},
+		{"memory", o.Memory, isResources(o.Memory, "([kMGT]|[KMGT]i)?")},
 		{"secret", o.Secret, o.Secret == "" || isDottedName(o.Secret)},
 	} {
 		if !c.fits {
@@ -126,9 +136,11 @@ func (o KubeOptions) checkPlace() error {
 	return nil
 }
 
-// isResources is for a request and a limit, or one quantity, or nothing.
-func isResources(text string) bool {
-	return text == "" || regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(m|k|M|G|Ki|Mi|Gi)?(/|$)){1,2}$`).MatchString(text) && !strings.HasSuffix(text, "/")
+// isResources is for a request and a limit, or one quantity, or nothing. units is the pattern of what may follow a number: m, a thousandth,
+// is a slip for bytes.
+func isResources(text, units string) bool {
+	quantity := `[0-9]+(\.[0-9]+)?` + units
+	return text == "" || regexp.MustCompile(`^`+quantity+`(/`+quantity+`)?$`).MatchString(text)
 }
 
 // isClusterName is the rule for names of RFC 1123.
@@ -226,9 +238,9 @@ func (o KubeOptions) pod(dataDir string, words []string) string {
               command:
 ` + command.String() + `              env:
                 - name: HOME
-                  value: /home/ollim
+                  value: ` + homeDir + `
 ` + when(o.Secret != "", `                - name: CREDENTIALS_DIRECTORY
-                  value: /run/credentials/ollim
+                  value: `+credentials+`
 `) + `              resources:
 ` + resources(cmp.Or(o.CPU, DefaultCPU), cmp.Or(o.Memory, DefaultMemory)) + `              securityContext:
                 allowPrivilegeEscalation: false
@@ -240,12 +252,12 @@ func (o KubeOptions) pod(dataDir string, words []string) string {
                   mountPath: ` + quoteYAML(dataDir) + `
                   subPath: ` + in("data") + `
                 - name: data
-                  mountPath: /home/ollim
+                  mountPath: ` + homeDir + `
                   subPath: ` + in("home") + `
                 - name: tmp
                   mountPath: /tmp
 ` + when(o.Secret != "", `                - name: secret
-                  mountPath: /run/credentials/ollim
+                  mountPath: `+credentials+`
                   readOnly: true
 `) + `          volumes:
             - name: data

@@ -238,6 +238,8 @@ func TestKubernetesRefuses(t *testing.T) {
 		func(o *KubeOptions) { o.Folder = "../a" },
 		func(o *KubeOptions) { o.CPU = "much" },
 		func(o *KubeOptions) { o.CPU = "1/" },
+		func(o *KubeOptions) { o.CPU = "1Gi" },
+		func(o *KubeOptions) { o.Memory = "512m" }, // half a byte
 		func(o *KubeOptions) { o.Memory = "1Gi/2Gi/3Gi" },
 		func(o *KubeOptions) { o.Memory = "/1Gi" },
 		func(o *KubeOptions) { o.Secret = "a\n" },
@@ -252,12 +254,25 @@ func TestKubernetesRefuses(t *testing.T) {
 	for _, change := range []func(*Host){
 		func(h *Host) { h.DataDir = "/a\nb" },
 		func(h *Host) { h.Config = h.DataDir + ".yaml" },
+		func(h *Host) { h.DataDir = "/a:b" },
+		func(h *Host) { h.DataDir = "/home/ollim/" },
+		func(h *Host) { h.DataDir = "/tmp" },
 	} {
 		h := host(t)
 		change(&h)
 		if _, _, err := Kubernetes(h, nil, options()); !errors.Is(err, ErrUnfit) {
 			t.Errorf("%+v: %v", h, err)
 		}
+	}
+}
+
+// A CronJob whose annotation somebody has removed is not that of another data directory.
+func TestDataDirs(t *testing.T) {
+	named := installedJob{}
+	named.Metadata.Annotations = map[string]string{aboutDataDir: "/data"}
+	c := Cluster{have: map[string]installedJob{"a": {}, "b": named, "c": named}}
+	if got := c.DataDirs(); !slices.Equal(got, []string{"/data"}) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -242,6 +242,18 @@ func TestListenerIsHardened(t *testing.T) {
 	}
 }
 
+// TestDoorUnit: the unit of a door is correct as one of a user.
+func TestDoorUnit(t *testing.T) {
+	testkit.Program(t, "systemd-analyze", "systemd")
+	text := strings.ReplaceAll(fileText(t, filepath.Join("..", "..", "..", "contrib", "systemd", doorServer)), "ExecStart=ollim", "ExecStart=/bin/true")
+	if out := verify(t, false, []File{{Name: doorServer, Text: text}}); out != "" {
+		t.Error(out)
+	}
+	if verify(t, false, []File{{Name: doorServer, Text: text + "NoSuchThing=yes\n"}}) == "" {
+		t.Error("the unit was not read")
+	}
+}
+
 // verify is what systemd-analyze says about the units.
 func verify(t *testing.T, system bool, files []File) string {
 	t.Helper()
