@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ollim/ollim/internal/agent/confine"
 	"github.com/ollim/ollim/internal/agent/run"
@@ -30,7 +31,7 @@ func (h Home) Door(name string, warn func(string)) (p door.Program, end func() e
 	if err != nil {
 		return p, nil, err
 	}
-	p = door.Program{Name: name, Files: h.Dir.State("doors", name)}
+	p = door.Program{Name: name, Files: h.Dir.State("doors", name), Quiet: &atomic.Bool{}}
 	call.Env = append(call.Env, "TMPDIR="+p.Files)
 	end = func() error { return nil }
 	if settings.Seal == config.SealOn {
@@ -43,8 +44,9 @@ func (h Home) Door(name string, warn func(string)) (p door.Program, end func() e
 		call.Seal, end = by.With(seal.Rules{Read: confine.Program(call.Argv, call.Dir, call.Env, protected, nil)}), by.Close
 	}
 	hidden := h.hidden()
+	p.Hide = hidden.Hide
 	p.Start = func() (*process.Peer, error) {
-		call.Heard = &door.Log{Name: name, Hide: hidden.Hide, Warn: warn}
+		call.Heard = &door.Log{Name: name, Hide: hidden.Hide, Warn: warn, Quiet: p.Quiet}
 		return process.Open(call)
 	}
 	return p, end, nil
@@ -91,3 +93,6 @@ func (h Home) DoorFault(name string) error {
 	_, _, err := h.doorCall(name)
 	return err
 }
+
+// DoorFailure returns why a door that is served does not run; "" if it runs.
+func (h Home) DoorFailure(name string) string { return door.Failure(h.Dir, name) }

@@ -67,6 +67,10 @@ func TestMessages(t *testing.T) {
 	s.Wait(t, "all are confirmed", func() bool { return s.Open() == 0 })
 	p.Nothing()
 
+	s.Edit(ann, id, line{"text": "Hello, you"})
+	doortest.Equal(t, "an edit", p.Next("edited"), line{
+		"type": "edited", "id": own, "channel": "42", "user": "42", "name": "Ann", "direct": true, "addressed": true, "text": "Hello, you",
+	})
 	room := line{"id": -100500, "type": "supergroup"}
 	s.Say(ann, line{"chat": room, "text": "not for you"})
 	m = p.Message()

@@ -125,7 +125,7 @@ func (u *updates) wait(ctx context.Context, most time.Duration) error {
 // fetchUpdates returns the next updates. It waits for the rest of an album.
 func (d *door) fetchUpdates(ctx context.Context) (list []update, err error) {
 	offset, open := d.updates.next()
-	params := map[string]any{"allowed_updates": []string{"message", "callback_query"}}
+	params := map[string]any{"allowed_updates": []string{"message", "edited_message", "callback_query"}}
 	if offset > 0 {
 		params["offset"] = offset
 	}
@@ -181,6 +181,10 @@ func (d *door) deliver(list []update) (n int) {
 			d.updates.add(line.ID, ids...)
 			d.write(line)
 		}
+	case first.Edited != nil:
+		line := d.incoming(first.Edited)
+		line.Type = "edited"
+		d.write(line)
 	case first.Callback != nil:
 		d.press(first)
 	}

@@ -82,6 +82,7 @@ type (
 	update struct {
 		ID       int64     `json:"update_id"`
 		Message  *message  `json:"message"`
+		Edited   *message  `json:"edited_message"`
 		Callback *callback `json:"callback_query"`
 	}
 )

@@ -16,6 +16,10 @@ func (e *examination) doors(context.Context) string {
 			e.fault(err, "correct doors."+d.Name+" in "+e.App.ConfigFile(e.home.Dir))
 		case lock.Free(e.home.Dir.Lock("door_" + d.Name)):
 			e.warn("start ollim door serve "+d.Name, "%s is not served: messages to the bot are not answered", d.Name)
+		default:
+			if why := e.home.DoorFailure(d.Name); why != "" {
+				e.fail("correct the program, and try it with ollim door test COMMAND", "%s does not run, so messages to the bot are not answered: %s", d.Name, why)
+			}
 		}
 	}
 	if len(list) == 0 {

@@ -153,6 +153,14 @@ func (s *server) hear(ctx context.Context, e gateway.Event) {
 		if m, err := api.Decode[discordgo.Message](e.Data); err == nil { // else nothing of it may be in the log
 			s.Hear(ctx, s.received(&m))
 		}
+	case "MESSAGE_UPDATE":
+		if m, err := api.Decode[discordgo.Message](e.Data); err == nil {
+			s.Edited(ctx, s.received(&m))
+		}
+	case "MESSAGE_DELETE":
+		if m, err := api.Decode[discordgo.Message](e.Data); err == nil {
+			s.Deleted(ctx, m.ChannelID, m.ID)
+		}
 	case "INTERACTION_CREATE":
 		if i, err := api.Decode[discordgo.InteractionCreate](e.Data); err == nil && i.Interaction != nil {
 			s.interactions.Interact(ctx, i.Interaction)

@@ -108,7 +108,12 @@ func (t *trial) start() (err error) {
 	go func() {
 		defer close(read)
 		l.serve(func(line line) error {
-			if line.kind != TypeMessage {
+			switch line.kind {
+			case TypeMessage:
+			case TypeEdited, TypeDeleted:
+				_, err := newBot(t.program.Name, "").changed(line)
+				return err
+			default:
 				return nil
 			}
 			m, err := decode[Message](line.data)

@@ -39,6 +39,8 @@ const (
 const (
 	TypeHello   = "hello"
 	TypeMessage = "message"
+	TypeEdited  = "edited"
+	TypeDeleted = "deleted"
 	TypePress   = "press"
 	TypeDone    = "done"
 	TypeFailed  = "failed"
@@ -159,7 +161,7 @@ func (h Hello) Messenger() (messenger.Able, error) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Message is a message that was received, or one of a history.
+// Message is a message that was received or edited, or one of a history. Of one that was deleted, only the ids count.
 type Message struct {
 	ID        string     `json:"id"` // "": the messenger has no ids
 	Channel   string     `json:"channel"`

@@ -2,6 +2,7 @@ package door
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
@@ -11,6 +12,8 @@ type Log struct {
 	Name string // of the door
 	Hide func(text string) string
 	Warn func(message string)
+
+	Quiet *atomic.Bool // nothing is passed on; may be nil
 
 	rest []byte // of a line
 }
@@ -24,7 +27,7 @@ func (l *Log) Write(p []byte) (int, error) {
 		case c != '\n' && len(l.rest) < maxLog:
 			l.rest = append(l.rest, c)
 		case c == '\n':
-			if text := plaintext.Line(string(bytes.ToValidUTF8(l.rest, []byte("\ufffd")))); text != "" {
+			if text := plaintext.Line(string(bytes.ToValidUTF8(l.rest, []byte("\ufffd")))); text != "" && (l.Quiet == nil || !l.Quiet.Load()) {
 				l.Warn(l.Name + ": " + l.Hide(text))
 			}
 			l.rest = l.rest[:0]

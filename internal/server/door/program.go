@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -17,6 +18,8 @@ type Program struct {
 	Name  string
 	Files string                        // the private directory, which is made; what is in it is removed
 	Start func() (*process.Peer, error) // starts the program
+	Hide  func(text string) string      // replaces secrets in what it has written; nil: there are none
+	Quiet *atomic.Bool                  // what the program writes on standard error is not in the log; may be nil
 }
 
 // Times of a program.

@@ -50,6 +50,16 @@ func (b *Bot) received(m Message) (*messenger.Message, error) {
 	return r, err
 }
 
+// changed returns the message of a line about an edit or a deletion. The error names the key that is wrong.
+func (b *Bot) changed(l line) (*messenger.Message, error) {
+	m, err := decode[Message](l.data)
+	if err != nil {
+		return nil, err
+	}
+	received, err := b.received(m)
+	return received, errors.Join(err, checkID("id", m.ID))
+}
+
 // checkUser returns an error if a text is not the id of a user, or "".
 func checkUser(id string) error {
 	if len(id) > maxUser || slices.ContainsFunc([]rune(id), unicode.IsControl) {

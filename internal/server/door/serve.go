@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/process"
@@ -48,6 +49,12 @@ func Serve(ctx context.Context, o Options) (err error) {
 	if o.Sleep == nil {
 		o.Sleep = process.Sleep
 	}
+	if o.Hide == nil {
+		o.Hide = func(text string) string { return text }
+	}
+	if o.Quiet == nil {
+		o.Quiet = &atomic.Bool{}
+	}
 	s := &server{o: o, bot: newBot(o.Name, o.Files), first: make(chan Hello, 1), listening: make(chan struct{})}
 	o.Messenger, o.Home = s.bot, s.delivering(o.Home)
 	if s.Listener, err = listener.Open(o.Options); err != nil {
@@ -81,28 +88,27 @@ func Serve(ctx context.Context, o Options) (err error) {
 
 // keep keeps the program running until ctx ends.
 func (s *server) keep(ctx context.Context) error {
-	pause := firstPause
-	for begun := false; ; {
+	pause, failed := firstPause, 0
+	s.warn(s.noteFailure(""))
+	for begun := false; ; begun = true {
 		l, err := s.o.open(ctx)
+		began := s.Now()
 		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				l.close()
-			}
-			return nil
-		case err != nil && !begun && errors.Is(err, process.ErrNotFound):
+		case ctx.Err() != nil && err == nil:
+			l.close()
+		case err == nil:
+			err = s.serve(ctx, l)
+		case !begun && errors.Is(err, process.ErrNotFound):
 			return err
-		case err != nil:
-			s.warn(err)
-		default:
-			began := s.Now()
-			s.serve(ctx, l)
-			if s.Now().Sub(began) >= mostPause {
-				pause = firstPause
-			}
 		}
-		begun = true
-		s.Notify("WATCHDOG=1", "STATUS=the door is not connected: starting it again")
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the program was ended
+		}
+		if s.Now().Sub(began) >= mostPause {
+			pause, failed = firstPause, 0
+		}
+		failed++
+		s.report(err, failed)
 		if s.o.Sleep(ctx, pause) != nil {
 			return nil //nolint:nilerr // ctx has ended
 		}
@@ -110,11 +116,10 @@ func (s *server) keep(ctx context.Context) error {
 	}
 }
 
-// serve uses a program until it ends, or does not answer, or ctx ends.
-func (s *server) serve(ctx context.Context, l *live) {
+// serve uses a program until it ends, or does not answer, which is the error, or ctx ends.
+func (s *server) serve(ctx context.Context, l *live) (err error) {
 	if err := s.bot.connect(l.conn, l.hello); err != nil {
-		s.warn(l.explain(err))
-		return
+		return l.explain(err)
 	}
 	defer s.bot.lost(l.conn)
 	s.Notify("READY=1", "WATCHDOG=1", "STATUS=connected")
@@ -137,27 +142,33 @@ func (s *server) serve(ctx context.Context, l *live) {
 	go func() { answering <- s.watch(watching, l.conn) }()
 	select {
 	case <-read:
-		if ctx.Err() == nil {
-			s.warn(l.explain(errors.New("the door ended")))
-		}
-	case err := <-answering:
-		if ctx.Err() == nil {
-			s.warn(l.explain(err))
-		}
+		err = errors.New("the door ended")
+	case err = <-answering:
 	}
 	if ctx.Err() != nil {
 		l.close()
+	} else {
+		err = l.explain(err)
 	}
 	<-read
+	return err
 }
 
 // watch asks the door regularly whether it works. It returns why it does not, or when ctx ends.
 func (s *server) watch(ctx context.Context, c *conn) error {
-	for {
-		if _, err := c.ask(ctx, Request{Type: TypePing}); errors.Is(err, errSilent) || ctx.Err() != nil {
+	for pings := 1; ; pings++ {
+		_, err := c.ask(ctx, Request{Type: TypePing})
+		if errors.Is(err, errSilent) || ctx.Err() != nil {
 			return err
 		}
 		s.Notify("WATCHDOG=1")
+		switch {
+		case err != nil: // it has ended, as its output tells
+		case pings == 1:
+			s.warn(s.noteFailure(""))
+		default:
+			s.o.Quiet.Store(false)
+		}
 		if err := process.Sleep(ctx, pingEvery); err != nil {
 			return err
 		}
@@ -186,6 +197,8 @@ func (s *server) handle(ctx context.Context, c *conn, l line) error {
 			return err
 		}
 		s.Hear(s.receiving, received)
+	case TypeEdited, TypeDeleted:
+		return s.changed(l)
 	case TypePress:
 		p, err := decode[Press](l.data)
 		if err == nil {
@@ -197,6 +210,20 @@ func (s *server) handle(ctx context.Context, c *conn, l line) error {
 		s.Go(func() { s.Press(s.receiving, p.Channel, p.Button, &press{Press: p, bot: s.bot, line: c.in.put}) })
 	case "":
 		return errors.New("type: it is missing")
+	}
+	return nil
+}
+
+// changed handles a line about a message that was edited or deleted. It is not answered: what it changes is what waits in this process.
+func (s *server) changed(l line) error {
+	m, err := s.bot.changed(l)
+	switch {
+	case err != nil:
+		return err
+	case l.kind == TypeEdited:
+		s.Edited(s.receiving, m)
+	default:
+		s.Deleted(s.receiving, m.Channel, m.ID)
 	}
 	return nil
 }

@@ -34,15 +34,13 @@ const sayAgain = "[This message was delivered again after a restart: you may hav
 type said struct {
 	turn.Message
 
-	notes []string // what the sender is to be told about it
+	notes []string                 // what the sender is to be told about it
+	as    func(text string) string // what it would say if the sender had written another text
 }
 
 // read returns what a message says, with its files. A file that cannot be downloaded is named, with the reason.
 func (l *Listener) read(ctx context.Context, h Home, m *messenger.Message) (s said) {
-	texts := []string{strings.ToValidUTF8(m.Text, "\ufffd")}
-	if m.Again {
-		texts = []string{sayAgain, texts[0]}
-	}
+	var texts []string // of the files
 	for _, a := range m.Files[:min(len(m.Files), maxAttachments)] {
 		name := plaintext.Line(a.Name)
 		data, err := l.download(ctx, a)
@@ -68,11 +66,19 @@ func (l *Listener) read(ctx context.Context, h Home, m *messenger.Message) (s sa
 		}
 		texts = append(texts, text)
 	}
-	texts = slices.DeleteFunc(texts, func(text string) bool { return strings.TrimSpace(text) == "" })
-	s.Text = strings.TrimSpace(strings.Join(texts, "\n\n"))
-	if s.Text == "" && len(s.Attachments) == 0 {
-		s.Text = "[a message without text]"
+	again, alone := "", len(s.Attachments) == 0
+	if m.Again {
+		again = sayAgain
 	}
+	s.as = func(text string) string {
+		all := append([]string{again, strings.ToValidUTF8(text, "\ufffd")}, texts...)
+		all = slices.DeleteFunc(all, func(text string) bool { return strings.TrimSpace(text) == "" })
+		if len(all) == 0 && alone {
+			return "[a message without text]"
+		}
+		return strings.TrimSpace(strings.Join(all, "\n\n"))
+	}
+	s.Text = s.as(m.Text)
 	return s
 }
 

@@ -16,6 +16,10 @@
 // message: at a start, and when the messenger's package says that events may be missing. If the process was killed between two of these
 // steps, the next one finds the id in the queue or in the record of a run, and does not queue the message again; it shows an answer that
 // was not shown.
+//
+// Edits and deletions. A message that its author edits before the agent has begun to answer it is answered in its new form, and one that is
+// deleted is not answered. Nothing else follows from either: an answer that has begun stays as it is. They are known while the listener
+// runs; after a restart a message is as its history, or its repetition, has it.
 package listener
 
 import (
@@ -81,6 +85,7 @@ type Listener struct {
 	self    Self
 
 	latest latest
+	heard  heard
 	lanes  lanes
 	talks  talks
 	turns  context.Context // of turns: it ends later than that of Run

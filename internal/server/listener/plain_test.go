@@ -32,6 +32,7 @@ type plain struct {
 	changed *sync.Cond
 	sent    []messenger.Outgoing
 	ids     []string // of sent
+	deleted []string // of sent; nil: the messenger cannot delete
 }
 
 var errLacking = errors.New("the messenger cannot do that")
@@ -67,7 +68,18 @@ func (p *plain) lacking(what string) error {
 	return errLacking
 }
 
-func (p *plain) Delete(context.Context, string, string) error          { return p.lacking("delete") }
+// Delete deletes a message of the bot.
+func (p *plain) Delete(_ context.Context, _, id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deleted == nil {
+		return p.lacking("delete")
+	}
+	p.deleted = append(p.deleted, id)
+	p.changed.Broadcast()
+	return nil
+}
+
 func (p *plain) React(context.Context, string, string, string) error   { return p.lacking("react") }
 func (p *plain) Unreact(context.Context, string, string, string) error { return p.lacking("unreact") }
 func (*plain) Typing(context.Context, string) error                    { return nil }

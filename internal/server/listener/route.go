@@ -55,8 +55,13 @@ func (l *Listener) Hear(ctx context.Context, m *messenger.Message) {
 		taken()
 		return
 	}
+	l.heard.put(m)
 	l.lanes.do(m.Channel, func() {
-		l.take(ctx, m)
+		if newest, deleted := l.heard.newest(m); deleted {
+			l.forgo(ctx, m)
+		} else {
+			l.take(ctx, newest)
+		}
 		taken()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ollim/ollim/internal/agent/fire"
@@ -41,6 +42,8 @@ type conversation struct {
 	listener *Listener
 	channel  string
 	waiting  []spoken
+	turning  []spoken // their turn is in progress, or next
+	gone     []string // ids of messages of waiting or turning that were deleted
 	busy     bool
 	marked   []mark
 }
@@ -58,6 +61,7 @@ type spoken struct {
 	id    string // the messenger's; "" if a button has said it
 	place queue.Place
 	notes []string
+	as    func(text string) string // see said
 }
 
 // talk handles a message of the owner's. It runs in the channel's lane.
@@ -69,9 +73,13 @@ func (l *Listener) talk(ctx context.Context, h Home, m *messenger.Message) {
 	if ctx.Err() != nil {
 		return
 	}
+	own := said.Text
 	answered, err := l.address(ctx, h, m, &said)
 	if ctx.Err() != nil {
 		return
+	}
+	if before, as := strings.TrimSuffix(said.Text, own), said.as; before != "" { // what it replies to
+		said.as = func(text string) string { return before + as(text) }
 	}
 	if err == nil && !answered {
 		err = l.enqueue(ctx, h, m.Channel, m.ID, said)
@@ -99,7 +107,7 @@ func (l *Listener) enqueue(ctx context.Context, h Home, channel, id string, s sa
 	if id != "" {
 		l.warn(l.handled.add(channel, id, true)) // if that fails the entry in the queue tells
 	}
-	l.talks.add(l, channel, spoken{ticket, id, place, s.notes})
+	l.talks.add(l, channel, spoken{ticket, id, place, s.notes, s.as})
 	return nil
 }
 
@@ -218,19 +226,20 @@ func (t *talks) add(l *Listener, channel string, s spoken) {
 func (c *conversation) serve(t *talks) {
 	for {
 		t.mu.Lock()
+		c.dropGone()
 		if t.stopping || len(c.waiting) == 0 {
 			c.busy = false
 			t.mu.Unlock()
 			return
 		}
 		own, marked := c.waiting, c.marked
-		c.waiting, c.marked = nil, nil
+		c.waiting, c.turning, c.marked = nil, own, nil
 		t.mu.Unlock()
 		left, done := c.turn(own)
 		c.unmark(marked)
 		c.close(done)
 		t.mu.Lock()
-		c.waiting = append(left, c.waiting...)
+		c.waiting, c.turning = append(left, c.waiting...), nil
 		if t.stopping {
 			c.leave()
 		}
@@ -298,6 +307,9 @@ func (c *conversation) converse(h Home, own []spoken, a *stream.Answer) (record 
 	observe := a.Observer()
 	observe.Permit = l.Permit(c.channel)
 	record, rest, err := turn.New(h.Runner).Queue.Converse(l.turns, tickets, turn.Options{Owner: true, Observe: observe})
+	if record.ID == "" && l.talks.isGone(c, own[0]) {
+		err = stream.ErrDeleted
+	}
 	if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {
 		a.SetButtons(ForkButtons(f))
 	}

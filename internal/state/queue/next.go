@@ -198,6 +198,7 @@ func neighbours(waiting []entry, own []*Ticket) []entry {
 // claim returns the ticket of a message: the caller's, or a new one for a message that nobody holds.
 func (b Book) claim(e entry, own []*Ticket) (*Ticket, error) {
 	if i := slices.IndexFunc(own, func(t *Ticket) bool { return t.ID == e.ID }); i >= 0 {
+		own[i].Text = e.Text // Rewrite may have changed it
 		return own[i], nil
 	}
 	guard, err := lock.TryGuard(b.lockPath(e.ID))

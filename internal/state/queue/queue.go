@@ -204,6 +204,35 @@ func (t *Ticket) unlink() error {
 // Leave leaves the message in the queue, as if its process had died.
 func (t *Ticket) Leave() { t.guard.Release() }
 
+// Rewrite changes the text of the message, and reports whether it did: a run that answers the message keeps the text that it was given, and
+// a message that is no longer in the queue stays out of it. It may be called beside the holder of the ticket.
+func (t *Ticket) Rewrite(ctx context.Context, text string) (done bool, err error) {
+	return t.ifWaiting(ctx, func(m Message) error {
+		m.Text = text
+		return store.WriteJSON(t.book.path(m.ID), m, store.Synced)
+	})
+}
+
+// Withdraw takes the message out of the queue unless a run answers it, and reports whether it did. It may be called beside the holder of the
+// ticket, who then calls Remove.
+func (t *Ticket) Withdraw(ctx context.Context) (done bool, err error) {
+	return t.ifWaiting(ctx, func(m Message) error { return store.Remove(t.book.path(m.ID)) })
+}
+
+// ifWaiting calls do with the message as it is on disk, unless a run answers it or it is gone.
+func (t *Ticket) ifWaiting(ctx context.Context, do func(Message) error) (done bool, err error) {
+	held, err := t.book.Disk.Lock(ctx, t.book.Home.Lock("queue"))
+	if err != nil {
+		return false, err
+	}
+	defer held.Release()
+	m, err := store.ReadJSON[Message](t.book.Disk, t.book.path(t.ID))
+	if err != nil || m.ID != t.ID || m.Run != "" {
+		return false, err
+	}
+	return true, do(m)
+}
+
 // fail leaves the message in the queue, with the reason why its run ended without an answer.
 func (t *Ticket) fail(why string) error {
 	t.Ended = why

@@ -284,6 +284,37 @@ func TestFirstGoesFirst(t *testing.T) {
 }
 
 // TestWaitEnds: a sender that gives up gets the cause, and its message is still in the queue.
+// TestRewritten: a message changes, or goes, as long as no run answers it.
+func TestRewritten(t *testing.T) {
+	l := newLine(t)
+	a, b, c := l.add("g:a"), l.add("g:b"), l.add("g:c")
+	can := func(want bool, did bool, err error) {
+		t.Helper()
+		if did != want || err != nil {
+			t.Errorf("done: %t, %v", did, err)
+		}
+	}
+	done, err := b.Rewrite(t.Context(), "g:new")
+	can(true, done, err)
+	done, err = c.Withdraw(t.Context())
+	can(true, done, err)
+	done, err = c.Rewrite(t.Context(), "g:again")
+	can(false, done, err)
+	turn := l.next(a, b, c)
+	l.want(turn, true, "g:a", "g:new")
+	done, err = a.Rewrite(t.Context(), "late")
+	can(false, done, err)
+	done, err = b.Withdraw(t.Context())
+	can(false, done, err)
+	if err := errors.Join(turn.End(t.Context(), ""), c.Remove()); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Next(t.Context(), []*Ticket{c}, nil); !errors.Is(err, errGone) {
+		t.Errorf("error %v", err)
+	}
+	l.isEmpty()
+}
+
 func TestWaitEnds(t *testing.T) {
 	l := newLine(t)
 	l.next(l.add("running"))

@@ -137,6 +137,27 @@ func (s *Server) Say(p Post) string {
 	return m.ID
 }
 
+// Edit changes a message as its author does. The bot gets the event.
+func (s *Server) Edit(id, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now().UTC()
+	m := s.world.messages[id]
+	m.Content, m.Edited = text, &now
+	s.dispatch("MESSAGE_UPDATE", s.messageEvent(m, nil), s.intentOf(m.Channel, 1<<12, 1<<9))
+	s.note()
+}
+
+// Delete deletes a message as its author does. The bot gets the event.
+func (s *Server) Delete(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.world.messages[id]
+	m.Deleted = true
+	s.dispatch("MESSAGE_DELETE", map[string]any{"id": id, "channel_id": m.Channel}, s.intentOf(m.Channel, 1<<12, 1<<9))
+	s.note()
+}
+
 // newMessage adds a message to the world. The caller holds mu.
 func (s *Server) newMessage(channel, author, text string) *Message {
 	m := &Message{

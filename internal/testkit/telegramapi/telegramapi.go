@@ -117,6 +117,20 @@ func (s *Server) Say(user int, fields Object) (id int) {
 	return id
 }
 
+// Edit adds an update with the new form of a message of a user in private.
+func (s *Server) Edit(user, id int, fields Object) {
+	s.Do(func() {
+		m := Object{
+			"message_id": id, "date": 1, "edit_date": 2, "from": Object{"id": user, "is_bot": false, "first_name": "Ann"},
+			"chat": Object{"id": user, "type": "private"},
+		}
+		for k, v := range fields {
+			m[k] = v
+		}
+		s.add("edited_message", m)
+	})
+}
+
 // Press adds an update with the press of a button.
 func (s *Server) Press(user int, message, data, id string) {
 	s.Do(func() {

@@ -68,6 +68,9 @@ func (s Stream) Show(ctx context.Context, at Source, turn func(*Answer) (runlog.
 	return
 }
 
+// ErrDeleted is the error of a turn that has not begun because its message was deleted: nothing is shown.
+var ErrDeleted = errors.New("the message was deleted")
+
 var errInternal = errors.New("an internal error: see the log of ollim")
 
 // Answer is the answer of one turn while it is shown.
@@ -181,6 +184,12 @@ func (a *Answer) end(ctx context.Context, record runlog.Record, failed error) (S
 
 	last, cancel := Patient(ctx, Patience)
 	defer cancel()
+	if errors.Is(failed, ErrDeleted) {
+		for _, m := range a.posted.list {
+			a.remove(last, m.id)
+		}
+		return Shown{}, a.posted.unnoted
+	}
 	a.mu.Lock()
 	a.content.conclude(record, failed)
 	whole := messenger.Outgoing{Text: a.content.text(), ReplyTo: a.at.Message, Buttons: a.buttons}
