@@ -85,7 +85,7 @@ func (c *command) tickUnderFire(after time.Duration) (kills int) {
 			switch {
 			case starter == nil:
 				look = time.After(5 * time.Millisecond)
-				if starter = c.waitingStarter(); starter != nil {
+				if starter = c.waitingStarter(tick.Process.Pid); starter != nil {
 					look = time.After(after)
 				}
 			case starter.Alive() && syscall.Kill(starter.PID, syscall.SIGKILL) == nil:
@@ -130,10 +130,13 @@ func (c *command) waitingSlots() (n int) {
 	return n
 }
 
-// waitingStarter is the process that starts the slots that wait, nil if there is none.
-func (c *command) waitingStarter() *process.ID {
+// waitingStarter is the child of a tick that starts the slots that wait, nil if there is none. What it starts has its command line too, for
+// a moment.
+func (c *command) waitingStarter(tick int) *process.ID {
 	for _, p := range process.Carrying("OLLIM_DATA_DIR=" + c.data) {
-		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); bytes.Contains(line, []byte("\x00--waiting\x00")) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
+		if bytes.Contains(line, []byte("\x00--waiting\x00")) && bytes.Contains(status, fmt.Appendf(nil, "\nPPid:\t%d\n", tick)) {
 			return &p
 		}
 	}
@@ -143,12 +146,9 @@ func (c *command) waitingStarter() *process.ID {
 // runsEnd waits until n runs have ended.
 func (c *command) runsEnd(n int) {
 	c.t.Helper()
-	for {
-		if ended := strings.Count(c.ok("run", "list", "-n", "0", "--json"), `"finished":"`); ended >= n {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	eventually(c.t, fmt.Sprintf("%d runs have ended", n), func() bool {
+		return strings.Count(c.ok("run", "list", "-n", "0", "--json"), `"finished":"`) >= n
+	})
 }
 
 // ranOnceInOrder wants one run that went well for each of the routines r00 and so on, begun in this order, except that most runs at once may
