@@ -264,7 +264,8 @@ class Mailbox:
                 pause = 1
                 while True:
                     self.scan()
-                    self.wait()
+                    if not self.grown():
+                        self.wait()
                     while not self.asked.empty():
                         self.asked.get()()
             except (OSError, imaplib.IMAP4.error) as e:
@@ -317,6 +318,7 @@ class Mailbox:
     def scan(self):
         """Delivers the messages that are not taken and were not delivered by this process."""
         self.imap.noop()
+        self.grown()  # the search has what came before
         for uid in self.search(*self.unmarked.split(), "SINCE", since(CATCH_UP)):
             if uid in self.seen:
                 continue
@@ -325,6 +327,10 @@ class Mailbox:
                 self.deliver(uid)
             except FAULTS as e:
                 warn("the message with the UID %s cannot be read: %r" % (uid.decode(), e))
+
+    def grown(self):
+        """Reports whether an answer has told of new messages since the last call. IDLE does not tell of them again."""
+        return self.imap.response("EXISTS")[1] != [None]
 
     def deliver(self, uid):
         answer, message = self.fetch(uid, "(RFC822.SIZE BODY.PEEK[HEADER])")
