@@ -111,6 +111,7 @@ func showChat(t testing.TB) *screen.Screen {
 	s.Type("What did I miss?\r")
 	s.WaitFor(`see go version\.\n  [\d.]+m?s, [\d.]+k? tokens, \$\d\.\d\d\n>`)
 	s.Type("Remind me tomorrow at nine to update Go.\r")
+	s.Wait("the tool was shown", func() bool { return strings.Contains(s.Raw(), "list_reminders") }) // the line is the same before it
 	s.WaitFor(`(?m)^  I look .*\nchat  \d+s  [\d.]+k? tokens  \$\d.\d\d\n>$`)
 	return s
 }
