@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // Ollim is a data directory with a door, and the real program. Its engine plays a script.
@@ -46,12 +49,33 @@ const (
 	asks  = "turns:\n  - - tool: ask_owner\n      input: {question: \"Which photos?\", choices: [all, only new ones]}\n  - - text: copied\n"
 )
 
-// build builds a program of the module and returns its path.
-func build(t testing.TB, pkg string) string {
+// build returns the path of a copy of the program. The go command links it again only if it has changed: it is kept in .bin, under a lock,
+// because the tests of the doors run at once.
+func build(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/ollim/ollim/"+pkg).CombinedOutput(); err != nil {
+	kept, err := filepath.Abs("../../../.bin/test/door/ollim")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(kept), 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := new(lock.Table).Wait(t.Context(), kept+".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Release()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", kept, "github.com/ollim/ollim/cmd/ollim").CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	path := filepath.Join(t.TempDir(), "ollim")
+	data, err := os.ReadFile(kept)
+	if err == nil {
+		err = testkit.WriteFile(path, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
@@ -60,7 +84,7 @@ func build(t testing.TB, pkg string) string {
 func New(t testing.TB, name string, argv, env, secrets []string) *Ollim {
 	t.Helper()
 	o := &Ollim{t: t, name: name, dir: t.TempDir()}
-	program := build(t, "cmd/ollim")
+	program := build(t)
 	if err := os.Symlink(program, filepath.Join(o.dir, "ollim")); err != nil {
 		t.Fatal(err)
 	}
