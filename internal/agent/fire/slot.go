@@ -211,15 +211,16 @@ func (c *claim) take(ctx context.Context) error {
 	return err
 }
 
-// giveWay waits until the run that claimed a slot has begun, for a second at most: if this fire took the job's lock before that run,
-// the slot would be skipped.
+// giveWay waits until the run that claimed a slot has the job's lock or has begun: if this fire took the lock before that run, the slot would
+// be skipped. It waits for a minute at most: longer than a process that is alive needs, also on a busy machine.
 func (c *claim) giveWay(ctx context.Context, id string, at time.Time) {
-	for range 100 {
+	const step = 10 * time.Millisecond
+	for waited := time.Duration(0); waited < time.Minute && lock.Free(c.r.Home.JobLock(id)); waited += step {
 		held, err := c.r.Slots.Load(id, at)
 		if err != nil || held.Outcome != "" || !(Slots{c.r}).attended(held) {
 			return
 		}
-		if _, err := c.r.Runs.Load(held.Run); !errors.Is(err, fs.ErrNotExist) || c.r.Host.Sleep(ctx, 10*time.Millisecond) != nil {
+		if _, err := c.r.Runs.Load(held.Run); !errors.Is(err, fs.ErrNotExist) || c.r.Host.Sleep(ctx, step) != nil {
 			return
 		}
 	}

@@ -543,6 +543,28 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestGivesWay: a fire by hand leaves the job's lock to the run that has claimed the slot, however slow that is.
+func TestGivesWay(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), time.Second)
+	me := d.Host.Process()
+	if err := d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: "slow", PID: me.PID, PIDStart: me.Start}); err != nil {
+		t.Fatal(err)
+	}
+	naps := 0
+	d.Host.Sleep = func(context.Context, time.Duration) error {
+		if naps++; naps == 3000 { // of 10 ms: the other run goes on
+			guard, err := lock.TryGuard(d.Home.JobLock("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(guard.Release)
+		}
+		return nil
+	}
+	d.fires(Options{}, runlog.Skipped, false)
+}
+
 func outcomes(records []runlog.Record) (list []string) {
 	for _, r := range records {
 		list = append(list, fmt.Sprintf("%s %s", r.Outcome, r.Error))
