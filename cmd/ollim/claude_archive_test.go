@@ -15,6 +15,7 @@ import (
 // here, and not changed.
 func TestClaudeSessionsAreRead(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	if err := os.WriteFile(filepath.Join(c.data, "a.md"), []byte("the needle"), 0o600); err != nil {

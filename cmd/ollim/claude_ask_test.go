@@ -15,6 +15,7 @@ import (
 // session, in the directory where it was asked, and goes on there.
 func TestAskOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	here := t.TempDir()
 	ask := func(args ...string) string {

@@ -13,6 +13,7 @@ import (
 // TestBacktestOfClaude: what the claude command asked is asked again by the native engine, with the tools and results of the record.
 func TestBacktestOfClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	h.ok("config", "set", "delivery.command", "true")
 	h.ok("config", "set", "native.base-url", h.api.URL())

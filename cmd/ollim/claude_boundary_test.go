@@ -472,6 +472,7 @@ func TestBoundaryInChat(t *testing.T) {
 // answers when the binary is gone; its tool server runs by then.
 func TestHookThatFails(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	for name, becomes := range map[string]string{
 		"missing": "",
 		"no ELF":  "garbage\x00\x01",
@@ -564,6 +565,7 @@ func (c *command) wrap(first string) {
 // The run ends before the model is asked.
 func TestSettingsDropped(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	h.wrap(swap("settings", `echo '{"hooks": {"PreToolUse": 7}}'`))
 	h.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {

@@ -337,6 +337,7 @@ func git(t *testing.T, dir string, args ...string) {
 // can act on, and it goes on.
 func TestShownButRefused(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	// Where the owner's profile fails, the command gives each command of the agent a login shell, for which /etc/profile sets PATH.
 	h.place(filepath.Join(h.home, ".bashrc"), "exit 1\n", 0o600)

@@ -172,6 +172,7 @@ func failures() []failure {
 // TestFailures: each is one clear line, the right status, a finished record, and nothing is lost by it.
 func TestFailures(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	for _, f := range failures() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -321,6 +322,7 @@ func TestSignals(t *testing.T) {
 // TestOwnersLimits: spending, cost of one run, and pause, on the real command.
 func TestOwnersLimits(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	c.write("routines/dear.md", strings.NewReplacer("id: daily", "id: dear\nmax-cost: 0.05", "session: persistent\n", "").Replace(daily))

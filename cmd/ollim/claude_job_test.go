@@ -27,6 +27,7 @@ func delegate(to string, want fate) attempt {
 // else. A start of the command is dear: all of it is shown by one run.
 func TestJobOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	parts := []part{h.toolsOfAJob(t), h.dirsOfAJob(t), h.skillsOfAJob(), h.subagentOfAJob()}
 	flags := []string{"--model", "claude-opus-4-8"} // whose price all tested versions know

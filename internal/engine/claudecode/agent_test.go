@@ -29,6 +29,7 @@ func bySubagent(q anthropicapi.Request) bool { return strings.Contains(q.System,
 // its cost is the run's.
 func TestSubagent(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	file := w.place(w.root, "a.md", "PUBLIC")
 	w.api.Reply(

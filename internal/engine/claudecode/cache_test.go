@@ -12,6 +12,7 @@ import (
 // TestCache: the real command keeps the conversation for as long as its gaps make worth the price, which is what the run is booked.
 func TestCache(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	for name, c := range map[string]struct {
 		pace  engine.Pace

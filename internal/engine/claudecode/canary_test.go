@@ -226,6 +226,7 @@ func TestUntested(t *testing.T) {
 // TestOtherVersion: a script that starts another version than the one that was checked is noticed, and checked by the next run.
 func TestOtherVersion(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	known := examined.known
 	known.Version = "2.1.1"

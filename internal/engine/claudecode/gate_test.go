@@ -107,6 +107,7 @@ func sentTo(s *anthropicapi.Server) (all []sent) {
 // is to be cached, with a key and with a login.
 func TestSameRequests(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	for name, variables := range map[string][]string{
 		"key":   nil,
 		"login": {"ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-test"},
@@ -158,6 +159,9 @@ func TestOffline(t *testing.T) {
 	for name, prepare := range map[string]func(*world){"by address": func(*world) {}, "by name": (*world).underOwnName} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "by name" {
+				anthropicapi.InCI(t)
+			}
 			w := newSealedWorld(t)
 			api := w.api.URL()
 			prepare(w)
@@ -204,6 +208,7 @@ func TestKeyIsOutside(t *testing.T) {
 // TestRequestsAreKept: each request of the command is kept as the service got it, with the answer and what it cost.
 func TestRequestsAreKept(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	w.ask("Bash", map[string]any{"command": "true", "description": "nothing"})
 	var all kept
@@ -238,6 +243,7 @@ func TestNoGate(t *testing.T) {
 // TestKilled: a command that is killed during an answer is charged what the service has reported, and the service is not blamed.
 func TestKilled(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	w.api.Reply(anthropicapi.Reply{Text: "one two three four", StreamDelay: time.Hour, Usage: anthropicapi.Usage{In: 1000, Out: 10}})
 	go func() {

@@ -21,6 +21,9 @@ func TestInbox(t *testing.T) {
 		for _, restricted := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, restricted %v", name, restricted), func(t *testing.T) {
 				t.Parallel()
+				if sealed || restricted {
+					anthropicapi.InCI(t)
+				}
 				w := newWorld(t)
 				if !sealed {
 					w.seal = nil

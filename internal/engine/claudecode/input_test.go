@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // picture is a PNG image of so many pixels in each direction.
@@ -24,6 +25,7 @@ func picture(t *testing.T, side int) string {
 // TestAttachments: the real command passes an image and a PDF on as they are, keeps them in its session, and sends them again. The gateway
 // keeps the requests. No word of the prompt is a command or the name of a file.
 func TestAttachments(t *testing.T) {
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	shown := picture(t, 60)
 	paper := "%PDF-1.4\n1 0 obj<</Type/Pages/Count 1>>endobj\n%%EOF\n"

@@ -59,6 +59,7 @@ func distant(a, b float64) bool { return a > b*1.1 || b > a*1.1 }
 // TestWebSearch: the search of the service is a request of the command's own. It is kept, and its price besides the tokens is counted.
 func TestWebSearch(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	w.api.On(anthropicapi.Request.IsSearch, func(q anthropicapi.Request) anthropicapi.Reply {
 		if !q.Has("go release") || q.Tools[0].Blocked[0] != "a.example" {

@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/testkit"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // credentials is what the command stores of a login.
@@ -76,6 +77,7 @@ func TestStoredLogin(t *testing.T) {
 // TestSealedLogin: the model is asked with the access token, and a command of the agent finds it in no environment.
 func TestSealedLogin(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newSealedWorld(t)
 	w.engine.Env = append(w.engine.Env, "ANTHROPIC_API_KEY=")
 	w.place(w.engine.shared(), ".credentials.json", credentials("sk-ant-oat01-ACCESS", time.Now().Add(time.Hour)))

@@ -82,6 +82,7 @@ func (w *world) transcripts() (all []string) {
 // the session that it branches, and never has a transcript.
 func TestSessions(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	said := anthropicapi.Reply{Text: "ORIGINAL", Usage: anthropicapi.Usage{In: 1000, Out: 10, CacheRead: 20, CacheWrite: 30}}
 	w.api.Reply(said, said)
