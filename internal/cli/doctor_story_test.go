@@ -327,7 +327,7 @@ func faults() map[string]fault {
 		"dead run":              {plantDeadRun, w, "runs", "its record is incomplete", "ollim tick"},
 		"lock as link":          {func(w *world) { w.link("state/locks/x.lock", "/tmp") }, f, "locks", "not a file", "remove it"},
 		"process of a run":      {plantMarkedProcess, w, "runs", "(sleep) is left of run ", "kill "},
-		"hung lock":             {plantHungLock, f, "locks", "held for 1s", "fuser"},
+		"hung lock":             {plantHungLock, f, "locks", "held for 10s", "fuser"},
 		"a door that fails":     {plantFailingDoor, f, "doors", "radio does not run", "ollim door test"},
 		"left behind":           {plantLeftover, f, "locks", "left behind by run", "kill"},
 	}

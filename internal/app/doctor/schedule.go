@@ -76,8 +76,8 @@ func (e *examination) left(run, name string) {
 
 const readWrite = 4 | 2 // of access(2)
 
-// hungAfter is how long a lock of a data file may be held; the work under it takes milliseconds.
-const hungAfter = time.Second
+// hungAfter is how long a lock of a data file may be held. The work under it takes milliseconds, and seconds where the disk is busy.
+const hungAfter = 10 * time.Second
 
 // locks checks that locks work, and looks for locks that are held although their holder should have released them.
 func (e *examination) locks(ctx context.Context) string {
