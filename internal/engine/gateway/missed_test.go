@@ -12,23 +12,33 @@ import (
 // between them counts.
 func TestMissed(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
+	var answers atomic.Bool
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
-		if n := asked.Add(1); n == 2 {
+		if answers.Load() {
 			streamed(rw, started, text, counted, stopped)
 			return
 		}
 		<-r.Context().Done()
 	})
-	w.g.Idle = 2 * time.Second // the answer comes in time, also where the machine is busy
+	asked, reach := 0, w.g.Transport
+	w.g.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+		asked++
+		return reach.RoundTrip(r)
+	})
 	w.listen()
+	const short = 50 * time.Millisecond
 	for i, want := range []int{502, 200, 502, 502, 400, 400} {
+		w.g.Idle = short
+		answers.Store(want == http.StatusOK)
+		if answers.Load() {
+			w.g.Idle = time.Minute
+		}
 		status, body := w.answer()
-		if status != want || want != 200 && !strings.Contains(body, "no data for 2 seconds") {
+		if status != want || want != 200 && !strings.Contains(body, "no data for 0.05 seconds") {
 			t.Errorf("request %d: %d %q, want %d", i+1, status, body, want)
 		}
 	}
-	if n := asked.Load(); n != 4 || !strings.Contains(w.g.Fault(), "no data for 2 seconds") {
-		t.Errorf("the service was asked %d times, fault %q", n, w.g.Fault())
+	if asked != 4 || !strings.Contains(w.g.Fault(), "no data for 0.05 seconds") {
+		t.Errorf("the service was asked %d times, fault %q", asked, w.g.Fault())
 	}
 }
