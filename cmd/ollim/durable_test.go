@@ -114,12 +114,23 @@ func TestOutboxIsSynced(t *testing.T) {
 	inOrder(t, "a draft", c.steps("tick"), "linkat .ID.new ID.jsonl", "unlinkat .ID.new", "fsync outbox")
 }
 
+// ledgerFile returns the name of the file that the ledger is written to. At the end of the day it waits for the next one: the name changes at
+// midnight UTC.
+func ledgerFile() string {
+	now := time.Now().UTC()
+	if left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now); left < 2*time.Minute {
+		time.Sleep(left)
+		now = now.Add(left)
+	}
+	return now.Format(time.DateOnly) + ".jsonl"
+}
+
 // TestUpdatesAreSynced: a first update is in the file before its fact is written, and on disk; what is popped is a fact before it leaves the
 // file, and its use is on disk before the command ends. What a dead process took is back, on disk, before it is listed.
 func TestUpdatesAreSynced(t *testing.T) {
 	t.Parallel()
 	c := newCommand(t)
-	log := time.Now().UTC().Format(time.DateOnly) + ".jsonl"
+	log := ledgerFile()
 	shown := []string{"fsync .pending_updates.json.tmp", "renameat .pending_updates.json.tmp pending_updates.json"}
 	fact := []string{"write " + log, "fsync " + log}
 	inOrder(t, "first", c.steps("updates", "add", "one"), slices.Concat(shown, []string{"fsync state"}, fact)...)
@@ -158,7 +169,7 @@ func TestRunIsSynced(t *testing.T) {
 	const never = "0 0 29 2 *" // else a fire by hand claims the slot of a minute that has just begun
 	c.ok("routine", "add", "hand", "--cron", never, "--background", "--gate", "open", "--engine", "script:play.yaml", "Go.")
 	c.ok("fire", "hand")
-	log := time.Now().UTC().Format(time.DateOnly) + ".jsonl"
+	log := ledgerFile()
 	fact := []string{"write " + log, "fsync " + log}
 	scheduled := func(engine string) []string {
 		claims, err := filepath.Glob(filepath.Join(c.data, "state/slots", ids[engine], "*"))
@@ -234,7 +245,7 @@ func TestQueueIsSynced(t *testing.T) {
 		}
 		return steps, waits
 	}
-	log := time.Now().UTC().Format(time.DateOnly) + ".jsonl"
+	log := ledgerFile()
 	added := []string{
 		"fsync .MESSAGE.json.tmp", "renameat .MESSAGE.json.tmp MESSAGE.json", "fsync queue",
 		"renameat .run.json.tmp run.json", "write " + log, "fsync " + log, "renameat .run.json.tmp run.json", "unlinkat MESSAGE.json",
@@ -266,7 +277,7 @@ func TestReservationIsSynced(t *testing.T) {
 	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Use("Glob", map[string]string{"pattern": "*.none"}), anthropicapi.Reply{Text: "done"})
-	log := filepath.Join(c.data, "state/ledger", time.Now().UTC().Format(time.DateOnly)+".jsonl")
+	log := filepath.Join(c.data, "state/ledger", ledgerFile())
 	out, code, trace := c.strace([]string{"-e", "trace=fsync", "-e", "inject=fsync:error=EIO", "-P", log}, "-p", "go")
 	if n := len(api.Requests()); n != 1 || code == 0 || !strings.Contains(trace, "INJECTED") {
 		t.Errorf("%d requests, exit status %d: %s", n, code, out)
@@ -291,7 +302,7 @@ func TestSyncFails(t *testing.T) {
 		t.Errorf("delivered before it was on disk: %v", err)
 	}
 	c.ok("updates", "add", "one")
-	log := "state/ledger/" + time.Now().UTC().Format(time.DateOnly) + ".jsonl"
+	log := "state/ledger/" + ledgerFile()
 	failing(log, "updates", "pop")
 	if out := c.ok("updates", "list"); !strings.Contains(out, "\tone") {
 		t.Errorf("lost: %q", out)
