@@ -31,6 +31,7 @@ func TestEscapes(t *testing.T) {
 // TestEscapesOfUser is the same as a user without privileges.
 func TestEscapesOfUser(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "TestEscapes once more, as a user without privileges")
 	env := []string{"OLLIM_TEST_PROGRAM=" + program}
 	if os.Getuid() == 0 {
 		dir := forUser(t)

@@ -195,6 +195,9 @@ func TestInspector(t *testing.T) {
 	for caller, begin := range callers() {
 		t.Run(caller, func(t *testing.T) {
 			t.Parallel()
+			if caller != "owner" {
+				testkit.OnlyInCI(t, "the server is the same inside a run")
+			}
 			c, api := withNative(t)
 			env, end := begin(t, c, api)
 			defer end()
@@ -244,6 +247,9 @@ func TestConformance(t *testing.T) {
 	for caller, begin := range callers() {
 		t.Run(caller, func(t *testing.T) {
 			t.Parallel()
+			if caller != "owner" {
+				testkit.OnlyInCI(t, "the server is the same inside a run")
+			}
 			c, api := withNative(t)
 			env, end := begin(t, c, api)
 			defer end()

@@ -110,6 +110,7 @@ func goSettings(t *testing.T) map[string]string {
 // TestUsefulWorkOfUser is the same as a user without privileges, except go: in a cache that is empty it compiles for a minute.
 func TestUsefulWorkOfUser(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "TestUsefulWork once more, as a user without privileges")
 	if testkit.Unprivileged(t, "OLLIM_TEST_PROGRAM="+program) && os.Getenv("OLLIM_TEST_PROGRAM") != "" { // else it is no other user
 		testUsefulWork(t, nil)
 	}

@@ -100,6 +100,9 @@ func TestKilledInARequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "claude-code" {
+				anthropicapi.InCI(t)
+			}
 			c, api := engine.with(t)
 			c.write("routines/look.md", strings.Replace(lookFork, "---\n", "---\nmodel: "+engine.model+"\n", 1))
 			within := func(what string, got float64, want [2]float64) {

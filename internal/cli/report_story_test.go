@@ -155,6 +155,7 @@ func TestReportOfFaults(t *testing.T) {
 // TestReportInBrowser: in Chromium nothing of a hostile record runs or becomes an element, and the browser has nothing to complain of.
 func TestReportInBrowser(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "a browser takes seconds; the other tests of the report read its page")
 	browser := testkit.Program(t, "chromium", "chromium")
 	w := reportWorld(t)
 	file := filepath.Join(w.home, "report.html")

@@ -18,6 +18,14 @@ func Full(all, some int) int {
 	return some
 }
 
+// OnlyInCI skips a test, or a case, outside CI: it shows in one more way, at a price in processor time, what another test shows. why says so.
+func OnlyInCI(t testing.TB, why string) {
+	t.Helper()
+	if !CI() {
+		t.Skipf("%s: set CI=true to run it, which needs what .ci/run installs", why)
+	}
+}
+
 // Missing skips a test for which the machine lacks something. The message names it and says how to get it. If CI=true the test fails.
 func Missing(t testing.TB, format string, args ...any) {
 	t.Helper()

@@ -186,6 +186,7 @@ func TestDoubt(t *testing.T) {
 // TestStopped: a turn that the owner stops while the model thinks is booked at its request and the time since, not at the longest answer.
 func TestStopped(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	const thinks = 2 * time.Second // by the engine's clock, which stands still otherwise
 	var passed atomic.Int64

@@ -160,6 +160,7 @@ func TestUnwritableTemporaryFiles(t *testing.T) {
 // TestLeftoversOfAKilledFire: what an earlier process of a session left behind has ended before the next one begins.
 func TestLeftoversOfAKilledFire(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newSealedWorld(t)
 	id := w.turn("FIRST", engine.Session{})
 	left, err := process.Open(process.Call{Argv: []string{"sleep", "1000"}, Env: []string{"PATH=/usr/bin:/bin", sessionVariable + "=" + id}, Dir: "/"})

@@ -53,6 +53,7 @@ func TestReach(t *testing.T) {
 // TestReachOfUser is the same as a user without privileges.
 func TestReachOfUser(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "TestReach once more, as a user without privileges")
 	if testkit.Unprivileged(t) {
 		testReach(t)
 	}
