@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ func (l *line) add(text string) *Ticket {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	l.t.Cleanup(func() { runtime.KeepAlive(ticket) }) // the garbage collector would release its lock
 	return ticket
 }
 
@@ -64,6 +66,7 @@ func (l *line) next(own ...*Ticket) *Turn {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	l.t.Cleanup(func() { runtime.KeepAlive(turn) }) // the garbage collector would release its lock
 	return turn
 }
 
