@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // world is a gateway between a program and a service.
@@ -467,7 +468,7 @@ func TestClosed(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(http.ResponseWriter, *http.Request) {})
-	w.service.Close()
+	w.g.Service.Host = testkit.Refused(t)
 	w.listen()
 	status, body := w.answer()
 	if want := "no answer from " + w.g.Service.Host + ": connection refused"; status != http.StatusBadGateway || !strings.Contains(body, want) || w.g.Fault() != want {
