@@ -65,7 +65,7 @@ func newChat(d *deps) *cobra.Command {
 
 func runChat(ctx context.Context, d *deps, o chatOptions) error {
 	outlivePipe()
-	if err := o.check(); err != nil {
+	if err := o.check("--"); err != nil {
 		return err
 	}
 	h, err := d.Home()
@@ -113,11 +113,12 @@ func (d *deps) said(h app.Home, words string, plan func(turn.Turns) engine.Plan)
 	return text, input, err
 }
 
-func (o *chatOptions) check() error {
+// check checks the options. Errors name one as the owner writes it: after -- on the command line, after / in the prompt loop.
+func (o *chatOptions) check(before string) error {
 	if o.thinking != "" {
 		thinking, err := model.ParseThinking(o.thinking)
 		if err != nil {
-			return usage("--thinking: %v", err)
+			return usage("%sthinking: %v", before, err)
 		}
 		o.thinking = thinking
 	}
@@ -125,7 +126,7 @@ func (o *chatOptions) check() error {
 		return nil
 	}
 	if err := policy.CheckMode(o.permissions); err != nil {
-		return usage("--permissions: %v", err)
+		return usage("%spermissions: %v", before, err)
 	}
 	return nil
 }

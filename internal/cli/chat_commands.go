@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 // chatCommand is a command of the prompt loop. No command is a turn of the conversation.
@@ -25,15 +26,19 @@ func chatCommands() []chatCommand {
 			return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, prompt.StandardSummary), "")
 		}},
 		{name: "/clear", about: "begin a new conversation; this one is kept", run: func(l *chatLoop, ctx context.Context, _ string) error {
-			return l.h.Turns(true).Clear(ctx)
+			err := l.h.Turns(true).Clear(ctx)
+			if err == nil {
+				l.d.note("your next message begins a new conversation")
+			}
+			return err
 		}},
 		{name: "/model", args: "[NAME]", about: "show the model, or use another from now on", run: func(l *chatLoop, _ context.Context, name string) error {
 			return l.set(name, func(o *chatOptions) *string { return &o.model }, l.h.Config.Chat.Model, "the engine's default")
 		}},
-		{name: "/thinking", args: "[HOW]", about: "off, adaptive, true or a number of tokens", run: func(l *chatLoop, _ context.Context, how string) error {
+		{name: "/thinking", args: "[HOW]", about: "how much to think: off, adaptive or a number of tokens", run: func(l *chatLoop, _ context.Context, how string) error {
 			return l.set(how, func(o *chatOptions) *string { return &o.thinking }, l.h.Config.Chat.Thinking)
 		}},
-		{name: "/permissions", args: "[MODE]", about: "dontAsk, default or acceptEdits", run: func(l *chatLoop, _ context.Context, mode string) error {
+		{name: "/permissions", args: "[MODE]", about: "when to ask you: dontAsk, default or acceptEdits", run: func(l *chatLoop, _ context.Context, mode string) error {
 			return l.set(mode, func(o *chatOptions) *string { return &o.permissions }, l.h.Config.Chat.Permissions)
 		}},
 		{name: "/cost", about: "what runs have cost in the last 30 days", run: func(l *chatLoop, _ context.Context, _ string) error { return runCost(l.d, "job", "30d") }},
@@ -114,8 +119,12 @@ func (l *chatLoop) fork(ctx context.Context, args string) error {
 		return runForkExit(ctx, l.d, l.h)
 	case open && args == "":
 		return runForkStatus(ctx, l.d, l.h)
+	case open:
+		return hint(session.ErrForkOpen, "/fork save, /fork report or /fork exit ends it")
 	}
-	_, err = l.h.Turns(l.d.atShell()).Forks.Open(ctx, args)
+	if _, err = l.h.Turns(l.d.atShell()).Forks.Open(ctx, args); err == nil {
+		l.d.note("the fork is open: your next message is in it; /fork save, /fork report or /fork exit ends it")
+	}
 	return err
 }
 
@@ -123,7 +132,7 @@ func (l *chatLoop) fork(ctx context.Context, args string) error {
 func (l *chatLoop) set(value string, field func(*chatOptions) *string, standard ...string) error {
 	next := l.o
 	*field(&next) = cmp.Or(value, *field(&next))
-	if err := next.check(); err != nil {
+	if err := next.check("/"); err != nil {
 		return err
 	}
 	l.o = next

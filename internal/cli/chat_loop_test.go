@@ -145,7 +145,7 @@ func TestPromptLoop(t *testing.T) {
 	}
 	for line, answer := range map[string]string{
 		"/help": "//TEXT", "/cost": "main", "/status": "spent", "/model claude-haiku-4-5": "claude-haiku-4-5",
-		"/nothing": "unknown command /nothing: /help lists them", "\r\r": "> ",
+		"/nothing": "unknown command /nothing: /help lists them", "\r\r": "> ", "/thinking maybe": "chat: /thinking:", "/clear": "your next message begins",
 	} {
 		p.typeIn(line + "\r")
 		p.await(answer, 1)

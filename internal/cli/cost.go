@@ -54,6 +54,9 @@ func runCost(d *deps, by, since string) error {
 	if err != nil {
 		return err
 	}
+	if len(rows) == 0 {
+		d.note("no run has reached an engine since %s", shownTime(inZone(from, h)))
+	}
 	columns, more := strings.ToUpper(by)+" RUNS COST IN CACHED OUT SHARE", 1
 	if by == "job" {
 		columns, more = columns+" GROWTH CONTEXT", 3

@@ -115,9 +115,13 @@ func runForkStatus(ctx context.Context, d *deps, h app.Home) error {
 	if err := h.Sessions.Savable(f); err != nil {
 		savable = "no: " + err.Error()
 	}
+	last := "" // the fork's time, while it has no turn, is that of its start
+	if f.Turns > 0 {
+		last = shownTime(inZone(f.Last, h))
+	}
 	return d.facts([][]string{
 		{"topic", f.Topic}, {"reply to", f.Quote}, {"session", f.Session}, {"parent", f.Parent}, {"run", f.Run},
-		{"begun", shownTime(inZone(f.Begun, h))}, {"last turn", shownTime(inZone(f.Last, h))}, {"turns", strconv.Itoa(f.Turns)},
+		{"begun", shownTime(inZone(f.Begun, h))}, {"last turn", last}, {"turns", strconv.Itoa(f.Turns)},
 		{"can be saved", savable},
 	}...)
 }
@@ -151,6 +155,9 @@ func runForkExit(ctx context.Context, d *deps, h app.Home) error {
 		return d.answer(d.useTool(ctx, h, runlog.ExitFork, struct{}{}))
 	}
 	_, err := h.Turns(d.atShell()).Forks.Exit(ctx)
+	if err == nil {
+		d.note("the fork is dropped; the main conversation goes on where it was left")
+	}
 	return err
 }
 

@@ -381,12 +381,18 @@ func TestForkInTheLoop(t *testing.T) {
 	d := w.deps(strings.NewReader(""), &out, &errOut)
 	h := homeOf(t, d)
 	d.Out = &out
+	d.atPrompt = true
 	l := &chatLoop{d: d, h: h}
-	for _, args := range []string{"taxes", "", "exit", "the trip", "save"} {
+	for _, args := range []string{"taxes", "", "exit", "the trip", "other", "save"} {
 		err := l.fork(t.Context(), args)
-		if noTurn := args == "save"; (err == nil) == noTurn {
+		if refused := args == "save" || args == "other"; (err == nil) == refused {
 			t.Fatalf("/fork %s: %v", args, err)
 		}
+	}
+	d.atPrompt = false
+	w.wants(errOut.String(), "the fork is open: your next message is in it", "the fork is dropped")
+	if strings.Contains(out.String(), "last turn") {
+		t.Errorf("a fork without a turn has a time of the last one: %s", out.String())
 	}
 	if f := w.openFork(); f == nil || f.Topic != "the trip" || len(w.runs()) != 0 || !strings.Contains(out.String(), "topic\ttaxes\n") {
 		t.Errorf("the fork is %+v after %d runs; %s", w.openFork(), len(w.runs()), out.String())

@@ -36,9 +36,9 @@ func (d *deps) fail(verb, object string, err error) {
 
 func (d *deps) warn(message string) { d.line("warning", "warning: "+message) }
 
-// note prints what follows from a change, only on a terminal.
+// note prints what follows from a change, only on a terminal or at the prompt of chat.
 func (d *deps) note(format string, args ...any) {
-	if !d.quiet && isTerminal(d.Stderr) {
+	if !d.quiet && (d.atPrompt || isTerminal(d.Stderr)) {
 		_, _ = io.WriteString(d.talk(), ui.Fold(fmt.Sprintf(format, args...), ui.Columns(d.Stderr)))
 	}
 }
