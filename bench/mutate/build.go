@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// build is the test programs with all changes in them.
+type build struct {
+	scratch string
+	all     map[int]change
+	suites  []*suite
+}
+
+// switches is the file that is added to each changed package. Its arguments are the package, the file that says which change is
+// on, and the file that notes which changes were reached.
+const switches = `package %s
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+var mutatedOn = func() int {
+	text, err := os.ReadFile(%q)
+	if err != nil {
+		return -1
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return -2
+	}
+	return n
+}()
+
+var mutatedSeen sync.Map
+
+func mutated(i int) bool {
+	if mutatedOn == -2 {
+		if _, seen := mutatedSeen.LoadOrStore(i, true); !seen {
+			if f, err := os.OpenFile(%q, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
+				_, _ = f.WriteString(strconv.Itoa(i) + "\n")
+				_ = f.Close()
+			}
+		}
+	}
+	return i == mutatedOn
+}
+
+func mutatedError(i int, err error) error {
+	if mutated(i) {
+		return nil
+	}
+	return err
+}
+
+func mutatedSign[T ~int | ~int64 | ~int32 | ~uint64 | ~float64](i int, v T) T {
+	if mutated(i) {
+		return -v
+	}
+	return v
+}
+
+var _ = mutatedError
+var _ = mutatedSign[int]
+`
+
+// built builds the tests that judge changes of the packages in dirs. A change that does not compile is left out.
+func built(scratch string, dirs []string) (*build, error) {
+	b := &build{scratch: scratch, all: map[int]change{}}
+	names := map[string]string{}
+	for _, dir := range dirs {
+		found, name, err := changes(filepath.Clean(dir))
+		if err != nil {
+			return nil, err
+		}
+		names[filepath.Clean(dir)] = name
+		for _, c := range found {
+			b.all[len(b.all)] = c
+		}
+	}
+	for {
+		overlay, err := b.write(names)
+		if err != nil {
+			return nil, err
+		}
+		said, err := goCommand(overlay, append([]string{"build", "-gcflags=-e"}, packages(dirs)...)...)
+		if err == nil {
+			return b, b.link(overlay, dirs)
+		}
+		if !b.leaveOut(string(said)) {
+			return nil, fmt.Errorf("%w: %s", err, said)
+		}
+	}
+}
+
+func packages(dirs []string) (all []string) {
+	for _, dir := range dirs {
+		all = append(all, "./"+filepath.Clean(dir))
+	}
+	return all
+}
+
+// leaveOut removes the changes in the lines of which the compiler complains and reports whether there were any.
+func (b *build) leaveOut(said string) (some bool) {
+	for line := range strings.Lines(said) {
+		part := strings.SplitN(line, ":", 3)
+		if len(part) < 3 {
+			continue
+		}
+		number, err := strconv.Atoi(part[1])
+		if err != nil {
+			continue
+		}
+		for i, c := range b.all {
+			if c.line <= number && number <= c.last && filepath.Base(c.file) == filepath.Base(part[0]) && strings.HasSuffix(filepath.Dir(part[0]), filepath.Base(filepath.Dir(c.file))) {
+				delete(b.all, i)
+				some = true
+			}
+		}
+	}
+	return some
+}
+
+// write writes the changed files and the overlay that names them; it returns the overlay's path.
+func (b *build) write(names map[string]string) (string, error) {
+	files := map[string]map[int]change{}
+	for i, c := range b.all {
+		if files[c.file] == nil {
+			files[c.file] = map[int]change{}
+		}
+		files[c.file][i] = c
+	}
+	replace := map[string]string{}
+	put := func(file string, text []byte) error {
+		original, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		replace[original] = filepath.Join(b.scratch, "sources", file)
+		if err := os.MkdirAll(filepath.Dir(replace[original]), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(replace[original], text, 0o600)
+	}
+	for file, those := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		if err := put(file, apply(source, those)); err != nil {
+			return "", err
+		}
+	}
+	for dir, name := range names {
+		if err := put(filepath.Join(dir, "mutated.go"), fmt.Appendf(nil, switches, name, b.path("on"), b.path("reached"))); err != nil {
+			return "", err
+		}
+	}
+	if err := overlay(b.path("overlay.json"), replace); err != nil {
+		return "", err
+	}
+	// The program of the scripts is in a temporary directory, which it must not mind: cmd/ollim/main_test.go says why.
+	if err := put("internal/cli/temporary.go", []byte("package cli\n\nfunc temporary() []string { return nil }\n")); err != nil {
+		return "", err
+	}
+	return b.path("overlay.json"), overlay(b.path("program.json"), replace)
+}
+
+func overlay(file string, replace map[string]string) error {
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o600)
+}
+
+func (b *build) path(name string) string { return filepath.Join(b.scratch, name) }
+
+// link builds ollim and the programs of the tests, and lists the tests in them.
+func (b *build) link(overlay string, dirs []string) error {
+	ollim := b.path("bin/ollim")
+	if said, err := goCommand(b.path("program.json"), "build", "-ldflags=-s -w", "-o", ollim, "./cmd/ollim"); err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	for _, dir := range append(slices.Clone(dirs), "internal/cli", "cmd/ollim") {
+		s := &suite{dir: filepath.Clean(dir), program: b.path(strings.ReplaceAll(dir, "/", "-") + ".test"), ollim: ollim}
+		if said, err := goCommand(overlay, "test", "-c", "-o", s.program, "./"+s.dir); err != nil {
+			return fmt.Errorf("%w: %s", err, said)
+		}
+		if err := s.list(); err != nil {
+			return err
+		}
+		b.suites = append(b.suites, s)
+	}
+	return nil
+}
+
+// in lists the changes of one package, in order.
+func (b *build) in(dir string) (numbers []int) {
+	for i, c := range b.all {
+		if filepath.Dir(c.file) == filepath.Clean(dir) {
+			numbers = append(numbers, i)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// reach runs each test alone and notes which changes it reaches.
+func (b *build) reach() error {
+	if err := os.WriteFile(b.path("on"), []byte("reach"), 0o600); err != nil {
+		return err
+	}
+	for _, s := range b.suites {
+		for _, test := range s.tests {
+			_ = os.Remove(b.path("reached"))
+			if !s.alone(test) {
+				_, _ = fmt.Fprintf(os.Stderr, "left out, because it fails without a change: %s %s\n", s.dir, test)
+				continue
+			}
+			text, err := os.ReadFile(b.path("reached"))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			for line := range strings.Lines(string(text)) {
+				if i, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+					s.reached[i] = append(s.reached[i], test)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// caught reports whether a test fails with change i.
+func (b *build) caught(i int) (bool, error) {
+	if err := os.WriteFile(b.path("on"), []byte(strconv.Itoa(i)), 0o600); err != nil {
+		return false, err
+	}
+	own := filepath.Dir(b.all[i].file)
+	order := slices.Clone(b.suites)
+	slices.SortStableFunc(order, func(x, y *suite) int { return first(x.dir == own) - first(y.dir == own) })
+	for _, s := range order {
+		for tests, n := s.closest(i), few; len(tests) > 0; n *= 4 {
+			n = min(n, len(tests))
+			if !s.together(tests[:n]) {
+				return true, nil
+			}
+			tests = tests[n:]
+		}
+	}
+	return false, nil
+}
+
+func first(own bool) int {
+	if own {
+		return 0
+	}
+	return 1
+}
+
+// tests counts the tests that reach change i.
+func (b *build) tests(i int) (n int) {
+	for _, s := range b.suites {
+		n += len(s.reached[i])
+	}
+	return n
+}
