@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,8 +90,8 @@ func (d *served) settled() bool {
 }
 
 // TestDoorIsKilled kills the door, the server and both with -9 at random moments, while requests fail, answers are lost, and messages come
-// again. Where messages have ids, each is asked once, in order, and has at most one answer if the messenger has a history. Where they have none, each is asked at least
-// once, and each further time the prompt says so.
+// again, are edited or deleted. Where messages have ids, each is asked once, in order, if it was not deleted, and has at most one answer if
+// the messenger has a history. Where they have none, each is asked at least once, and each further time the prompt says so.
 func TestDoorIsKilled(t *testing.T) {
 	t.Parallel()
 	for i := range rounds(t, 2) {
@@ -109,15 +110,25 @@ func throughDoorFaults(t *testing.T, random *rand.Rand, noIDs bool) {
 	d.ok("config", "set", "engine", "script:play.yaml")
 	d.serve()
 	const messages = 8
+	deleted, ids := map[int]bool{}, []string{}
 	for i := range messages {
-		d.Say(fmt.Sprintf("message-%02d", i), nil)
+		ids = append(ids, d.Say(fmt.Sprintf("message-%02d", i), nil))
 		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond) // any moment
 		d.meet(random)
+		changed := max(0, i-random.IntN(3))
+		switch last := changed == messages-1; {
+		case noIDs || last:
+		case random.IntN(3) == 0:
+			d.Edit(ids[changed], fmt.Sprintf("message-%02d, edited after %d", changed, i))
+		case random.IntN(4) == 0:
+			d.Delete(ids[changed])
+			deleted[changed] = true
+		}
 	}
 	d.finish(fmt.Sprintf("message-%02d", messages-1))
 	d.finish("the end") // reports what was cut off
 	d.kill()
-	d.check(messages, noIDs)
+	d.check(messages, noIDs, deleted)
 }
 
 // finish waits until the last message is asked and nothing is left.
@@ -162,15 +173,16 @@ func (d *served) meet(random *rand.Rand) {
 func (d *served) noIDs() bool { return d.Options().NoIDs }
 
 // check checks what was asked and what the owner sees.
-func (d *served) check(messages int, noIDs bool) {
+func (d *served) check(messages int, noIDs bool, deleted map[int]bool) {
 	t, all := d.t, d.prompts()
+	all = regexp.MustCompile(`(message-\d\d), edited after \d`).ReplaceAllString(all, "$1")
 	const mark = "\n[This message was delivered again after a restart: you may have answered it already.]\n\n"
 	for i := range messages {
 		text := fmt.Sprintf("message-%02d", i)
 		switch n := strings.Count("\n"+all, "\n"+text+"\n"); {
-		case n == 0, n > 1 && !noIDs:
+		case n == 0 && !deleted[i], n > 1 && !noIDs:
 			t.Errorf("%s was asked %d times", text, n)
-		case i > 0 && strings.Index(all, "\n"+text+"\n") < strings.Index(all, fmt.Sprintf("\nmessage-%02d\n", i-1)):
+		case n > 0 && i > 0 && strings.Index(all, "\n"+text+"\n") < strings.Index(all, fmt.Sprintf("\nmessage-%02d\n", i-1)):
 			t.Errorf("%s was asked too early", text)
 		case strings.Count("\n"+all, mark+text+"\n") < n-1:
 			t.Errorf("%s was asked %d times, and not marked each time", text, n)

@@ -2,6 +2,7 @@ package doorapi
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -25,6 +26,36 @@ func (s *Server) Repeat(n int) {
 			s.tell(m)
 			m.Taken = taken
 		}
+	}
+}
+
+// Edit lets the author of a message replace its text.
+func (s *Server) Edit(id, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.find(id); m != nil {
+		m.Text = text
+		s.changes("edited", m)
+	}
+}
+
+// Delete lets the author of a message delete it.
+func (s *Server) Delete(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.find(id); m != nil {
+		s.list = slices.DeleteFunc(s.list, func(o *Message) bool { return o == m })
+		s.changes("deleted", m)
+	}
+}
+
+// changes writes a line about a message that was changed.
+func (s *Server) changes(kind string, m *Message) {
+	s.note("%s %s", kind, m.ID)
+	if s.on != nil {
+		line := m.line()
+		line["type"] = kind
+		s.on.write(line)
 	}
 }
 
