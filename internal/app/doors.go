@@ -2,12 +2,14 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
 	"github.com/ollim/ollim/internal/agent/confine"
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/proxy"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/server/door"
 	"github.com/ollim/ollim/internal/state/config"
@@ -35,13 +37,9 @@ func (h Home) Door(name string, warn func(string)) (p door.Program, end func() e
 	call.Env = append(call.Env, "TMPDIR="+p.Files)
 	end = func() error { return nil }
 	if settings.Seal == config.SealOn {
-		r := h.Runner(false)
-		by, err := run.Private(r, p.Files)
-		if err != nil {
+		if end, err = h.sealDoor(settings, p.Files, &call, warn); err != nil {
 			return p, nil, err
 		}
-		protected := confine.Protected(h.Dir, r.Host.Secret)
-		call.Seal, end = by.With(seal.Rules{Read: confine.Program(call.Argv, call.Dir, call.Env, protected, nil)}), by.Close
 	}
 	hidden := h.hidden()
 	p.Hide = hidden.Hide
@@ -50,6 +48,30 @@ func (h Home) Door(name string, warn func(string)) (p door.Program, end func() e
 		return process.Open(call)
 	}
 	return p, end, nil
+}
+
+// sealDoor seals the program of a door, and restricts it to the hosts of its settings, if there are any. The caller calls end when the
+// program has ended.
+func (h Home) sealDoor(d config.Door, files string, call *process.Call, warn func(string)) (end func() error, err error) {
+	r, hosts := h.Runner(false), d.Hosts()
+	by, err := run.Private(r, files, len(hosts) == 0)
+	if err != nil {
+		return nil, err
+	}
+	rules := seal.Rules{Read: confine.Program(call.Argv, call.Dir, call.Env, confine.Protected(h.Dir, r.Host.Secret), nil)}
+	if end = by.Close; len(hosts) > 0 {
+		p, err := proxy.Listen(hosts, func(host string) {
+			warn(fmt.Sprintf("%s: it may not connect to %s: doors.%s.network does not list it", d.Name, host, d.Name))
+		})
+		if err != nil {
+			return nil, errors.Join(err, by.Close())
+		}
+		call.Env = append(call.Env, p.Env()...)
+		rules.TCP = append(proxy.Addresses(hosts), p.Address())
+		end = func() error { return errors.Join(by.Close(), p.Close()) }
+	}
+	call.Seal = by.With(rules)
+	return end, nil
 }
 
 // doorCall returns how a door is started: with its own secrets, and none of the program's other variables.

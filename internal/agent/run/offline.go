@@ -19,9 +19,11 @@ func Offline(r *Runner, run string) (dir string, s *seal.Seal, err error) {
 	return dir, s, err
 }
 
-// Private returns a seal for programs that read the system, write a directory, and connect to any address, whatever the settings say. The
-// caller closes it. The error is a *Refusal if nothing can be sealed here.
-func Private(r *Runner, dir string) (*seal.Seal, error) { return sealFor(r, dir, true, dir) }
+// Private returns a seal for programs that read the system, write a directory, and connect to any address, or to none without network,
+// whatever the settings say. The caller closes it. The error is a *Refusal if nothing can be sealed here.
+func Private(r *Runner, dir string, network bool) (*seal.Seal, error) {
+	return sealFor(r, dir, network, dir)
+}
 
 // sealFor returns a seal for programs in a directory.
 func sealFor(r *Runner, root string, network bool, private ...string) (*seal.Seal, error) {

@@ -41,10 +41,12 @@ func inetOf(raw []byte) (addr netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16(raw[2:])), ok
 }
 
-// judgeTCP allows every address if Network is set. Otherwise it allows those of sockets that listen inside.
+// judgeTCP allows every address if Network is set. Otherwise it allows those of TCP and of sockets that listen inside.
 func (c *call) judgeTCP(addr netip.AddrPort) error {
 	switch {
-	case c.rules.Network:
+	case c.rules.Network, slices.ContainsFunc(c.rules.TCP, func(a netip.AddrPort) bool {
+		return a.Addr() == addr.Addr() && (a.Port() == 0 || a.Port() == addr.Port())
+	}):
 		return nil
 	case !ownAddress(addr.Addr()):
 		return errDenied

@@ -11,7 +11,10 @@
 // it: stat, chmod (except S_ISUID and S_ISGID), chown, utimes, setxattr, flock, chdir.
 package seal
 
-import "errors"
+import (
+	"errors"
+	"net/netip"
+)
 
 // MinABI is the least version of Landlock: the first that confines signals and abstract sockets (Linux 6.12).
 const MinABI = 6
@@ -28,12 +31,13 @@ var (
 // Rules is what a sealed program may do. Paths are absolute and contain no symbolic link: the caller resolves links once, before
 // a sealed program can plant one. A path that does not exist, or that has come to lead through a link, is left out.
 type Rules struct {
-	Read    []string // files, and whole directory trees, whose contents may be read and executed
-	Write   []string // the same, and the contents may be changed; in directories, files may be made, renamed and removed
-	List    []string // directory trees in which names may be listed
-	Sockets []string // unix sockets that programs may connect to
-	Network bool     // TCP and DNS to any address; false: only to sockets that were bound inside
-	Canary  string   // an existing file that a sealed process must not be able to open
+	Read    []string         // files, and whole directory trees, whose contents may be read and executed
+	Write   []string         // the same, and the contents may be changed; in directories, files may be made, renamed and removed
+	List    []string         // directory trees in which names may be listed
+	Sockets []string         // unix sockets that programs may connect to
+	Network bool             // TCP and DNS to any address; false: only to sockets that were bound inside, and to TCP
+	TCP     []netip.AddrPort // addresses of servers outside; port 0 stands for every port
+	Canary  string           // an existing file that a sealed process must not be able to open
 }
 
 // add returns the rules extended by those of others.
@@ -42,6 +46,7 @@ func (r Rules) add(others Rules) Rules {
 	r.Write = append(r.Write[:len(r.Write):len(r.Write)], others.Write...)
 	r.List = append(r.List[:len(r.List):len(r.List)], others.List...)
 	r.Sockets = append(r.Sockets[:len(r.Sockets):len(r.Sockets)], others.Sockets...)
+	r.TCP = append(r.TCP[:len(r.TCP):len(r.TCP)], others.TCP...)
 	r.Network = r.Network || others.Network
 	if others.Canary != "" {
 		r.Canary = others.Canary

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/proxy"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
@@ -19,6 +20,17 @@ type Door struct {
 	Allow   []string // ids of channels and of users that have channel sessions
 	Env     []string // KEY=value, added to the program's environment
 	Seal    string   // SealOn: the program reads the system and its own files, and writes its private directory only; or SealOff
+	Network []string // with SealOn the hosts that it may connect to, as of proxy.Parse; empty: all
+}
+
+// Hosts returns Network.
+func (d Door) Hosts() (list []proxy.Host) {
+	for _, text := range d.Network {
+		if h, err := proxy.Parse(text); err == nil { // it was checked
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 // Doors are the configured doors, sorted by name.
@@ -82,11 +94,19 @@ func (d *Door) keys() []key {
 		{name: "allow", at: &d.Allow, check: checkMessengerID},
 		{name: "env", at: &d.Env, check: func(s string) error { return errors.Join(checkVariable(s), checkNUL(s)) }},
 		{name: "seal", at: &d.Seal, check: oneOf(SealOn, SealOff)},
+		{name: "network", at: &d.Network, check: func(s string) error {
+			_, err := proxy.Parse(s)
+			return err
+		}},
 	}
 }
 
-// fault returns "": every combination is possible.
-func (*Door) fault() string { return "" }
+func (d *Door) fault() string {
+	if len(d.Network) > 0 && d.Seal != SealOn {
+		return "network: it needs seal: on"
+	}
+	return ""
+}
 
 // readDoors returns the field that reads the section doors of a file.
 func readDoors(doc *yamldoc.Doc, into *Doors) yamldoc.Field {
