@@ -218,9 +218,13 @@ func (l *Listener) showMissing(ctx context.Context, channel, after, text string)
 		}
 		text = strings.TrimSpace(stream.Begun(able, texts) + "\n\n" + able.Style.Line(text))
 	}
+	nonces := messenger.Answer(after)
+	if cut && !able.History && len(l.handled.unfinished(after)) > 0 { // what is shown has these nonces, and stays
+		nonces = "late-" + after
+	}
 	var missing []messenger.Outgoing
 	if text != "" {
-		missing = messenger.Parts("late-"+after, messenger.Outgoing{Text: text, ReplyTo: after}, able)
+		missing = messenger.Parts(nonces, messenger.Outgoing{Text: text, ReplyTo: after}, able)
 	}
 	for len(missing) > 0 {
 		i := slices.IndexFunc(shown, func(m *messenger.Message) bool {
@@ -232,9 +236,11 @@ func (l *Listener) showMissing(ctx context.Context, channel, after, text string)
 		shown, missing = slices.Delete(shown, i, i+1), missing[1:]
 	}
 	for _, part := range missing {
-		if err := l.Insist(ctx, func() error { _, err := l.API.Send(ctx, channel, part); return err }); err != nil {
+		var sent messenger.Sent
+		if err := l.Insist(ctx, func() (err error) { sent, err = l.sendAgain(ctx, channel, part); return err }); err != nil {
 			return err
 		}
+		shown = slices.DeleteFunc(shown, func(m *messenger.Message) bool { return m.ID == sent.ID })
 	}
 	for _, m := range shown {
 		if err := l.Insist(ctx, func() error { return messenger.WithoutRefusal(l.API.Delete(ctx, channel, m.ID)) }); err != nil {
@@ -242,6 +248,15 @@ func (l *Listener) showMissing(ctx context.Context, channel, after, text string)
 		}
 	}
 	return nil
+}
+
+// sendAgain sends a part of an answer that another process has perhaps sent with another text.
+func (l *Listener) sendAgain(ctx context.Context, channel string, part messenger.Outgoing) (sent messenger.Sent, err error) {
+	sent, err = l.API.Send(ctx, channel, part)
+	if err == nil && strings.TrimSpace(sent.Text) != strings.TrimSpace(part.Text) && l.API.Able().Edits > 0 {
+		err = l.API.Edit(ctx, channel, sent.ID, messenger.Outgoing{Text: part.Text})
+	}
+	return sent, err
 }
 
 // answerTo returns the messages that show a part of the answer to a message: those that are noted, and the first one also if the process

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,5 +97,38 @@ func plainRestarts(t *testing.T, random *rand.Rand) {
 		if answer := fmt.Sprintf("Answer %d.", i+1); strings.Count(shown, answer) != 1 {
 			t.Errorf("%s is not there once: %q", answer, shown)
 		}
+	}
+}
+
+// TestPlainKilledBeforeNote: a process was killed after it has sent a part of an answer, and before it noted that. The next one finds the
+// part by its nonce, and makes it say what the answer says.
+func TestPlainKilledBeforeNote(t *testing.T) {
+	t.Parallel()
+	for name, begun := range map[string]string{"placeholder": "working…", "another text": "An", "the text": "Answer 1."} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked []string
+			d := newDesk(t, messenger.Able{Text: 300, Edits: 5, Span: time.Second}, nil)
+			d.plain.nonces = true
+			d.runner.Engines = func(string) (engine.Engine, error) { return counting{p: d.plain, asked: &asked}, nil }
+			d.listen()
+			defer d.stop()
+			d.says("one", "<message>", "")
+			d.until(func() bool { return len(d.sent) == 1 && d.sent[0].Text == "Answer 1." })
+			sent := d.sent[0]
+			sent.Text = begun
+			after := &desk{plain: &plain{T: t, able: d.able, nonces: true}}
+			after.changed = sync.NewCond(&after.mu)
+			if _, err := after.Send(t.Context(), direct, sent); err != nil {
+				t.Fatal(err)
+			}
+			d.API = after.plain
+			if err := d.showMissing(t.Context(), direct, "one", "Answer 1."); err != nil {
+				t.Fatal(err)
+			}
+			if got := after.texts(1); len(got) != 1 || got[0] != "Answer 1." {
+				t.Errorf("the messenger shows %q", got)
+			}
+		})
 	}
 }

@@ -33,6 +33,7 @@ type plain struct {
 	sent    []messenger.Outgoing
 	ids     []string // of sent
 	deleted []string // of sent; nil: the messenger cannot delete
+	nonces  bool     // the messenger knows nonces
 }
 
 var errLacking = errors.New("the messenger cannot do that")
@@ -44,6 +45,9 @@ func (p *plain) Send(_ context.Context, _ string, o messenger.Outgoing) (messeng
 	defer p.mu.Unlock()
 	if len(o.Buttons)+len(o.Files) > 0 || messenger.Size(o.Text) > p.able.Text {
 		p.Errorf("sent %+v", o)
+	}
+	if i := slices.IndexFunc(p.sent, func(before messenger.Outgoing) bool { return before.Nonce == o.Nonce }); p.nonces && i >= 0 {
+		return messenger.Sent{ID: p.ids[i], Text: p.sent[i].Text}, nil
 	}
 	id := fmt.Sprintf("plain-%d", 999-len(p.sent))
 	p.sent, p.ids = append(p.sent, o), append(p.ids, id)

@@ -57,6 +57,13 @@ func Parts(id string, o Outgoing, able Able) []Outgoing {
 	return parts
 }
 
+// Answer returns the id for Parts, and so the nonces, of the answer to a message. Another process that sends a part again, because it does not
+// know whether an earlier one has, gets the message that is there.
+func Answer(to string) string { return "answer-" + to }
+
+// AnswerNonce returns the nonce of the n-th message that shows the answer to a message.
+func AnswerNonce(to string, n int) string { return nonce(Answer(to), n) }
+
 // nonce returns the nonce of the n-th part of a message, the same one whenever it is asked.
 func nonce(id string, n int) string {
 	sum := sha256.Sum256([]byte(id + " " + strconv.Itoa(n)))

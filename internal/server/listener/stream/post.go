@@ -175,7 +175,7 @@ func (a *Answer) edit(ctx context.Context, i int, o messenger.Outgoing) error {
 func (a *Answer) send(ctx context.Context, o messenger.Outgoing) error {
 	p := &a.posted
 	if p.nonce == "" {
-		p.nonce = rand.Text()[:24]
+		p.nonce = a.nonce(len(p.list))
 	}
 	o.Nonce = p.nonce
 	m, err := a.stream.API.Send(ctx, a.at.Channel, o)
@@ -195,6 +195,14 @@ func (a *Answer) send(ctx context.Context, o messenger.Outgoing) error {
 	return nil
 }
 
+// nonce returns the nonce of the n-th message: the same one in another process that finds the answer unfinished.
+func (a *Answer) nonce(n int) string {
+	if a.at.Message == "" { // nothing will finish it
+		return messenger.AnswerNonce(rand.Text(), n)
+	}
+	return messenger.AnswerNonce(a.at.Message, n)
+}
+
 // complete makes the messages show the whole answer. What they cannot show is left.
 func (a *Answer) complete(ctx context.Context, whole messenger.Outgoing) (rest messenger.Outgoing, left bool) {
 	p := &a.posted
@@ -207,6 +215,9 @@ func (a *Answer) complete(ctx context.Context, whole messenger.Outgoing) (rest m
 	for i, o := range parts {
 		loud := i == 0 || long && i == len(parts)-1
 		o.Silent = !loud
+		if i >= len(p.list) { // else it perhaps takes the place of a message with that nonce
+			o.Nonce = a.nonce(i)
+		}
 		if a.settle(ctx, i, o, loud && long && i == len(parts)-1 || len(o.Files) > 0) != nil {
 			return remaining(whole, parts, i), true
 		}
