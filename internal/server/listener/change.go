@@ -10,8 +10,9 @@ import (
 
 // heard are the messages that wait in lanes, as they are now, by their ids; nil is one that was deleted.
 type heard struct {
-	mu   sync.Mutex
-	byID map[string]*messenger.Message
+	mu    sync.Mutex
+	byID  map[string]*messenger.Message
+	order []string // the ids of byID as they first came
 }
 
 func (h *heard) put(m *messenger.Message) {
@@ -20,7 +21,36 @@ func (h *heard) put(m *messenger.Message) {
 	if h.byID == nil {
 		h.byID = map[string]*messenger.Message{}
 	}
+	if _, waits := h.byID[m.ID]; !waits {
+		h.order = append(h.order, m.ID)
+	}
 	h.byID[m.ID] = m
+}
+
+// waiting returns the ids of the messages that wait in the lane of a channel, in the order in which they first came.
+func (h *heard) waiting(channel string) (ids []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range h.order {
+		if m := h.byID[id]; m != nil && m.Channel == channel {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// compare compares messages that waited before the history of their channel was read with it: one that is not there, although a later one
+// is, was deleted. Nothing else tells that when the messenger was not connected.
+func (h *heard) compare(waited []string, history map[string]bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	later := false
+	for _, id := range slices.Backward(waited) {
+		later = later || history[id]
+		if later && !history[id] && h.byID[id] != nil {
+			h.byID[id] = nil
+		}
+	}
 }
 
 // newest returns the newest form of a message whose turn in its lane has come, or that it was deleted.
@@ -29,6 +59,7 @@ func (h *heard) newest(m *messenger.Message) (newest *messenger.Message, deleted
 	defer h.mu.Unlock()
 	newest, waited := h.byID[m.ID]
 	delete(h.byID, m.ID)
+	h.order = slices.DeleteFunc(h.order, func(id string) bool { return id == m.ID })
 	if !waited { // it came twice
 		return m, false
 	}

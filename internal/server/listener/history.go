@@ -74,12 +74,17 @@ func (l *Listener) readHistory(ctx context.Context, channel string) error {
 	if after == "" {
 		return l.Begin(ctx, channel, "")
 	}
+	waited := slices.DeleteFunc(l.heard.waiting(channel), func(id string) bool { // else the history does not have it
+		return l.handled.order != nil && l.handled.compare(id, after) <= 0
+	})
+	read := map[string]bool{}
 	for {
 		list, err := l.Messenger.History(ctx, channel, after, pageSize)
 		if err != nil {
 			return err
 		}
 		for _, m := range list {
+			read[m.ID] = true
 			l.take(ctx, m)
 			after, newest = m.ID, m.ID
 		}
@@ -90,6 +95,7 @@ func (l *Listener) readHistory(ctx context.Context, channel string) error {
 	if newest == "" || ctx.Err() != nil {
 		return nil //nolint:nilerr // the next start goes on
 	}
+	l.heard.compare(waited, read)
 	return l.handled.passed(channel, newest)
 }
 

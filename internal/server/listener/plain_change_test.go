@@ -144,3 +144,26 @@ func TestPlainGuestsChange(t *testing.T) {
 		t.Errorf("said %+v", d.sent)
 	}
 }
+
+// TestHeardCompare: a message that waited before the history was read is deleted if the history has a later one and not this.
+func TestHeardCompare(t *testing.T) {
+	t.Parallel()
+	var h heard
+	hear := func(ids ...string) {
+		for _, id := range ids {
+			h.put(&messenger.Message{ID: id, Channel: map[bool]string{true: "B", false: "A"}[id == "elsewhere"]})
+		}
+	}
+	hear("here", "gone", "there", "elsewhere", "newest", "here")
+	waited := h.waiting("A")
+	hear("after", "there")
+	h.compare(waited, map[string]bool{"there": true, "here": true})
+	for id, want := range map[string]bool{"here": false, "gone": true, "there": false, "elsewhere": false, "newest": false, "after": false} {
+		if _, deleted := h.newest(&messenger.Message{ID: id}); deleted != want {
+			t.Errorf("%s: deleted %v, want %v", id, deleted, want)
+		}
+	}
+	if len(h.order) > 0 || len(h.byID) > 0 {
+		t.Errorf("it keeps %v, %v", h.order, h.byID)
+	}
+}
