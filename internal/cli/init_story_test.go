@@ -151,10 +151,19 @@ func TestInitFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--schedule: \"anacron\"": {"--schedule", "anacron"}, "--delivery: file: write an absolute path": {"--delivery", "file:x"},
 		"--routine: \"disc\"": {"--routine", "disc"}, "--fire needs --routine": {"--fire"}, "are for --engine native": {"--engine", "none", "--model", "x"},
-		"if any flags in the group [key-stdin key-env key-command] are set none of the others can be": {"--key-stdin", "--key-env", "K"},
+		"--key-env and --key-stdin: only one of them can be given": {"--key-stdin", "--key-env", "K"},
 	} {
 		w := newBareWorld(t, nil)
 		if r := w.run(append([]string{"init"}, args...)...); r.status != int(statusUsage) || !strings.Contains(r.errOut, want) || w.read("config.yaml") != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--last and --since: only one of them can be given\n":           {"backtest", "j", "--last", "3", "--since", "9d"},
+		"--last and --run and --since: only one of them can be given\n": {"backtest", "j", "--last", "3", "--since", "9d", "--run", "x"},
+		"--answer and --requests: only one of them can be given\n":      {"run", "show", "x", "--requests", "--answer", "1"},
+	} {
+		if r := w.run(args...); r.status != int(statusUsage) || !strings.Contains(r.errOut, ": "+want) {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}

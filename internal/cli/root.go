@@ -55,7 +55,7 @@ func newRoot(d *deps, args ...string) *cobra.Command {
 		if err := d.guard(cmd); err != nil {
 			return &ran{err}
 		}
-		return nil
+		return plainGroup(cmd.ValidateFlagGroups())
 	}
 	root.AddCommand(commandsFor(d, args)...)
 	root.CompletionOptions.DisableDefaultCmd = len(root.Commands()) == 1 // completion is for all commands
@@ -92,6 +92,19 @@ func plainFlag(err error) error {
 		wanted = "out of range"
 	}
 	return fmt.Errorf("--%s %q: %s", bad.GetFlag().Name, bad.GetValue(), wanted)
+}
+
+// plainGroup says which flags exclude each other, instead of which are in a group.
+func plainGroup(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, set, found := strings.Cut(err.Error(), "none of the others can be; [")
+	set, _, whole := strings.Cut(set, "]")
+	if !found || !whole {
+		return err
+	}
+	return usage("%s: only one of them can be given", "--"+strings.Join(strings.Fields(set), " and --"))
 }
 
 // command makes a command. The words of use say how many arguments it takes.
