@@ -292,8 +292,33 @@ func TestMachineWasOff(t *testing.T) {
 // A ping of a background run waits for the end of quiet hours, one that is critical does not.
 func TestPingsInQuietHours(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	p := w.phone()
+	for name, by := range map[string]func(*recipient){"command": func(*recipient) {}, "door": (*recipient).behindDoor} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p := w.phone()
+			by(p)
+			pingsInQuietHours(t, w, p)
+		})
+	}
+}
+
+// behindDoor makes a door the owner's delivery.
+func (p *recipient) behindDoor() {
+	p.must("config", "set", "doors.radio.command", "sh", "-c", `
+echo '{"type":"hello","version":1,"able":{"text":2000},"direct":"D"}'
+while read -r line; do
+	ref=$(echo "$line" | sed -n 's/.*"ref":\([0-9]*\).*/\1/p')
+	case $line in *'"type":"send"'*)
+		echo "$line" | sed 's/.*"text":"\([^"]*\)".*/\1\n---/' >> "$HOME/phone"
+		echo "{\"type\":\"done\",\"ref\":$ref,\"id\":\"M$$\"}";;
+	esac
+done`)
+	p.must("config", "set", "delivery.to", "radio")
+}
+
+func pingsInQuietHours(t *testing.T, w *world, p *recipient) {
+	t.Helper()
 	w.script("turns:\n  - - tool: ping_user\n      input: {message: Oil broke 75}\n    - tool: report_updates\n      input: {message: r}\n    - text: done\n")
 	p.jobs(2)
 	p.pass(13 * time.Hour) // 23:00
