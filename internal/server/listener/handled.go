@@ -43,6 +43,8 @@ type noted struct {
 type seen struct {
 	UpTo  string   `json:"up_to"`
 	After []string `json:"after,omitempty"` // ascending
+
+	At time.Time `json:"at,omitzero"` // of the latest note; without an order only
 }
 
 // Limits of what is kept. A messenger may deliver two messages of one moment in another order than that of their ids; after
@@ -122,7 +124,7 @@ func (h *handled) open() map[string]string {
 
 // begin notes the channel's beginning: what was said up to id is no concern of the listener's.
 func (h *handled) begin(channel, id string) error {
-	return h.change(func(s *noted) { s.Channels[channel] = seen{UpTo: id} })
+	return h.change(func(s *noted) { s.Channels[channel] = h.dated(seen{UpTo: id}) })
 }
 
 // add notes a message as handled. With open its answer is still to be shown.
@@ -155,7 +157,7 @@ func (h *handled) passed(channel, id string) error {
 func (h *handled) shortened(s seen, newest string) seen {
 	if h.order == nil {
 		s.UpTo, s.After = newest, s.After[max(0, len(s.After)-mostAfter):]
-		return s
+		return h.dated(s)
 	}
 	if old := h.order.Before(newest, disorder); h.compare(old, s.UpTo) > 0 {
 		s.UpTo = old
@@ -165,6 +167,23 @@ func (h *handled) shortened(s seen, newest string) seen {
 	}
 	s.After = slices.DeleteFunc(slices.Clone(s.After), func(id string) bool { return h.compare(id, s.UpTo) <= 0 })
 	return s
+}
+
+// dated returns what is known of a channel with the time, if ids do not tell it.
+func (h *handled) dated(s seen) seen {
+	if h.order == nil {
+		s.At = h.now().UTC()
+	}
+	return s
+}
+
+// older compares two channels by their latest messages.
+func (h *handled) older(a, b string) int {
+	one, other := h.state.Channels[a], h.state.Channels[b]
+	if h.order == nil {
+		return one.At.Compare(other.At)
+	}
+	return h.compare(one.UpTo, other.UpTo)
 }
 
 // close notes that nothing is left to show for messages.
@@ -207,10 +226,7 @@ func (h *handled) change(edit func(*noted)) error {
 	edit(&h.state)
 	h.state.At = h.now().UTC()
 	for len(h.state.Channels) > mostChannels {
-		oldest := slices.MinFunc(slices.Collect(maps.Keys(h.state.Channels)), func(a, b string) int {
-			return h.compare(h.state.Channels[a].UpTo, h.state.Channels[b].UpTo)
-		})
-		delete(h.state.Channels, oldest)
+		delete(h.state.Channels, slices.MinFunc(slices.Collect(maps.Keys(h.state.Channels)), h.older))
 	}
 	return store.WriteJSON(h.path, h.state, store.Synced)
 }

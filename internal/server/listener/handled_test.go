@@ -116,3 +116,21 @@ func TestHandledKeepsWhatIsOpen(t *testing.T) {
 		t.Errorf("%+v", h.state)
 	}
 }
+
+// TestHandledIsBoundedWithoutOrder: where ids tell nothing, the channel that was silent for longest goes.
+func TestHandledIsBoundedWithoutOrder(t *testing.T) {
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	h, err := loadHandled(paths.Dir(t.TempDir()).State("door.json"), store.Disk{Now: func() time.Time { return now }}, nil)
+	do(t, err)
+	for i := range mostChannels - 2 {
+		h.state.Channels[fmt.Sprint("channel ", i)] = seen{UpTo: "m", At: now.Add(time.Hour)}
+	}
+	do(t, h.add("busy", "a", false)) // ids that sort first and last
+	do(t, h.add("silent", "zz", false))
+	now = now.Add(2 * time.Hour)
+	do(t, h.add("busy", "b", false))
+	do(t, h.add("one more", "c", false))
+	if list := h.channels(); len(list) != mostChannels || slices.Contains(list, "silent") || !slices.Contains(list, "busy") {
+		t.Errorf("%d channels: %v", len(list), list)
+	}
+}
