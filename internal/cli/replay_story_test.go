@@ -84,6 +84,10 @@ func TestReplayIsRefused(t *testing.T) {
 		{id, 65, "run " + id + " cannot be replayed: requests.jsonl has 2 of its 3 requests", func() { w.keepLines(runFile(id, "requests.jsonl"), 3) }},
 		{id, 65, "run " + id + " cannot be replayed: events.jsonl has lines that cannot be read, or lacks some", func() { w.keepLines(runFile(id, "events.jsonl"), 3) }},
 		{id, 65, "run " + id + " cannot be replayed: events.jsonl has lines that cannot be read, or lacks some", func() { w.remove(runFile(id, "events.jsonl")) }},
+		{id, 65, "run " + id + " cannot be replayed: requests.jsonl has a request twice", func() {
+			lines := strings.SplitAfter(w.read(runFile(id, "requests.jsonl")), "\n")
+			w.write(runFile(id, "requests.jsonl"), strings.Join(slices.Insert(lines, 2, lines[1]), ""))
+		}},
 		{id, 65, "run " + id + " cannot be replayed: its requests are not kept", func() { w.remove(runFile(id, "requests.jsonl")) }},
 		{id, 65, "run " + id + " cannot be replayed: it has no prompt", func() { w.remove(runFile(id, "prompt.txt")) }},
 		{id, 65, "run " + id + " cannot be replayed: events.jsonl has lines that cannot be read", func() { w.write(runFile(id, "events.jsonl"), "{\n") }},

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -66,6 +67,23 @@ func (w *walk) read() (err error) {
 		return w.unfit(err)
 	}
 	w.out.Of = len(k.exchanges)
+	return k.checkOnce(w)
+}
+
+// checkOnce returns an error if a line of the requests is there twice. A request that was repeated has another time.
+func (k *kept) checkOnce(w *walk) error {
+	for i := 1; i < len(k.exchanges); i++ {
+		if !k.exchanges[i].At.Equal(k.exchanges[i-1].At) {
+			continue
+		}
+		before, _, err := k.book.Read(k.run, i)
+		if err != nil {
+			continue // compare says so
+		}
+		if body, _, err := k.book.Read(k.run, i+1); err == nil && bytes.Equal(body, before) {
+			return w.unfit(errTwice)
+		}
+	}
 	return nil
 }
 

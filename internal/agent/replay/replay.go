@@ -97,6 +97,7 @@ var (
 	errPrivate   = errors.New("its conversation is not kept: it was a test question, or one with --no-session")
 	errNoPrompt  = errors.New("it has no prompt: the run ended before it asked an agent")
 	errNoRequest = errors.New("its requests are not kept")
+	errTwice     = errors.New("requests.jsonl has a request twice")
 	errBroken    = errors.New("events.jsonl has lines that cannot be read, or lacks some")
 )
 
