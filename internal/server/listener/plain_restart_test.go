@@ -109,7 +109,7 @@ func TestPlainKilledBeforeNote(t *testing.T) {
 			t.Parallel()
 			var asked []string
 			d := newDesk(t, messenger.Able{Text: 300, Edits: 5, Span: time.Second}, nil)
-			d.plain.nonces = true
+			d.nonces = true
 			d.runner.Engines = func(string) (engine.Engine, error) { return counting{p: d.plain, asked: &asked}, nil }
 			d.listen()
 			defer d.stop()
