@@ -40,7 +40,9 @@ func layers() []layer {
 		}},
 		{path: "internal/schedule"},
 		{path: "internal/engine", beside: map[string][]string{
-			"claudecode":     {"", "gateway"},
+			"acp":            {"", "command"},
+			"claudecode":     {"", "command", "gateway"},
+			"command":        {""},
 			"gateway":        {""},
 			"mcpclient":      {""},
 			"native":         {"", "provider"},

@@ -1,7 +1,6 @@
 package claudecode
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/platform/shell"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
@@ -107,18 +107,7 @@ func options(r engine.Request) (args []string) {
 }
 
 // least is the smallest budget, in USD, with which the command starts.
-const least = 0.0001
-
-// reserve reserves what the command may spend. The command cannot ask for more while it runs, so the reservation leaves enough for other
-// runs and is the limit of the command, which stops after the response that reaches it.
-func reserve(ctx context.Context, r engine.Request) (engine.Request, error) {
-	if r.Limits.MaxCost == 0 || r.Limits.Raise == nil {
-		return r, nil
-	}
-	granted, err := r.Limits.Raise(ctx, r.Limits.Spent+least, max(r.Limits.MaxCost, r.Limits.Spent+least))
-	r.Limits.MaxCost = granted
-	return r, err
-}
+const least = command.Least
 
 // thinking returns the flags for how much the model thinks. For Opus, Sonnet and Haiku 5.5 and for Fable, the command (2.1.330) sends
 // "adaptive" in place of "disabled". MAX_THINKING_TOKENS=0 changes nothing in that; with CLAUDE_CODE_DISABLE_THINKING=1 it sends neither, which the
@@ -190,24 +179,12 @@ func (e *Engine) afterBash(pattern string) []object {
 func spelt(paths []string) (all []string) {
 	escaped := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `*`, `\*`, `?`, `\?`)
 	for _, named := range paths {
-		for _, path := range []string{named, followed(named)} {
+		for _, path := range []string{named, command.Followed(named)} {
 			all = append(all, path, escaped.Replace(path))
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// followed returns an absolute path with its links resolved, up to the first part that does not exist.
-func followed(path string) string {
-	rest := ""
-	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
-	}
-	return path
 }
 
 func inForce(run string) string { return "ollim settings of " + run }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -174,7 +175,7 @@ func (e *Engine) unlearn() { _ = os.Remove(e.Home.ClaudeContract()) } // an erro
 
 // identity returns the facts that tell one program from another.
 func (e *Engine) identity() (Known, error) {
-	file := followed(e.Command)
+	file := command.Followed(e.Command)
 	info, err := os.Stat(file)
 	if err != nil {
 		return Known{}, fmt.Errorf("%w: %s: %s", engine.ErrSetup, e.Command, store.Cause(err))

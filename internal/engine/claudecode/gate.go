@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -75,7 +76,7 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 		}
 	}
 	g := &gate{transport: transport, Gateway: &gateway.Gateway{
-		Service: service, Transport: transport, Secrets: secrets, Keep: r.Run.Sent, Models: e.Models, Idle: cmp.Or(e.Idle, e.silence(ctx)),
+		Service: service, Transport: transport, Secrets: secrets, Keep: r.Run.Sent, Models: e.Models, Idle: cmp.Or(e.Idle, command.Silence(ctx, e.Disk.Now(), gateway.Idle)),
 	}}
 	if r.Limits.MaxCost > 0 {
 		g.Most = max(r.Limits.MaxCost-r.Limits.Spent, least)
@@ -92,19 +93,6 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 	inside.Scheme = "http" // on the socket, without TLS
 	with.Env = append(with.Env, socketOf+"="+g.socket.Path, "ANTHROPIC_BASE_URL="+inside.String())
 	return g, &with, nil
-}
-
-// shortestSilence is how long an answer may be silent however little time the run has.
-const shortestSilence = time.Minute
-
-// silence returns how long an answer may be silent: a quarter of the time that the run has left. The gateway lets two requests wait for so
-// long, after which the run ends with the reason, and not because its time is up.
-func (e *Engine) silence(ctx context.Context) time.Duration {
-	end, limited := ctx.Deadline()
-	if !limited {
-		return gateway.Idle
-	}
-	return min(gateway.Idle, max(shortestSilence, end.Sub(e.Disk.Now())/4))
 }
 
 func (g *gate) close() {

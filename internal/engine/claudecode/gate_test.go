@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -278,12 +279,12 @@ func TestNeverAnswered(t *testing.T) {
 func TestSilence(t *testing.T) {
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	e := Engine{Disk: store.Disk{Now: func() time.Time { return now }}}
-	if got := e.silence(t.Context()); got != gateway.Idle {
+	if got := command.Silence(t.Context(), e.Disk.Now(), gateway.Idle); got != gateway.Idle {
 		t.Errorf("without a limit: %s", got)
 	}
 	for left, want := range map[time.Duration]time.Duration{4 * time.Second: time.Minute, 8 * time.Minute: 2 * time.Minute, time.Hour: gateway.Idle} {
 		ctx, cancel := context.WithDeadline(t.Context(), now.Add(left))
-		if got := e.silence(ctx); got != want {
+		if got := command.Silence(ctx, e.Disk.Now(), gateway.Idle); got != want {
 			t.Errorf("%s left: %s, want %s", left, got, want)
 		}
 		cancel()

@@ -25,7 +25,7 @@ type input struct {
 func (e *Engine) input(r engine.Request) (input, error) {
 	model := e.Models.Resolve(e.model(r))
 	files, err := r.Input.Shown(media.Anthropic(model.Window))
-	return input{text(quoted(r.Session.Messages) + r.Input.Prompt), files}, err
+	return input{text(engine.Quoted(r.Session.Messages) + r.Input.Prompt), files}, err
 }
 
 // flags returns the flags that this form of input requires.

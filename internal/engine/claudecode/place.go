@@ -11,10 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -52,7 +51,7 @@ func (e *Engine) shared() string {
 // sealed returns the files of a session in its own directory. It does not follow links out of the directory, which an agent may have
 // made.
 func (e *Engine) sealed(id string) []string {
-	own := followed(e.config(id))
+	own := command.Followed(e.config(id))
 	root, err := os.OpenRoot(own)
 	if err != nil {
 		return nil
@@ -65,7 +64,7 @@ func (e *Engine) sealed(id string) []string {
 func (e *Engine) transcripts(id string) []string {
 	found := e.sealed(id)
 	for _, file := range among(e.shared(), os.DirFS(e.shared()), id) {
-		found = append(found, followed(file))
+		found = append(found, command.Followed(file))
 	}
 	return found
 }
@@ -157,14 +156,14 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 		rules.Sockets = append(rules.Sockets, p.gate.socket.Path)
 	}
 	p.seal = r.Scope.Seal.With(rules)
-	return p, p.try(ctx, config, variable(p.env, "TMPDIR"))
+	return p, command.Try(ctx, "claude", p.env, p.seal, config, variable(p.env, "TMPDIR"))
 }
 
 // directory makes the directory of a process. It makes a new one each time: the command applies settings that it finds there, such as
 // another address of the API, to which it would send the key, and processes that an earlier agent left can still write to its directory.
 func (e *Engine) directory(ctx context.Context, r engine.Request, session string, from source) (string, error) {
 	if from.grows {
-		if err := endAll(ctx, sessionVariable+"="+session); err != nil {
+		if err := command.EndAll(ctx, sessionVariable+"="+session); err != nil {
 			return "", err
 		}
 		return os.MkdirTemp(e.Home.Run(r.Run.ID), "claude-")
@@ -175,7 +174,7 @@ func (e *Engine) directory(ctx context.Context, r engine.Request, session string
 
 // rules returns what a sealed process may do besides what the programs of its run may do.
 func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules {
-	rules := seal.Rules{Read: append(programFiles(e.Command), e.Self), Write: []string{config}}
+	rules := seal.Rules{Read: append(command.Files(e.Command), e.Self), Write: []string{config}}
 	for _, name := range []string{"settings.json", "mcp.json", "env.sh"} {
 		rules.Read = append(rules.Read, e.Home.Run(r.Run.ID, name))
 	}
@@ -184,7 +183,7 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 	}
 	for _, list := range [][]string{rules.Read, rules.Write} {
 		for i := range list {
-			list[i] = followed(list[i])
+			list[i] = command.Followed(list[i])
 		}
 	}
 	if file := from.past.file; file != "" { // without links: a path that became one after it was found gets no access
@@ -195,50 +194,6 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 		}
 	}
 	return rules
-}
-
-// endAll kills the processes that have a variable, and waits for their end: those of a fire that was just killed may not have ended yet.
-func endAll(ctx context.Context, entry string) error {
-	for pause := time.Millisecond; len(process.Carrying(entry)) > 0; pause = min(2*pause, 100*time.Millisecond) {
-		process.KillAll(entry)
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
-		}
-	}
-	return nil
-}
-
-// programFiles returns the files of the command that it reads: its program, and the packages that npm installed with it.
-func programFiles(command string) []string {
-	file := followed(command)
-	// node_modules beside the file, for a script that starts the program there
-	files := []string{file, filepath.Join(filepath.Dir(file), "node_modules")}
-	if i := strings.LastIndex(file, "/node_modules/"); i >= 0 {
-		files = append(files, file[:i]+"/node_modules")
-	}
-	return files
-}
-
-// probe is a file that try makes.
-const probe = ".ollim-probe"
-
-// try returns an error if a sealed process cannot write to directories. In that case the command would print nothing, or keep no session,
-// and exit 0.
-func (p place) try(ctx context.Context, dirs ...string) error {
-	argv := append([]string{"/bin/sh", "-c", `for d; do : >"$d/` + probe + `" || exit; done`, "sh"}, dirs...)
-	result, err := process.Run(ctx, process.Call{Argv: argv, Env: p.env, Dir: "/", Seal: p.seal})
-	if err == nil {
-		err = result.Failure()
-	}
-	for _, dir := range dirs {
-		_ = os.Remove(filepath.Join(dir, probe))
-	}
-	if err != nil {
-		return fmt.Errorf("claude cannot write its temporary files and its session under the seal: %w", err)
-	}
-	return nil
 }
 
 // start starts the command. If it is not sealed, it keeps the locks if this process dies; a sealed one ends with this process.

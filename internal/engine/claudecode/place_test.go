@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit"
@@ -208,7 +209,7 @@ func TestPlantedLink(t *testing.T) {
 	}
 	rules := e.rules(engine.Request{}, e.config(id), source{past: history{file: found[0]}, grows: true})
 	for _, path := range append(rules.Read, rules.Write...) {
-		if strings.HasPrefix(path, followed(filepath.Dir(other))) {
+		if strings.HasPrefix(path, command.Followed(filepath.Dir(other))) {
 			t.Errorf("%s is granted, to which a link leads that has been made since", path)
 		}
 	}

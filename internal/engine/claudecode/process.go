@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -22,7 +22,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 	if err := e.exposed(r); err != nil {
 		return err
 	}
-	if r, err = reserve(ctx, r); err != nil {
+	if r, err = command.Reserve(ctx, r); err != nil {
 		return err
 	}
 	at, err := e.place(ctx, r, t.want.session, from)
@@ -44,13 +44,12 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(e.Home.Run(r.Run.ID, "stderr.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	said, err := command.OpenLog(e.Home.Run(r.Run.ID, "stderr.log"))
 	if err != nil {
 		return err
 	}
-	said := &stderrLog{file: log, most: maxLog}
 	defer func() {
-		leftOut, closeErr := said.close()
+		leftOut, closeErr := said.Close()
 		if err = errors.Join(err, closeErr); leftOut > 0 {
 			err = errors.Join(err, t.sink(runlog.Event{Type: runlog.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
 		}
@@ -70,7 +69,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 }
 
 // attend reads events until the command has ended. It stops the command when ctx ends or t asks for it.
-func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *stderrLog, t *turn, g *gate) error {
+func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *command.Log, t *turn, g *gate) error {
 	enough, give := context.WithCancel(ctx)
 	defer give()
 	t.stop = give
@@ -92,7 +91,7 @@ func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io
 	if t.fatal != nil || readErr != nil {
 		return errors.Join(t.fatal, readErr)
 	}
-	err := g.explain(t.judge(waitErr, strings.TrimSpace(said.last())))
+	err := g.explain(t.judge(waitErr, strings.TrimSpace(said.Last())))
 	if g != nil && t.ended.event == nil { // it was killed, and reports nothing
 		err = errors.Join(err, t.cutShort())
 	}

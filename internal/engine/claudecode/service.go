@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/state/model"
 )
 
@@ -96,7 +97,7 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var q asked
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxLine))
+	raw, err := io.ReadAll(io.LimitReader(r.Body, command.MaxLine))
 	if err = errors.Join(err, json.Unmarshal(raw, &q)); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -161,9 +162,9 @@ func (t *turn) read(r *bufio.Reader) error {
 		if t.fatal == nil {
 			line = append(line, part...)
 		}
-		if len(line) > maxLine {
+		if len(line) > command.MaxLine {
 			// It may be a tool use, which would be missing in the record.
-			t.stopOn(fmt.Errorf("the engine printed a line of more than %d bytes", maxLine))
+			t.stopOn(fmt.Errorf("the engine printed a line of more than %d bytes", command.MaxLine))
 			line = nil
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -258,14 +259,14 @@ func TestLongLineIsBounded(t *testing.T) {
 	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("it was not read to its end: %v", err)
 	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > 8*maxLine {
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8*command.MaxLine {
 		t.Errorf("%d MiB were allocated for a line of 600", took>>20)
 	}
 }
 
 // A long line that is within the bound is an event.
 func TestLineWithinTheBound(t *testing.T) {
-	text := strings.Repeat("x", maxLine-1000)
+	text := strings.Repeat("x", command.MaxLine-1000)
 	turn, events := play(t, `{"type":"assistant","message":{"content":[{"type":"text","text":"`+text+`"}]}}`+"\n"+stream)
 	if turn.fatal != nil || len(events) == 0 || events[0].Text != text {
 		t.Errorf("%v, %d events", turn.fatal, len(events))

@@ -49,14 +49,14 @@ THE MESSAGE TO ANSWER:
 `
 
 func TestQuoted(t *testing.T) {
-	if got := quoted(window()); got != rendered {
+	if got := engine.Quoted(window()); got != rendered {
 		t.Errorf("got\n%s", got)
 	}
-	if got := quoted(nil); got != "" {
+	if got := engine.Quoted(nil); got != "" {
 		t.Errorf("%q for no conversation", got)
 	}
 	failed := transcript.Message{Role: transcript.User, Content: []transcript.Block{{Type: transcript.ToolResult, Content: "no", IsError: true}}}
-	if got := quoted([]transcript.Message{failed}); !strings.Contains(got, "\n\nThe tool failed:\n> no\n\n") {
+	if got := engine.Quoted([]transcript.Message{failed}); !strings.Contains(got, "\n\nThe tool failed:\n> no\n\n") {
 		t.Errorf("got\n%s", got)
 	}
 }

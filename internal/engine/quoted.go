@@ -1,4 +1,4 @@
-package claudecode
+package engine
 
 import (
 	"cmp"
@@ -7,9 +7,9 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// quoted renders a conversation for the beginning of a prompt, because the command accepts no messages. A mark precedes every quoted
+// Quoted renders a conversation for the beginning of a prompt, because the command accepts no messages. A mark precedes every quoted
 // line, so that none can be taken for the prompt or for another speaker.
-func quoted(messages []transcript.Message) string {
+func Quoted(messages []transcript.Message) string {
 	if len(messages) == 0 {
 		return ""
 	}

@@ -1,21 +1,22 @@
-package claudecode
+package command
 
 import (
 	"fmt"
 	"os"
+	"syscall"
 )
 
-// Limits of the command's output, in bytes.
+// Limits of a command's output, in bytes.
 const (
-	maxLine = 32 << 20 // longest line of events: the largest request that a model's API accepts, so that no message is longer
+	MaxLine = 32 << 20 // longest line of events: the largest request that a model's API accepts, so that no message is longer
 	maxLog  = 1 << 20  // part of standard error that is kept from its beginning
 )
 
 // tailBytes is how many bytes of the end of standard error are kept.
 const tailBytes = 2 << 10
 
-// stderrLog writes the command's standard error to a file. It keeps the beginning, up to most bytes, and the end.
-type stderrLog struct {
+// Log writes a command's standard error to a file. It keeps the beginning, up to most bytes, and the end.
+type Log struct {
 	file *os.File
 	most int64 // bytes, including what the file holds already
 
@@ -25,9 +26,18 @@ type stderrLog struct {
 	dropped int64
 }
 
+// OpenLog opens the log at path, to which earlier commands of the run may have written.
+func OpenLog(path string) (*Log, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &Log{file: file, most: maxLog}, nil
+}
+
 // Write writes up to the limit. It never fails, because a broken pipe would kill the engine. Bytes that the file does not accept are
 // dropped.
-func (l *stderrLog) Write(p []byte) (int, error) {
+func (l *Log) Write(p []byte) (int, error) {
 	if !l.begun {
 		l.begun = true
 		if info, err := l.file.Stat(); err == nil {
@@ -48,12 +58,12 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last returns the end of what was written.
-func (l *stderrLog) last() string { return string(l.tail) }
+// Last returns the end of what was written.
+func (l *Log) Last() string { return string(l.tail) }
 
-// close closes the file. If bytes were dropped, it first appends a note and the end of the output. It returns how many bytes are not in
+// Close closes the file. If bytes were dropped, it first appends a note and the end of the output. It returns how many bytes are not in
 // the file.
-func (l *stderrLog) close() (leftOut int64, err error) {
+func (l *Log) Close() (leftOut int64, err error) {
 	if l.dropped > 0 {
 		end := l.tail[max(0, int64(len(l.tail))-l.dropped):]
 		note := ""

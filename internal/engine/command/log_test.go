@@ -1,4 +1,4 @@
-package claudecode
+package command
 
 import (
 	"os"
@@ -28,16 +28,16 @@ func TestLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &stderrLog{file: f, most: 10}
+		l := &Log{file: f, most: 10}
 		for part := range strings.SplitSeq(c.write, "") {
 			if n, err := l.Write([]byte(part)); n != 1 || err != nil {
 				t.Fatalf("%s: %d, %v", name, n, err)
 			}
 		}
-		if !strings.HasSuffix(c.write, l.last()) || len(l.last()) != min(len(c.write), tailBytes) {
-			t.Errorf("%s: tail of %d bytes", name, len(l.last()))
+		if !strings.HasSuffix(c.write, l.Last()) || len(l.Last()) != min(len(c.write), tailBytes) {
+			t.Errorf("%s: tail of %d bytes", name, len(l.Last()))
 		}
-		leftOut, err := l.close()
+		leftOut, err := l.Close()
 		got, _ := os.ReadFile(path)
 		if leftOut != c.leftOut || err != nil || string(got) != c.want {
 			t.Errorf("%s: %d left out, %v:\n%s", name, leftOut, err, got)
@@ -55,13 +55,13 @@ func TestLogOfAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &stderrLog{file: f, most: 100}
+	l := &Log{file: f, most: 100}
 	for range 2 {
 		if n, err := l.Write([]byte("abc")); n != 3 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
 	}
-	if leftOut, err := l.close(); leftOut != 6 || err != nil || l.last() != "abcabc" {
-		t.Errorf("%d left out, %v, %q", leftOut, err, l.last())
+	if leftOut, err := l.Close(); leftOut != 6 || err != nil || l.Last() != "abcabc" {
+		t.Errorf("%d left out, %v, %q", leftOut, err, l.Last())
 	}
 }
