@@ -12,7 +12,11 @@ const (
 	ClaudeCode = "claude-code" // UUIDs
 	Script     = "script"      // s-…
 	Native     = "native"      // n-…
+	ACP        = "acp"         // a-NAME-…, of the engine acp:NAME
 )
+
+// ACPPrefix begins the ids of the sessions of agents that speak ACP. The name of the agent and 12 digits follow.
+const ACPPrefix = "a-"
 
 // Foreign returns the error for a session of another engine. It wraps ErrForeignSession.
 func Foreign(id string) error {
@@ -28,6 +32,8 @@ func HolderOf(h transcript.Header) string {
 	switch {
 	case h.Provider == ClaudeCode:
 		return ClaudeCode
+	case strings.HasPrefix(h.Provider, ACP+":"):
+		return h.Provider
 	case strings.HasPrefix(h.Provider, "script:"):
 		return Script
 	}
@@ -43,9 +49,28 @@ func Holder(id string) string {
 		return Script
 	case strings.HasPrefix(id, "n-"):
 		return Native
+	case strings.HasPrefix(id, ACPPrefix):
+		name, number := strings.TrimPrefix(id, ACPPrefix), ""
+		if at := strings.LastIndexByte(name, '-'); at > 0 {
+			name, number = name[:at], name[at+1:]
+		}
+		if len(number) == len("0123456789ab") && strings.Trim(number, "0123456789abcdef") == "" {
+			return ACP + ":" + name
+		}
 	}
 	return ""
 }
+
+// Kind returns the part of an engine's name that its sessions depend on: script for script:FILE, and otherwise the name, as for acp:NAME.
+func Kind(name string) string {
+	if kind, _, found := strings.Cut(name, ":"); found && kind == Script {
+		return kind
+	}
+	return name
+}
+
+// Inside reports whether the engine of a name is a command with tools of its own, which the seal holds together with the command.
+func Inside(name string) bool { return name == ClaudeCode || strings.HasPrefix(name, ACP+":") }
 
 func isUUID(id string) bool {
 	const form = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"

@@ -211,5 +211,8 @@ func (d Dir) JobIndex() string { return d.State("cache", "jobs") }
 // ClaudeSessions is the directory of the sessions that sealed claude commands began, one directory for each.
 func (d Dir) ClaudeSessions() string { return d.Path("sessions", "claude") }
 
+// ACPSessions is the directory of the sessions of agents that speak ACP, one directory for each.
+func (d Dir) ACPSessions() string { return d.Path("sessions", "acp") }
+
 // ScriptSessions is the directory of the script engine's sessions.
 func (d Dir) ScriptSessions() string { return d.Path("sessions", "script") }

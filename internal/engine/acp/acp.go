@@ -1,0 +1,251 @@
+// Package acp runs agents that speak the Agent Client Protocol as engines: one process of the agent for each turn, which this process
+// talks to over its standard streams. The protocol lets an agent decide itself what it asks for. So the seal is the boundary; requests for
+// permission are judged by the patterns of the run as far as the agent makes them; what the agent does with ollim goes through `ollim mcp
+// serve`, where control is exact. What an agent cannot promise is in its Profile.
+package acp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Engine is one agent and its configuration.
+type Engine struct {
+	Name    string   // NAME in acp:NAME
+	Command []string // the program is an absolute path
+	Profile Profile
+	Trusted bool     // the owner lets an agent without a profile run unsealed
+	Self    string   // absolute path of ollim, for the tool server
+	Args    []string // arguments of Self before the verb, such as --data-dir
+	Env     []string // the whole environment, as KEY=value; nothing is inherited
+	Home    paths.Dir
+	Grace   time.Duration // time for each step of a stop
+	Sought  string        // places where a key was looked for, for an error message
+	Models  model.Table
+	Disk    store.Disk
+	Idle    time.Duration     // longest silence of the agent; 0: by the time that the run has left
+	Client  string            // version of ollim
+	Located map[string]string // see claudecode.Engine
+
+	// AskServers finds out the tools of the request's MCP servers, and returns why servers cannot be used; nil: there are no servers.
+	AskServers func(context.Context, engine.Request) map[string][]string
+}
+
+// Guarantees returns what the agent's profile promises.
+func (e *Engine) Guarantees() engine.Guarantees {
+	g := e.Profile.Promises
+	g.Asks = cmp.Or(g.Asks, engine.AsksNothing)
+	return g
+}
+
+// Plan returns the model and the tools of ollim that the agent is offered. The agent's own tools are not known.
+func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
+	p := engine.Plan{Model: r.Model.Name}
+	for _, tool := range tools.List() {
+		p.Tools = append(p.Tools, "mcp__"+policy.OwnServer+"__"+tool.Name)
+	}
+	p.Tools = append(p.Tools, r.Scope.Servers...)
+	slices.Sort(p.Tools)
+	err := e.own(r.Session.ID)
+	if err == nil && r.Session.ID != "" {
+		_, err = e.folder(r.Session.ID).read()
+	}
+	return p, err
+}
+
+// Run starts or continues a session with one prompt.
+func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (result engine.Result, err error) {
+	if err := errors.Join(e.own(r.Session.ID), e.fit(r)); err != nil {
+		return result, err
+	}
+	if r, err = command.Reserve(ctx, r); err != nil {
+		return result, err
+	}
+	s, err := e.enter(ctx, r)
+	if err != nil {
+		return result, err
+	}
+	defer s.leave(ctx, r.Session.Begins() && !r.Session.Kept())
+	t := &turn{tools: tools, delta: r.Input.Delta}
+	t.sink = sink.Collect(&result.Messages)
+	if e.AskServers != nil && len(r.Scope.Servers) > 0 {
+		if err := sink.ReportServers(e.AskServers(ctx, r)); err != nil {
+			return result, err
+		}
+	}
+	err = e.talk(ctx, r, s, t, func(ctx context.Context) error { return e.work(ctx, r, s, t) })
+	result.Session, result.Text, result.Cost, result.Usage = s.ID, t.text, t.cost.booked, t.cost.usage
+	err = errors.Join(err, s.record(e, r, result, t))
+	if err != nil {
+		return result, err
+	}
+	return result, sink(runlog.Event{Type: runlog.Result, Text: result.Text})
+}
+
+// fit returns an error for a request that the agent cannot be given.
+func (e *Engine) fit(r engine.Request) error {
+	switch {
+	case r.Scope.Subagent != nil:
+		return fmt.Errorf("%w: acp:%s cannot delegate to the subagent %s", engine.ErrSetup, e.Name, r.Scope.Subagent.Name)
+	case e.Profile.Name == "" && !e.Trusted && (r.Scope.Seal == nil || !r.Scope.Offline):
+		return fmt.Errorf("%w: ollim does not know what acp:%s asks for: it runs in jobs with `seal: on` and `network: none`, or after "+
+			"`ollim config set acp.%s.trusted on`", engine.ErrSetup, e.Name, e.Name)
+	}
+	return nil
+}
+
+// visit is one process's use of a session.
+type visit struct {
+	note
+	folder
+
+	begins bool   // the process begins a session of the agent
+	branch bool   // it begins with session/fork
+	parent string // of a branch
+}
+
+// enter prepares the directory of the request's session.
+func (e *Engine) enter(ctx context.Context, r engine.Request) (v visit, err error) {
+	if r.Session.Begins() {
+		id := e.newID()
+		v = visit{note: note{ID: id}, folder: e.folder(id), begins: true}
+		if err := store.MkdirOwn(string(v.folder)); err != nil {
+			return v, err
+		}
+		if r.Session.Fork {
+			if v.note, err = e.folder(r.Session.ID).branch(v.folder); err != nil {
+				return v, errors.Join(err, store.RemoveAll(ctx, string(v.folder)))
+			}
+			v.parent, v.Parent, v.ID = r.Session.ID, r.Session.ID, id
+			v.begins, v.branch = v.Agent == "", v.Agent != ""
+		}
+		return v, v.begin(ctx, v.branch)
+	}
+	v.folder = e.folder(r.Session.ID)
+	if v.note, err = v.read(); err != nil {
+		return v, err
+	}
+	v.begins = v.Agent == ""
+	if err := command.EndAll(ctx, sessionVariable+"="+v.ID); err != nil {
+		return v, err
+	}
+	return v, v.begin(ctx, true)
+}
+
+// leave removes what only the turn needs, and a session that is not kept.
+func (v *visit) leave(ctx context.Context, drop bool) {
+	ctx = context.WithoutCancel(ctx)
+	if drop {
+		_ = store.Discard(ctx, string(v.folder))
+		return
+	}
+	v.end(ctx)
+}
+
+// talk starts the agent, lets do talk to it, and ends it with all its processes.
+func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, do func(context.Context) error) (err error) {
+	at, err := e.prepare(ctx, r, v.ID, v.folder)
+	if err != nil {
+		return err
+	}
+	said, err := command.OpenLog(e.Home.Run(r.Run.ID, "stderr.log"))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		leftOut, closeErr := said.Close()
+		if err = errors.Join(err, closeErr); leftOut > 0 {
+			err = errors.Join(err, t.sink(runlog.Event{Type: runlog.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
+		}
+	}()
+	locks := r.Run.Locks
+	if at.seal != nil {
+		locks = nil // a sealed process ends with this one
+	}
+	peer, err := process.Open(process.Call{Argv: e.Command, Env: at.env, Dir: r.Scope.Root, Files: locks, Heard: said, Seal: at.seal})
+	if err != nil {
+		return fmt.Errorf("%w: %s: %s", engine.ErrSetup, e.Command[0], store.Cause(err))
+	}
+	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left, in any process group
+	defer peer.Close(e.Grace)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	t.profile, t.root, t.servers, t.stop, t.known, t.beat = e.Profile, r.Scope.Root, serversOf(r.Scope.Servers), stop, make(chan struct{}), make(chan struct{}, 1)
+	t.conn = &conn{out: peer.In, heard: t.heard, waiting: map[int]chan message{}}
+	t.given = at.given
+	go t.conn.listen(peer.Out) // ends with the agent
+	defer context.AfterFunc(running, func() {
+		time.Sleep(2 * e.Grace)
+		_ = peer.In.Close() // so that a write to an agent that reads nothing ends
+	})()
+	err = do(running)
+	t.deciding.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return errors.Join(context.Cause(ctx), t.ending())
+	case t.ending() != nil:
+		return t.ending()
+	case errors.Is(err, errEnded):
+		return e.died(peer, said.Last())
+	}
+	return e.explain(err, said.Last())
+}
+
+// ending returns the error for which ollim has ended the turn.
+func (t *turn) ending() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fatal
+}
+
+// died returns the error of an agent that has ended by itself.
+func (e *Engine) died(peer *process.Peer, stderr string) error {
+	end := orElse(peer.End(time.Second), "its output is closed")
+	return e.explain(fmt.Errorf("the agent has ended (%s): %s", end, orElse(lastLine(stderr), "no output")), stderr)
+}
+
+// Version asks the agent for its version. The error wraps engine.ErrSetup.
+func (e *Engine) Version(ctx context.Context) (string, error) {
+	dir, err := os.MkdirTemp("", "ollim-acp-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	f := folder(dir)
+	if err := f.begin(ctx, false); err != nil {
+		return "", err
+	}
+	at, err := e.prepare(ctx, engine.Request{}, "none", f)
+	if err != nil {
+		return "", err
+	}
+	peer, err := process.Open(process.Call{Argv: e.Command, Env: at.env, Dir: dir, Tied: true})
+	if err != nil {
+		return "", fmt.Errorf("%w: %s: %s", engine.ErrSetup, e.Command[0], store.Cause(err))
+	}
+	defer peer.Close(e.Grace)
+	t := &turn{stop: func() {}, known: make(chan struct{})}
+	t.conn = &conn{out: peer.In, heard: t.heard, waiting: map[int]chan message{}}
+	go t.conn.listen(peer.Out)
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	hello, err := e.greet(ctx, t)
+	if errors.Is(err, errEnded) {
+		err = e.died(peer, "")
+	}
+	return hello.Agent.Version, err
+}

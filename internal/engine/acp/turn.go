@@ -1,0 +1,317 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// turn is what one process of the agent has reported so far. Its methods are called by the reader of the connection and by the
+// goroutines that decide about uses of tools.
+type turn struct {
+	profile  Profile
+	root     string
+	servers  []string
+	tools    engine.Tools // nil: every use is refused, as in a compaction
+	delta    func(text string) error
+	stop     func() // ends the turn
+	conn     *conn
+	given    given
+	model    string // that the session uses
+	note     note   // of the session, once the agent has opened it
+	deciding sync.WaitGroup
+
+	mu        sync.Mutex
+	sink      engine.Sink
+	listening bool // updates count: those before are a replay of the session
+	said      strings.Builder
+	thought   strings.Builder
+	message   string // id of the message that is arriving
+	text      string // of the last message
+	uses      map[string]*use
+	order     []*use
+	denied    []string      // reasons of the refusals since the last prompt
+	beat      chan struct{} // gets a value when the agent sends something
+	known     chan struct{} // closed and renewed when something new is known of a use
+	cost      bill
+	mode      string // as the agent has reported it
+	fatal     error  // why ollim has ended the turn
+}
+
+// fail ends the turn with an error; the first one counts.
+func (t *turn) fail(err error) {
+	if err != nil && t.fatal == nil {
+		t.fatal = err
+		t.stop()
+	}
+}
+
+// heard handles what the agent sends by itself.
+func (t *turn) heard(m message) {
+	select {
+	case t.beat <- struct{}{}:
+	default: // there is one already
+	}
+	switch {
+	case m.Method == "session/update":
+		var p struct {
+			Update update `json:"update"`
+		}
+		if json.Unmarshal(m.Params, &p) == nil { // an update of another form says nothing
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.mode = orElse(p.Update.Mode, modeOf(p.Update), t.mode)
+			switch {
+			case t.closed():
+			case t.unsafe():
+				t.fail(t.wrongMode(t.mode))
+			default:
+				t.fail(t.take(p.Update))
+			}
+		}
+	case m.Method == "session/request_permission" && len(m.ID) > 0:
+		var a ask
+		if json.Unmarshal(m.Params, &a) != nil {
+			_ = t.conn.answer(m.ID, ask{}.choice(false))
+			return
+		}
+		t.deciding.Go(func() { t.decide(m, a) })
+	case len(m.ID) > 0:
+		_ = t.conn.refuse(m) // an agent that has ended hears nothing
+	}
+}
+
+// closed reports whether what the agent sends does not count: before the prompt, and after an error.
+func (t *turn) closed() bool { return !t.listening || t.fatal != nil }
+
+// unsafe reports whether the agent has said that it is in another mode than the one in which it asks.
+func (t *turn) unsafe() bool {
+	return t.profile.Mode != "" && t.mode != "" && t.mode != t.profile.Mode
+}
+
+func (t *turn) wrongMode(now string) error {
+	return fmt.Errorf("%w: the agent is in the mode %q instead of %q, in which it asks", engine.ErrSetup, now, t.profile.Mode)
+}
+
+func modeOf(u update) string {
+	if u.Type != optionUpdate {
+		return ""
+	}
+	mode, _ := opened{Options: u.Options}.option(optionMode)
+	return mode
+}
+
+func (t *turn) take(u update) error {
+	switch u.Type {
+	case agentChunk:
+		return t.chunk(&t.said, &t.thought, u)
+	case thoughtChunk:
+		return t.chunk(&t.thought, &t.said, u)
+	case toolCall, toolUpdate:
+		return errors.Join(t.flush(), t.tool(u))
+	case usageUpdate:
+		t.cost.update(u)
+		if t.cost.exceeded() {
+			return fmt.Errorf("%w: the agent has spent %s of %s USD", engine.ErrMaxCost, engine.USD(t.cost.spent+t.cost.sum()), engine.USD(t.cost.most))
+		}
+	}
+	return nil
+}
+
+// chunk adds a part of a message to one text, after the end of the other.
+func (t *turn) chunk(to, other *strings.Builder, u update) error {
+	text := u.text()
+	if text == "" {
+		return nil
+	}
+	if other.Len() > 0 || u.Message != "" && t.message != "" && u.Message != t.message {
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	t.message = u.Message
+	to.WriteString(text)
+	if to == &t.said && t.delta != nil {
+		return t.delta(text)
+	}
+	return nil
+}
+
+// flush records the message that has arrived.
+func (t *turn) flush() (err error) {
+	if text := t.thought.String(); strings.TrimSpace(text) != "" {
+		err = t.sink(runlog.Event{Type: runlog.Thinking, Text: text})
+	}
+	if text := strings.TrimSpace(t.said.String()); text != "" {
+		t.text = text
+		err = errors.Join(err, t.sink(runlog.Event{Type: runlog.Text, Text: text}))
+	}
+	t.said.Reset()
+	t.thought.Reset()
+	t.message = ""
+	return err
+}
+
+func (t *turn) use(id string) *use {
+	u := t.uses[id]
+	if u == nil {
+		u = &use{id: id}
+		if t.uses == nil {
+			t.uses = map[string]*use{}
+		}
+		t.uses[id] = u
+		t.order = append(t.order, u)
+	}
+	return u
+}
+
+// tool handles an update of a use of a tool.
+func (t *turn) tool(up update) error {
+	u := t.use(up.ID)
+	u.learn(up)
+	close(t.known)
+	t.known = make(chan struct{})
+	ends := up.Status == completed || up.Status == failed
+	n, ok := t.profile.name(u, t.root, t.servers)
+	if !u.reported && (ends || ok && up.Status == "in_progress") {
+		if err := t.report(u, n); err != nil {
+			return err
+		}
+	}
+	if !ends || u.ended {
+		return nil
+	}
+	u.ended, u.done = true, up.Status == completed
+	text := up.output()
+	if u.denied != "" {
+		text = u.denied
+	}
+	return t.sink(runlog.Event{Type: runlog.ToolResult, Tool: n.tool, ToolID: u.id, Text: text, IsError: up.Status == failed})
+}
+
+// report records a use of a tool.
+func (t *turn) report(u *use, n named) error {
+	u.reported = true
+	var input json.RawMessage
+	if len(n.inputs) > 0 {
+		input, _ = json.Marshal(n.inputs[0]) // what was decoded can be encoded
+	} else {
+		input, _ = json.Marshal(u.plain())
+	}
+	return t.sink(runlog.Event{Type: runlog.ToolUse, Tool: n.tool, ToolID: u.id, Input: input})
+}
+
+// slowest is how long a request waits for the update that says what the use is to do.
+const slowest = 3 * time.Second
+
+// decide answers a request for permission.
+func (t *turn) decide(m message, a ask) {
+	reason, err := t.verdict(a)
+	t.mu.Lock()
+	u := t.use(a.Use.ID)
+	if reason == "" && err == nil {
+		u.allowed = true
+	} else if reason != "" {
+		u.denied = reason
+		t.denied = append(t.denied, reason)
+	}
+	t.fail(err)
+	t.mu.Unlock()
+	_ = t.conn.answer(m.ID, a.choice(reason == "" && err == nil)) // an agent that has ended needs no answer
+}
+
+// verdict decides a request and records the use before it. A reason refuses the use.
+func (t *turn) verdict(a ask) (reason string, err error) {
+	t.mu.Lock()
+	if t.closed() {
+		t.mu.Unlock()
+		return "no tool may be used now", nil
+	}
+	err = t.flush()
+	u := t.use(a.Use.ID)
+	u.learn(a.Use)
+	t.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	n, known := t.await(u)
+	t.mu.Lock()
+	if !u.reported {
+		err = t.report(u, n)
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case !known:
+		reason = n.tool + ": the agent does not say what it is to do"
+	case !a.offers():
+		reason = n.tool + ": the agent offers no answer that allows this use only"
+	case t.tools == nil:
+		reason = "no tool may be used now"
+	}
+	if reason != "" {
+		return reason, nil
+	}
+	for _, input := range n.inputs {
+		raw, err := json.Marshal(input)
+		if err != nil {
+			return "", err
+		}
+		if reason, err = t.tools.Verdict(context.Background(), n.tool, u.id, raw); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	return "", nil
+}
+
+// await returns a use in the terms of a policy. It waits for an update that says enough.
+func (t *turn) await(u *use) (n named, known bool) {
+	late := time.NewTimer(slowest)
+	defer late.Stop()
+	for {
+		t.mu.Lock()
+		n, known = t.profile.name(u, t.root, t.servers)
+		news := t.known
+		t.mu.Unlock()
+		if known {
+			return n, true
+		}
+		select {
+		case <-news:
+		case <-late.C:
+			return n, false
+		}
+	}
+}
+
+// unasked returns an error if the agent has used a tool without asking, although it asks for each.
+func (t *turn) unasked() error {
+	if !t.profile.AsksAll {
+		return nil
+	}
+	for _, u := range t.order {
+		if u.done && !u.allowed && !slices.Contains(t.profile.Free, u.own) {
+			return fmt.Errorf("%w: the agent has used the tool %s without asking: its configuration is not the one that ollim has given it", engine.ErrSetup, u.own)
+		}
+	}
+	return nil
+}
+
+func orElse(texts ...string) string {
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,76 @@
+package engine
+
+import "fmt"
+
+// Guarantees says what holds for the agent that an engine runs.
+type Guarantees struct {
+	Asks     Asks // about which uses of its tools the agent asks first
+	Reads    bool // a pattern that allows only some files to be read holds exactly
+	Branch   bool // a session can be branched
+	MaxCost  bool // a limit of costs ends the agent while it works, and not only after a turn
+	Records  bool // each use of a tool is recorded, with its input and its result
+	Delegate bool // the agent can be given a subagent
+}
+
+// Asks says about which uses of its own tools an agent asks.
+type Asks string
+
+// The values of Asks.
+const (
+	AsksAll     Asks = "all"     // about every use
+	AsksEffects Asks = "effects" // about uses that change something
+	AsksSandbox Asks = "sandbox" // about uses that leave a sandbox of the agent's own
+	AsksNothing Asks = "nothing" // nothing is known of its requests
+)
+
+// Complete are the guarantees of the engines claude-code, native and script.
+func Complete() Guarantees {
+	return Guarantees{Asks: AsksAll, Reads: true, Branch: true, MaxCost: true, Records: true, Delegate: true}
+}
+
+// Needs are the guarantees that a run needs, with what in the job says so; "" is not needed.
+type Needs struct{ Reads, Branch, MaxCost, Records, Delegate string }
+
+// Lacks returns why a run that needs something cannot have it from the engine of a name, and what would work; nil if it can.
+func (g Guarantees) Lacks(n Needs, name string) error {
+	for _, c := range []struct {
+		has              bool
+		by, what, remedy string
+	}{
+		{g.Reads, n.Reads, "exact rules for reading", "allow the whole directory, as in Read(./**)"},
+		{g.Branch, n.Branch, "branching a session", "session-mode: persistent or isolated"},
+		{g.MaxCost, n.MaxCost, "a cost limit of its own", "leave it out: spend.per-run then ends the run after the turn that exceeds it"},
+		{g.Records, n.Records, "complete records of tool uses", "leave it out"},
+		{g.Delegate, n.Delegate, "subagents", "leave it out"},
+	} {
+		if c.by != "" && !c.has {
+			return fmt.Errorf("%s needs %s, which the engine %s cannot promise; %s, or use engine: claude-code or native", c.by, c.what, name, c.remedy)
+		}
+	}
+	return nil
+}
+
+// List returns the guarantees in words, for the record of a run.
+func (g Guarantees) List() []string {
+	list := []string{"asks: " + string(g.Asks)}
+	for _, c := range []struct {
+		has  bool
+		name string
+	}{{g.Reads, "reads"}, {g.Branch, "branch"}, {g.MaxCost, "max-cost"}, {g.Records, "records"}, {g.Delegate, "subagents"}} {
+		if c.has {
+			list = append(list, c.name)
+		}
+	}
+	return list
+}
+
+// Guarded is an engine whose guarantees are not Complete.
+type Guarded interface{ Guarantees() Guarantees }
+
+// GuaranteesOf returns the guarantees of an engine.
+func GuaranteesOf(e Engine) Guarantees {
+	if g, ok := e.(Guarded); ok {
+		return g.Guarantees()
+	}
+	return Complete()
+}
