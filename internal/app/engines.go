@@ -26,7 +26,7 @@ import (
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
-// engines returns a function that makes the engine of a name: claude-code, native, or script:FILE.
+// engines returns a function that makes the engine of a name: claude-code, native, acp:NAME or script:FILE.
 func (h Home) engines(atShell bool) func(string) (engine.Engine, error) {
 	return func(name string) (engine.Engine, error) {
 		if err := config.CheckEngine(name); err != nil {
@@ -45,6 +45,13 @@ func (h Home) engines(atShell bool) func(string) (engine.Engine, error) {
 				return nil, err
 			}
 			return n, nil
+		}
+		if agent, is := strings.CutPrefix(name, engine.ACP+":"); is {
+			a, err := h.agent(agent, atShell)
+			if err != nil {
+				return nil, err
+			}
+			return a, nil
 		}
 		return h.script(strings.TrimPrefix(name, "script:"))
 	}

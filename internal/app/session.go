@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/acp"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -281,7 +282,7 @@ type archive struct{ Home }
 // Holder returns the engine that a session belongs to. The header of a transcript outranks the form of its id.
 func (a archive) Holder(id string) string {
 	holder := engine.Holder(id)
-	if holder == engine.Script || holder == engine.Native {
+	if holder == engine.Script || holder == engine.Native || strings.HasPrefix(holder, engine.ACP) {
 		return holder
 	}
 	if t, err := a.Transcripts().Find(id); id != "" && err == nil {
@@ -294,6 +295,9 @@ func (a archive) Holder(id string) string {
 func (a archive) Entries(id string) ([]transcript.Entry, error) {
 	if engine.Holder(id) == engine.Script {
 		return script.Entries(a.Dir, id)
+	}
+	if strings.HasPrefix(engine.Holder(id), engine.ACP) {
+		return acp.Entries(a.Dir, id)
 	}
 	t, err := a.findTranscript(id)
 	if err != nil {

@@ -156,7 +156,7 @@ func (c CarryOver) String() string {
 // CarriedOver returns the sessions that their next turn carries over if the configured engine becomes another one. Sessions of routines
 // whose file names an engine are not among them.
 func (h Home) CarriedOver(ctx context.Context, name string) (list []CarryOver, err error) {
-	kind, _, _ := strings.Cut(name, ":")
+	kind := engine.Kind(name)
 	add := func(conversation, id string) {
 		if holder := (archive{h}).Holder(id); holder != "" && holder != kind {
 			list = append(list, CarryOver{conversation, id, holder})

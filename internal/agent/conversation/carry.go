@@ -33,7 +33,7 @@ func (b Book) Open(ctx context.Context, c Conversation, name string) (History, e
 	if err != nil || b.Archive == nil || c.Event() == "" {
 		return h, err
 	}
-	kind, _, _ := strings.Cut(name, ":")
+	kind := engine.Kind(name)
 	return b.carryOver(c.Key(), h, func(id string) bool {
 		if id == "" || engine.Holder(id) == kind { // no transcript need be sought
 			return true

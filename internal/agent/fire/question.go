@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/conversation"
@@ -289,7 +288,7 @@ func (c *continuation) carriedOver() bool {
 		return false
 	}
 	id, err := c.f.r.Sessions.Routine(c.before.Job)
-	kind, _, _ := strings.Cut(c.before.Engine, ":")
+	kind := engine.Kind(c.before.Engine)
 	return err == nil && id != "" && c.f.r.Archive.Holder(id) != kind
 }
 

@@ -188,7 +188,7 @@ func (b *sandbox) hints(command, output string, failed bool) []string {
 
 // newList returns what the run's programs may reach.
 func (b *sandbox) newList(private ...string) *confine.List {
-	allow, inside := b.run.Tools, b.spec.Engine.Name == engine.ClaudeCode
+	allow, inside := b.run.Tools, engine.Inside(b.spec.Engine.Name)
 	if inside && policy.Mode(b.run.Permissions) != "" {
 		allow = append(slices.Clone(allow), "Write(./**.md)") // the owner may allow any file of the working directory
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/distil"
+	"github.com/ollim/ollim/internal/engine/acp"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -107,8 +108,12 @@ func (c cleaner) pruneHistory(ctx context.Context, before time.Time) error {
 	if err != nil {
 		return err
 	}
+	agents, err := acp.Sessions(f.Home)
+	if err != nil {
+		return err
+	}
 	there := map[string]bool{fork.Session: true, fork.Parent: true}
-	for _, t := range slices.Concat(list, played, sealed) {
+	for _, t := range slices.Concat(list, played, sealed, agents) {
 		there[t.ID] = true
 	}
 	for id := range known {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/acp"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -25,8 +26,9 @@ func (c cleaner) pruneTranscripts(ctx context.Context, at time.Time) error {
 	}
 	played, err := script.Sessions(f.Home)
 	sealed, sealedErr := (&claudecode.Engine{Home: f.Home}).Sessions()
-	list = slices.Concat(list, played, sealed)
-	if err = errors.Join(err, sealedErr); err != nil || len(list) == 0 {
+	agents, agentsErr := acp.Sessions(f.Home)
+	list = slices.Concat(list, played, sealed, agents)
+	if err = errors.Join(err, sealedErr, agentsErr); err != nil || len(list) == 0 {
 		return err
 	}
 	alone, err := f.Sessions.Alone()
@@ -51,7 +53,7 @@ func (c cleaner) pruneTranscripts(ctx context.Context, at time.Time) error {
 	for _, t := range list {
 		switch holder := engine.Holder(t.ID); {
 		case kept[t.ID] || !t.Modified.Before(before):
-		case t.Provider == engine.ClaudeCode:
+		case t.Provider == engine.ClaudeCode, t.Provider == engine.ACP:
 			err = errors.Join(err, store.RemoveAll(ctx, t.Path))
 		case holder == engine.Native || holder == engine.Script:
 			err = errors.Join(err, store.Remove(t.Path))

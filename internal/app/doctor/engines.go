@@ -210,7 +210,7 @@ func (e *examination) sessions(context.Context) string {
 	for _, id := range slices.Sorted(maps.Keys(current)) {
 		routine := current[id]
 		want, used := engines[routine]
-		want, _, _ = strings.Cut(want, ":")
+		want = engine.Kind(want)
 		name := app.NameOf(routine).Text
 		if holder := engine.Holder(id); used && holder == "" {
 			e.fail("start a new session: ollim session clear "+name, "the id of the session %s, %q, belongs to no engine", name, id)

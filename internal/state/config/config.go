@@ -43,6 +43,7 @@ type Config struct {
 	Native   Service
 	Servers  Servers
 	Doors    Doors
+	Agents   Agents
 	Spend    spend
 	Keep     keep
 	Limits   limits
@@ -204,6 +205,9 @@ func Load(src Source) (Config, error) {
 		}
 		for _, s := range c.Servers {
 			items = append(items, namedItems(serverSection, s.Name, &s, doc, src.Path)...)
+		}
+		for _, a := range c.Agents {
+			items = append(items, namedItems(agentSection, a.Name, &a, doc, src.Path)...)
 		}
 		for _, d := range c.Doors {
 			items = append(items, namedItems(doorSection, d.Name, &d, doc, src.Path)...)

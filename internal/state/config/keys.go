@@ -82,10 +82,13 @@ func amount(text string) (float64, error) {
 
 // CheckEngine returns an error if the name of an engine is invalid.
 func CheckEngine(name string) error {
+	if agent, is := agentEngine(name); is {
+		return checkAgentName(agent)
+	}
 	if kind, file, found := strings.Cut(name, ":"); name == engineClaude || name == engineNative || found && kind == "script" && file != "" {
 		return nil
 	}
-	return fmt.Errorf("unknown engine %q: write %s, %s or script:FILE", name, engineClaude, engineNative)
+	return fmt.Errorf("unknown engine %q: write %s, %s, acp:NAME or script:FILE", name, engineClaude, engineNative)
 }
 
 func (k key) path() []string { return strings.Split(k.name, ".") }
@@ -174,7 +177,7 @@ func (c Config) Get(name string) (Item, error) {
 
 // check parses a whole file strictly, into the fields of keys and the named entries of c; the error is a yamldoc.Faults.
 func check(c *Config, all []key, doc *yamldoc.Doc) error {
-	return doc.Decode(append(fields(all), readServers(doc, &c.Servers), readDoors(doc, &c.Doors)))
+	return doc.Decode(append(fields(all), readServers(doc, &c.Servers), readDoors(doc, &c.Doors), readAgents(doc, &c.Agents)))
 }
 
 // fields nests the keys as in the file.

@@ -66,7 +66,7 @@ func lookupNamed(name string) (key, error) {
 		entry
 
 		check func(string) error
-	}{serverSection: {new(Server), checkServerName}, doorSection: {new(Door), CheckDoorName}} {
+	}{serverSection: {new(Server), checkServerName}, doorSection: {new(Door), CheckDoorName}, agentSection: {new(Agent), checkAgentName}} {
 		for _, k := range of.keys() {
 			if len(words) != 3 || words[0] != section || k.name != words[2] {
 				continue

@@ -175,6 +175,12 @@ func TestTemplateUncommented(t *testing.T) {
 	if d, found := c.Doors.Find("telegram"); !found || d.Owner != "123456789" || len(c.Doors) != 1 {
 		t.Errorf("got doors %v", c.Doors)
 	}
+	at = examples["acp.opencode"]
+	delete(examples, "acp.opencode")
+	c = load(t, source(t, strings.Replace(text, lines[at[0]], strings.Replace(lines[at[0]], "# ", "", 1), 1)))
+	if a, found := c.Agents.Find("opencode"); !found || a.ProfileName() != "opencode" || len(c.Agents) != 1 {
+		t.Errorf("got agents %v", c.Agents)
+	}
 	if got := slices.Sorted(maps.Keys(examples)); !slices.Equal(got, slices.Sorted(slices.Values(keys))) {
 		t.Fatalf("it shows %q, want every key", got)
 	}

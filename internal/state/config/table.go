@@ -29,7 +29,7 @@ func (c *Config) general() []key {
 			return nil
 		}},
 		{"engine", &c.Engine, "Engine: claude-code runs the claude command; native needs no other program and calls a model\n" +
-			"service itself; script:FILE plays a file of turns, without a model.", "engine: claude-code", "", CheckEngine},
+			"service itself; acp:NAME runs an agent of the section acp; script:FILE plays a file of turns, without a model.", "engine: claude-code", "", CheckEngine},
 		{"seal", &c.Seal,
 			"The seal: the kernel prevents programs that agents start from reading secrets and state, and from changing files\n" +
 				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +

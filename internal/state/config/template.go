@@ -36,7 +36,7 @@ func Template(set map[string]string) string {
 		}
 		k.write(&b, indent, set)
 	}
-	return b.String() + serverTemplate + doorTemplate
+	return b.String() + serverTemplate + doorTemplate + agentTemplate
 }
 
 func (k key) write(b *strings.Builder, indent string, set map[string]string) {

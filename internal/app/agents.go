@@ -1,0 +1,56 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/acp"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+// agent returns the engine acp:NAME.
+func (h Home) agent(name string, atShell bool) (*acp.Engine, error) {
+	a, known := h.Config.Agents.Find(name)
+	profile, tested := acp.Profiles()[a.ProfileName()]
+	if !known {
+		err := &config.Wrong{Reason: fmt.Sprintf("engine acp:%s: there is no acp.%s in config.yaml", name, name)}
+		return nil, Hint(err, "add it: `acp: {%s: {command: [/path/to/program, acp]}}`; see ollim help engines", name)
+	}
+	if !tested {
+		profile = acp.Unknown()
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c, err := h.credentials(atShell)
+	if err != nil {
+		return nil, err
+	}
+	table, err := h.Models()
+	if err != nil {
+		return nil, err
+	}
+	env := slices.Concat(c.env(), a.Env, h.location())
+	command := slices.Clone(a.Command)
+	if len(command) == 0 {
+		command = slices.Clone(profile.Default)
+	}
+	if found, err := process.LookPath(command[0], env); err == nil {
+		command[0] = found
+	} else {
+		err = fmt.Errorf("%w: acp.%s.command: %s: %w", engine.ErrSetup, name, command[0], err)
+		return nil, Hint(err, "%s", cmp.Or(profile.Install, "install it, and write its absolute path"))
+	}
+	return &acp.Engine{
+		Name: name, Command: command, Profile: profile, Trusted: a.IsTrusted(), Self: self,
+		Args: []string{"--data-dir", string(h.Dir), "--config", h.app.ConfigFile(h.Dir)},
+		Env:  env, Home: h.Dir, Grace: grace, Models: table, Disk: h.Disk, Client: Version(), Located: h.app.located(), AskServers: h.askServers,
+		Sought: c.sought(h.app, cmp.Or(strings.Join(profile.Keys, " or "), "KEY")),
+	}, nil
+}
