@@ -41,6 +41,9 @@ func (h Home) agent(name string, atShell bool) (*acp.Engine, error) {
 	if len(command) == 0 {
 		command = slices.Clone(profile.Default)
 	}
+	if len(command) == 0 {
+		return nil, &config.Wrong{Reason: "acp." + name + ".command is not set"}
+	}
 	if found, err := process.LookPath(command[0], env); err == nil {
 		command[0] = found
 	} else {

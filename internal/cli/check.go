@@ -230,6 +230,9 @@ func (c *checker) inHome(path string, j job.Job) {
 			c.fault(wrong(path, "", err.Error()))
 		}
 	}
+	if key, err := c.rules.CheckEngine(j); err != nil {
+		c.fault(wrong(path, key, err.Error()))
+	}
 	if j.Seal != "" {
 		c.seal(j, path)
 	}

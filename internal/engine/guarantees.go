@@ -38,7 +38,7 @@ func (g Guarantees) Lacks(n Needs, name string) error {
 		by, what, remedy string
 	}{
 		{g.Reads, n.Reads, "exact rules for reading", "allow the whole directory, as in Read(./**)"},
-		{g.Branch, n.Branch, "branching a session", "session-mode: persistent or isolated"},
+		{g.Branch, n.Branch, "branching a session", "add isolated: true or session: persistent"},
 		{g.MaxCost, n.MaxCost, "a cost limit of its own", "leave it out: spend.per-run then ends the run after the turn that exceeds it"},
 		{g.Records, n.Records, "complete records of tool uses", "leave it out"},
 		{g.Delegate, n.Delegate, "subagents", "leave it out"},

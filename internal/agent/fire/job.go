@@ -31,7 +31,7 @@ func (f *fire) spec() run.Spec {
 		Input: prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: run.Choice{
 			Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Fallback: j.Fallback,
-			Thinking: f.r.Settings.Main.ThinkingOr(j.Thinking), Moved: o.Moved,
+			Thinking: f.r.Settings.Main.ThinkingOr(j.Thinking), Moved: o.Moved, Needs: needsOf(j),
 		},
 		Policy: run.Rights{
 			Dirs: j.Roots(f.r.Host.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,

@@ -13,16 +13,36 @@ import (
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/media"
+	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // engineOf makes the engine of a run.
 func (r *Runner) engineOf(s Spec) (engine.Engine, error) {
 	made, err := r.Engines(s.Engine.Name)
+	if err == nil {
+		err = fits(made, s.Engine)
+	}
 	if err != nil || !s.Engine.Transcribe || s.Engine.Name == engine.Native {
 		return made, err
 	}
 	return &transcriber{Engine: made, runner: r, name: s.Engine.Name}, nil
+}
+
+// fits returns a *config.Wrong if an engine cannot promise what a run needs.
+func fits(e engine.Engine, c Choice) error {
+	if err := engine.GuaranteesOf(e).Lacks(c.Needs, c.Name); err != nil {
+		return &config.Wrong{Reason: err.Error()}
+	}
+	return nil
+}
+
+// guarantees returns what holds for the agent of an engine, for the record; nil if it is all.
+func guarantees(e engine.Engine) []string {
+	if g := engine.GuaranteesOf(e); g != engine.Complete() {
+		return g.List()
+	}
+	return nil
 }
 
 // converse takes the run's turn in the conversation: the agent answers, its duties are enforced, and the session is compacted. granted is the

@@ -47,12 +47,13 @@ type Identity struct {
 
 // Choice selects the engine and the model.
 type Choice struct {
-	Name       string   // name of the engine; "" is an error that tells the owner to configure one
-	Model      string   // "" is the engine's default
-	Fallback   []string // models that are asked in order if Model cannot be used; nil: the configured ones
-	Thinking   string   // as in job files
-	Moved      bool     // the clock was set to another time
-	Transcribe bool     // the conversation is stored as a transcript, whichever engine has it
+	Name       string       // name of the engine; "" is an error that tells the owner to configure one
+	Model      string       // "" is the engine's default
+	Fallback   []string     // models that are asked in order if Model cannot be used; nil: the configured ones
+	Thinking   string       // as in job files
+	Moved      bool         // the clock was set to another time
+	Needs      engine.Needs // what the engine must be able to promise
+	Transcribe bool         // the conversation is stored as a transcript, whichever engine has it
 }
 
 // Rights say what the agent may use, and where its text is sent.

@@ -20,6 +20,9 @@ type transcriber struct {
 	asked  string // prompt that the transcript already has, because the turn was started again
 }
 
+// Guarantees returns those of the engine.
+func (t *transcriber) Guarantees() engine.Guarantees { return engine.GuaranteesOf(t.Engine) }
+
 // Run runs the engine, and writes the prompt and the engine's messages to the transcript.
 func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	p := page{t: t, request: r}

@@ -101,6 +101,8 @@ func (e *Engine) fit(r engine.Request) error {
 	switch {
 	case r.Scope.Subagent != nil:
 		return fmt.Errorf("%w: acp:%s cannot delegate to the subagent %s", engine.ErrSetup, e.Name, r.Scope.Subagent.Name)
+	case r.Session.Fork && !e.Profile.Promises.Branch:
+		return fmt.Errorf("%w: acp:%s cannot branch a session", engine.ErrSetup, e.Name)
 	case e.Profile.Name == "" && !e.Trusted && (r.Scope.Seal == nil || !r.Scope.Offline):
 		return fmt.Errorf("%w: ollim does not know what acp:%s asks for: it runs in jobs with `seal: on` and `network: none`, or after "+
 			"`ollim config set acp.%s.trusted on`", engine.ErrSetup, e.Name, e.Name)

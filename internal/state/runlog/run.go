@@ -80,6 +80,9 @@ type Record struct {
 	EngineVersion string `json:"engine_version,omitempty"` // version of the engine's program
 	Effort        string `json:"effort,omitempty"`         // how much the model was asked to think, in the engine's terms
 
+	// what holds for the agent, if its engine cannot promise all: asks: all, effects, sandbox or nothing; reads, branch, max-cost, records, subagents
+	Guarantees []string `json:"guarantees,omitempty"`
+
 	Started   time.Time  `json:"started"`
 	Finished  *time.Time `json:"finished,omitempty"`
 	Outcome   Outcome    `json:"outcome,omitempty"` // "" while the run is in progress
