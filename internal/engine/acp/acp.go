@@ -21,6 +21,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Engine is one agent and its configuration.
@@ -103,6 +104,8 @@ func (e *Engine) fit(r engine.Request) error {
 		return fmt.Errorf("%w: acp:%s cannot delegate to the subagent %s", engine.ErrSetup, e.Name, r.Scope.Subagent.Name)
 	case r.Session.Fork && !e.Profile.Promises.Branch:
 		return fmt.Errorf("%w: acp:%s cannot branch a session", engine.ErrSetup, e.Name)
+	case e.Profile.Sealed && r.Scope.Seal == nil:
+		return fmt.Errorf("%w: acp:%s reads settings that it can write itself, and so runs only sealed: `ollim config set seal on`", engine.ErrSetup, e.Name)
 	case e.Profile.Name == "" && !e.Trusted && (r.Scope.Seal == nil || !r.Scope.Offline):
 		return fmt.Errorf("%w: ollim does not know what acp:%s asks for: it runs in jobs with `seal: on` and `network: none`, or after "+
 			"`ollim config set acp.%s.trusted on`", engine.ErrSetup, e.Name, e.Name)
@@ -118,10 +121,25 @@ type visit struct {
 	begins bool   // the process begins a session of the agent
 	branch bool   // it begins with session/fork
 	parent string // of a branch
+	past   string // conversation so far, for an agent that is given it anew
 }
 
 // enter prepares the directory of the request's session.
 func (e *Engine) enter(ctx context.Context, r engine.Request) (v visit, err error) {
+	v, err = e.arrive(ctx, r)
+	if err != nil || !e.Profile.Quotes || r.Session.ID == "" {
+		return v, err
+	}
+	entries, err := Entries(e.Home, r.Session.ID)
+	var said []transcript.Message
+	for _, entry := range entries {
+		said = append(said, entry.Message)
+	}
+	v.begins, v.branch, v.past, v.note.Seed = true, false, engine.Quoted(said), ""
+	return v, err
+}
+
+func (e *Engine) arrive(ctx context.Context, r engine.Request) (v visit, err error) {
 	if r.Session.Begins() {
 		id := e.newID()
 		v = visit{note: note{ID: id}, folder: e.folder(id), begins: true}
@@ -178,7 +196,7 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 	if at.seal != nil {
 		locks = nil // a sealed process ends with this one
 	}
-	peer, err := process.Open(process.Call{Argv: e.Command, Env: at.env, Dir: r.Scope.Root, Files: locks, Heard: said, Seal: at.seal})
+	peer, err := process.Open(process.Call{Argv: e.argv(at.given), Env: at.env, Dir: r.Scope.Root, Files: locks, Heard: said, Seal: at.seal})
 	if err != nil {
 		return fmt.Errorf("%w: %s: %s", engine.ErrSetup, e.Command[0], store.Cause(err))
 	}
@@ -205,6 +223,15 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 		return e.died(peer, said.Last())
 	}
 	return e.explain(err, said.Last())
+}
+
+// argv is the agent's command.
+func (e *Engine) argv(g given) []string {
+	argv := slices.Clone(e.Command)
+	for _, word := range e.Profile.Args {
+		argv = append(argv, g.fill(word))
+	}
+	return argv
 }
 
 // ending returns the error for which ollim has ended the turn.
@@ -235,7 +262,7 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	peer, err := process.Open(process.Call{Argv: e.Command, Env: at.env, Dir: dir, Tied: true})
+	peer, err := process.Open(process.Call{Argv: e.argv(at.given), Env: at.env, Dir: dir, Tied: true})
 	if err != nil {
 		return "", fmt.Errorf("%w: %s: %s", engine.ErrSetup, e.Command[0], store.Cause(err))
 	}

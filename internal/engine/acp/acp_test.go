@@ -355,7 +355,7 @@ func TestProfiles(t *testing.T) {
 	}
 	for name, p := range Profiles() {
 		for _, only := range []bool{false, true} {
-			g := newGiven("/s", "/c", "/c/system.md", "do it")
+			g := newGiven("/s", "/c", "/c/system.md", "do it", "http://x")
 			text := p.config(g, engine.Input{System: "do it", SystemOnly: only}, []string{"Read"}) + fmt.Sprint(g.object(p.Session))
 			for name, content := range p.Files {
 				text += g.fill(name) + g.fill(content)

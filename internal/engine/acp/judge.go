@@ -23,9 +23,15 @@ type use struct {
 	reported bool           // the record has the use
 	allowed  bool           // ollim has allowed it
 	denied   string         // why ollim has refused it; "": it has not
+	started  bool           // its input is complete
+	said     string         // the first text that came with it
+	printed  string         // what it has printed
 	ended    bool
 	done     bool // it has ended without an error
 }
+
+// mostPrinted limits the output of a command that is kept, in bytes.
+const mostPrinted = 256 << 10
 
 // learn adds what an update says about the use. The first update of a use has the tool's name for a title.
 func (u *use) learn(up update) {
@@ -33,12 +39,21 @@ func (u *use) learn(up update) {
 		u.own = up.Title
 	}
 	u.title, u.kind = cmp.Or(up.Title, u.title), cmp.Or(up.Kind, u.kind)
+	u.started = u.started || up.Status != "" && up.Status != "pending"
+	if len(u.printed) < mostPrinted {
+		u.printed += up.Meta.Delta.Data
+	}
 	var input map[string]any
 	if json.Unmarshal(up.Input, &input) == nil && len(input) > 0 {
 		if u.input == nil {
 			u.input = map[string]any{}
 		}
 		maps.Copy(u.input, input)
+	}
+	for _, b := range up.parts() {
+		if b.Type == "content" {
+			u.said = cmp.Or(u.said, b.Content.Text)
+		}
 	}
 	for _, l := range up.Locations {
 		u.addFile(l.Path)
@@ -115,13 +130,16 @@ func (p Profile) server(own string, servers []string) string {
 
 // name returns the use in the terms of a policy. ok is false as long as the agent has not reported enough of it.
 func (p Profile) name(u *use, root string, servers []string) (n named, ok bool) {
-	if tool := p.server(u.own, servers); tool != "" {
-		return named{tool, []object{u.plain()}}, len(u.input) > 0
+	if n, ok, is := p.remote(u, servers); is {
+		return n, ok
 	}
-	n.tool = cmp.Or(p.Tools[u.own], byKind(u.kind))
+	n.tool = p.tool(u)
 	switch n.tool {
 	case "Bash":
 		command := u.text("command", "cmd")
+		if p.Form == ByTitle {
+			command = u.title
+		}
 		return named{n.tool, []object{{"command": command}}}, command != ""
 	case "Read":
 		return n.files(u.paths(root), func(path string) object { return object{"file_path": path} })
@@ -147,7 +165,7 @@ func (p Profile) name(u *use, root string, servers []string) (n named, ok bool) 
 	case "TodoWrite":
 		return named{n.tool, []object{{}}}, true
 	}
-	return named{cmp.Or(n.tool, u.own, "unknown"), []object{u.plain()}}, true
+	return named{cmp.Or(n.tool, p.ownName(u), "unknown"), []object{u.plain()}}, true
 }
 
 func (u *use) plain() object {

@@ -35,7 +35,7 @@ func (e *Engine) greet(ctx context.Context, t *turn) (hello greeting, err error)
 
 // prompt returns the content of the first prompt.
 func (e *Engine) prompt(r engine.Request, v visit, hello greeting) ([]object, error) {
-	text := engine.Quoted(r.Session.Messages) + r.Input.Prompt
+	text := v.past + engine.Quoted(r.Session.Messages) + r.Input.Prompt
 	if v.Seed != "" {
 		text = v.Seed + "\n\n" + text
 	}
@@ -59,7 +59,7 @@ func (e *Engine) prompt(r engine.Request, v visit, hello greeting) ([]object, er
 // open begins, continues or branches the agent's session, and chooses its model and mode.
 func (e *Engine) open(ctx context.Context, r engine.Request, v *visit, t *turn, hello greeting) error {
 	params := t.given.object(e.Profile.Session)
-	if r.Input.System == "" {
+	if t.given["text"] == "" {
 		params = object{}
 	}
 	params["cwd"], params["mcpServers"] = r.Scope.Root, e.servers(r)
@@ -94,6 +94,11 @@ func (e *Engine) open(ctx context.Context, r engine.Request, v *visit, t *turn, 
 		return err
 	}
 	t.note = v.note
+	if begun := method == "session/new" || method == "session/fork"; begun && e.Profile.Title != "" {
+		if err := t.conn.call(ctx, e.Profile.Title, object{"sessionId": v.Agent, "title": "ollim"}, nil); err != nil {
+			return err
+		}
+	}
 	return errors.Join(e.choose(ctx, r, v, t, o), e.safe(ctx, v, t, o))
 }
 

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -192,8 +193,9 @@ type place struct {
 func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f folder) (p place, err error) {
 	p = place{folder: f, seal: r.Scope.Seal}
 	system := f.path("config", "system.md")
-	p.given = newGiven(f.path("state"), f.path("config"), system, r.Input.System)
-	files := map[string]string{system: r.Input.System}
+	text := joined(r.Input.System, e.Profile.Note)
+	p.given = newGiven(f.path("state"), f.path("config"), system, text, cmp.Or(variable(e.Env, e.Profile.Base[0]), e.Profile.Base[1]))
+	files := map[string]string{system: text}
 	for name, text := range e.Profile.Files {
 		files[p.given.fill(name)] = p.given.fill(text)
 	}
@@ -202,7 +204,7 @@ func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f fol
 		files[p.given.fill(e.Profile.ConfigFile)] = config
 	}
 	for name, text := range files {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), store.Write(name, []byte(text), store.Buffered)); err != nil {
+		if err := f.put(name, text); err != nil {
 			return p, err
 		}
 	}
@@ -229,6 +231,25 @@ func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f fol
 	}
 	p.seal = r.Scope.Seal.With(rules)
 	return p, command.Try(ctx, e.Name, p.env, p.seal, f.path("state"))
+}
+
+// put writes a file for the agent. It follows no link out of the directory, which the agent may have made.
+func (f folder) put(name, text string) error {
+	rel, err := filepath.Rel(string(f), name)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(string(f))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return errors.Join(root.MkdirAll(filepath.Dir(rel), 0o700), root.WriteFile(rel, []byte(text), 0o600))
+}
+
+// joined joins texts that are not empty by a blank line.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "\n\n")
 }
 
 // variable returns the value of a variable; of two entries with one name the last counts.

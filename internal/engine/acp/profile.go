@@ -20,6 +20,7 @@ import (
 //	${system}  file with the system prompt
 //	${text}    the system prompt
 //	${random}  a random word
+//	${base}    the address of the service, see Base
 type Profile struct {
 	Name    string
 	Agent   string    // name that the agent gives itself in agentInfo
@@ -28,7 +29,13 @@ type Profile struct {
 	Default []string  // command, with the program's name to be found in PATH
 	Keys    []string  // variables of which one must hold a key
 
-	Env []string // KEY=value
+	Env  []string  // KEY=value
+	Args []string  // added to the command
+	Base [2]string // variable with the address of the model service, and the address without it
+	Note string    // added to the system prompt
+
+	Form   Form // how the agent reports uses of its tools
+	Sealed bool // files that the agent may write change what it asks for, so that it runs only sealed
 
 	// Config is a JSON object, which Append or Replace extends with the system prompt: added to the agent's own, or in its place. It is
 	// passed in the variable ConfigVariable or in the file ConfigFile.
@@ -44,6 +51,8 @@ type Profile struct {
 	Files   map[string]string // files in ${state} or ${config} by their paths
 	Session string            // JSON object that extends the parameters of session/new, load, resume and fork
 
+	Title    string            // method that gives a new session a title, for which the agent would ask a model
+	Quotes   bool              // the agent cannot continue a session: each turn begins one, with the conversation so far in its prompt
 	Mode     string            // mode in which the agent asks; "": it has only such modes
 	Auth     string            // method of authenticate; "": not needed
 	Server   string            // prefix of the names of MCP tools before the name of the server, and Between after it
@@ -61,7 +70,7 @@ type Profile struct {
 // Profiles returns the agents that ollim was tested with, by name.
 func Profiles() map[string]Profile {
 	all := map[string]Profile{}
-	for _, p := range []Profile{opencode()} {
+	for _, p := range []Profile{opencode(), codex(), gemini()} {
 		all[p.Name] = p
 	}
 	return all
@@ -76,8 +85,8 @@ func Unknown() Profile { return Profile{Server: "mcp__", Between: "__"} }
 // given are the values of the names in a profile.
 type given map[string]string
 
-func newGiven(state, config, system, text string) given {
-	return given{"state": state, "config": config, "system": system, "text": text, "random": strings.ToLower(rand.Text())}
+func newGiven(state, config, system, text, base string) given {
+	return given{"state": state, "config": config, "system": system, "text": text, "base": base, "random": strings.ToLower(rand.Text())}
 }
 
 // fill replaces the names in a text.

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -190,7 +191,7 @@ func (t *turn) tool(up update) error {
 		return nil
 	}
 	u.ended, u.done = true, up.Status == completed
-	text := up.output()
+	text := cmp.Or(up.output(), u.printed)
 	if u.denied != "" {
 		text = u.denied
 	}

@@ -98,6 +98,11 @@ type update struct {
 	} `json:"cost"`
 	Mode    string   `json:"currentModeId"`
 	Options []option `json:"configOptions"`
+	Meta    struct {
+		Delta struct {
+			Data string `json:"data"`
+		} `json:"terminal_output_delta"` // codex: a part of the output of a command
+	} `json:"_meta"`
 }
 
 // Types of updates.
@@ -156,7 +161,15 @@ func (u update) output() string {
 	if json.Unmarshal(u.Output, &raw) == nil && raw.Output+raw.Error != "" {
 		return raw.Output + raw.Error
 	}
-	return ""
+	var server struct { // codex: the result of an MCP server
+		Result struct{ Content []block }
+		Error  struct{ Message string }
+	}
+	_ = json.Unmarshal(u.Output, &server) // another form has no text
+	for _, b := range server.Result.Content {
+		texts = append(texts, b.Text)
+	}
+	return strings.Join(texts, "\n") + server.Error.Message
 }
 
 // ask is the request session/request_permission.

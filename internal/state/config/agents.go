@@ -32,7 +32,7 @@ func (a Agents) Find(name string) (Agent, bool) {
 }
 
 // AgentProfiles are the agents that ollim was tested with, sorted.
-func AgentProfiles() []string { return []string{"opencode"} }
+func AgentProfiles() []string { return []string{"codex", "gemini", "opencode"} }
 
 // NoProfile is the profile of an agent that ollim was not tested with.
 const NoProfile = "none"
