@@ -47,7 +47,7 @@ func (h Home) agent(name string, atShell bool) (*acp.Engine, error) {
 	if found, err := process.LookPath(command[0], env); err == nil {
 		command[0] = found
 	} else {
-		err = fmt.Errorf("%w: acp.%s.command: %s: %w", engine.ErrSetup, name, command[0], err)
+		err = fmt.Errorf("%w: acp.%s.command: %w", engine.ErrSetup, name, err)
 		return nil, Hint(err, "%s", cmp.Or(profile.Install, "install it, and write its absolute path"))
 	}
 	return &acp.Engine{

@@ -55,7 +55,7 @@ func completers() map[string]completer {
 // flagCompleters returns the completers of flags by name. They also complete settings that end in that name.
 func flagCompleters() map[string]completer {
 	return map[string]completer{
-		"model": models, "fallback": models, "engine": words(engine.ClaudeCode, engine.Native, "script:"), "resume": transcripts,
+		"model": models, "fallback": models, "engine": words(engine.ClaudeCode, engine.Native, engine.ACP+":", "script:"), "resume": transcripts,
 		"output-format": words("text", "json", "stream-json"), "log-format": words("text", "json"),
 		"permissions": words("dontAsk", "default", "acceptEdits"), "thinking": words("off", "adaptive", "true"),
 		"by": words("job", "day", "model"), "skills": namesIn(paths.Dir.Skills, ""),

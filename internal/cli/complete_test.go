@@ -60,7 +60,7 @@ func TestCompletionOfArguments(t *testing.T) {
 		{"-c -r " + id[:3], id},
 		{"config get spend.per-d", "spend.per-day"},
 		{"config set spend.per-day ", ""},
-		{"config set engine ", "claude-code native script:"},
+		{"config set engine ", "claude-code native acp: script:"},
 		{"config set chat.permissions a", "acceptEdits"},
 		{"skill render ", "standup"},
 		{"approve skill:", "skill:standup"},

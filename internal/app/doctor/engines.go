@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/acp"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/native"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -76,6 +77,8 @@ func (e *examination) engine(ctx context.Context, name string, found engine.Engi
 	switch found := found.(type) {
 	case *claudecode.Engine:
 		return e.claude(ctx, found)
+	case *acp.Engine:
+		return e.agent(ctx, name, found)
 	case *native.Engine:
 		if found.NoModel != nil {
 			e.engineFault(name, found.NoModel)
@@ -114,6 +117,22 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 		e.warn("claude update", "cannot find out whether claude is logged in: %v", err)
 	}
 	return fmt.Sprintf("claude-code: claude %s, logged in by %s", version, method)
+}
+
+// agent asks an agent that speaks ACP for its version, and says whether that was tested.
+func (e *examination) agent(ctx context.Context, name string, a *acp.Engine) string {
+	version, err := a.Version(ctx)
+	if err != nil {
+		e.engineFault(name, app.Hint(err, "%s", cmp.Or(a.Profile.Install, "see its own documentation: the command must speak the Agent Client Protocol on its standard streams")))
+		return ""
+	}
+	if untested := a.Untested(version); untested != "" {
+		e.warn(cmp.Or(a.Profile.Install, "set acp."+a.Name+".profile"), "%s %s %s", name, version, untested)
+	}
+	if missing := a.NoKey(); missing != "" {
+		e.warn("ollim secret set engine."+a.Profile.Keys[0], "%s has no key: %s", name, missing)
+	}
+	return fmt.Sprintf("%s: %s, asks: %s", name, cmp.Or(version, "no version"), a.Guarantees().Asks)
 }
 
 // cache returns the directory in which the claude command is tested, and in which the result is kept.

@@ -198,7 +198,7 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 	}
 	peer, err := process.Open(process.Call{Argv: e.argv(at.given), Env: at.env, Dir: r.Scope.Root, Files: locks, Heard: said, Seal: at.seal})
 	if err != nil {
-		return fmt.Errorf("%w: %s: %s", engine.ErrSetup, e.Command[0], store.Cause(err))
+		return fmt.Errorf("%w: %s", engine.ErrSetup, store.Cause(err))
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left, in any process group
 	defer peer.Close(e.Grace)
@@ -264,7 +264,7 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 	}
 	peer, err := process.Open(process.Call{Argv: e.argv(at.given), Env: at.env, Dir: dir, Tied: true})
 	if err != nil {
-		return "", fmt.Errorf("%w: %s: %s", engine.ErrSetup, e.Command[0], store.Cause(err))
+		return "", fmt.Errorf("%w: %s", engine.ErrSetup, store.Cause(err))
 	}
 	defer peer.Close(e.Grace)
 	t := &turn{stop: func() {}, known: make(chan struct{})}

@@ -42,7 +42,8 @@ func newWorld(t *testing.T, words ...string) *world {
 		Env: os.Environ(), Models: model.Known(), Disk: store.Disk{Now: time.Now},
 		Profile: Profile{
 			Name: "test", Agent: "Test", Mode: "asks", Denial: true, AsksAll: true, Tools: map[string]string{"bash": "Bash"},
-			Env: []string{"AGENT_STATE=${state}", "AGENT_TEXT=${text}"}, Session: `{}`,
+			Promises: engine.Guarantees{Asks: engine.AsksAll, Branch: true},
+			Env:      []string{"AGENT_STATE=${state}", "AGENT_TEXT=${text}"}, Session: `{}`,
 		},
 	}}
 	if err := os.MkdirAll(home.Run(w.run), 0o700); err != nil {
@@ -229,6 +230,15 @@ func TestUnknownSession(t *testing.T) {
 	}
 	if _, again := w.ask(engine.Request{Session: engine.Session{ID: first.Session}}, "say x"); err != nil || !errors.Is(again, engine.ErrSessionUnknown) {
 		t.Errorf("got %v, %v", err, again)
+	}
+}
+
+// TestNoBranch: a branch of a session whose agent cannot be branched is refused, and no agent starts.
+func TestNoBranch(t *testing.T) {
+	w := newWorld(t)
+	w.Profile.Promises.Branch = false
+	if _, err := w.ask(engine.Request{Session: engine.Session{ID: "a-test-0123456789ab", Fork: true}}, "say x"); !errors.Is(err, engine.ErrSetup) || len(w.events) > 0 {
+		t.Errorf("got %v, %+v", err, w.events)
 	}
 }
 

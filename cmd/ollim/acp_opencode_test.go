@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/testkit/agentapi"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+)
+
+// withOpencode is a data directory whose engine is the real opencode, over an API server of the test.
+func withOpencode(t *testing.T) (*command, *anthropicapi.Server) {
+	t.Helper()
+	agentapi.InCI(t)
+	command := agentapi.Command(t, "opencode", "acp")
+	api := anthropicapi.New(t)
+	c := newCommand(t)
+	settings, err := json.Marshal(map[string]any{
+		"model": "anthropic/claude-sonnet-4-5", "enabled_providers": []string{"anthropic"},
+		"provider": map[string]any{"anthropic": map[string]any{"options": map[string]any{"baseURL": api.URL() + "/v1"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "opencode.json")
+	if err := os.WriteFile(file, settings, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("config", "set", "env", "ANTHROPIC_API_KEY=sk-ant-test-key-of-the-owner")
+	c.ok(append([]string{"config", "set", "acp.opencode.command"}, command...)...)
+	c.ok("config", "set", "acp.opencode.env", "OPENCODE_CONFIG="+file)
+	c.ok("config", "set", "engine", "acp:opencode")
+	c.ok("config", "set", "quiet", "none")
+	return c, api
+}
+
+// calls answers a prompt with a use of a tool, and its result with a text.
+func calls(api *anthropicapi.Server, tool string, input any, then string) {
+	api.Reply(anthropicapi.Use(tool, input), anthropicapi.Reply{Text: then})
+}
+
+// TestModesOnOpencode: a routine's session goes on over three fires, a forked one sees main, an isolated one does not, and main can be
+// compacted.
+func TestModesOnOpencode(t *testing.T) {
+	t.Parallel()
+	c, api := withOpencode(t)
+	for name, flags := range map[string]string{"forked": "", "alone": "isolated: true\n", "daily": "session: persistent\n"} {
+		c.write("routines/"+name+".md", "---\nid: "+name+"\ncron: \"@yearly\"\nbackground: true\n"+flags+"---\nLook around for "+name+".\n")
+	}
+	for i, word := range []string{"first", "second", "third"} {
+		api.Reply(anthropicapi.Reply{Text: word + " answer"})
+		c.ok("fire", "daily")
+		requests := api.Requests()
+		q := requests[len(requests)-1]
+		if len(requests) != i+1 || i > 0 && !q.Has("first answer") || i > 1 && !q.Has("second answer") || !strings.Contains(string(q.Raw), "You work alone and in the background") {
+			t.Fatalf("fire %d of %d requests has not the history:\n%.3000s", i+1, len(requests), q.Raw)
+		}
+	}
+	api.Reply(anthropicapi.Reply{Text: "good evening"})
+	if said := c.ok("chat", "hello there"); said != "good evening\n" {
+		t.Errorf("%q", said)
+	}
+	calls(api, "ollim_report_updates", map[string]string{"message": "all is quiet"}, "done")
+	c.ok("fire", "forked")
+	api.Reply(anthropicapi.Reply{Text: "done"})
+	c.ok("fire", "alone")
+	api.Reply(anthropicapi.Reply{Text: "you know now"})
+	c.ok("chat", "what did I miss?")
+	requests := api.Requests()[3:]
+	fork, alone, main := requests[1], requests[3], requests[4]
+	if !fork.Has("hello there") || !fork.Has("[routine-bg:forked]") || alone.Has("hello there") {
+		t.Error("the fork does not see main, or the isolated run does")
+	}
+	if !main.Has("all is quiet") || main.Has("[routine-bg:forked]") || !main.Has("good evening") {
+		t.Error("main does not hear of the fork, or is one")
+	}
+	api.Reply(anthropicapi.Reply{Text: "They said hello."})
+	c.ok("session", "compact", "main", "keep the greeting")
+	api.Reply(anthropicapi.Reply{Text: "still here"})
+	c.ok("chat", "are you there?")
+	all := api.Requests()
+	if last := all[len(all)-1]; !last.Has("They said hello.") || last.Has("what did I miss?") {
+		t.Errorf("main is not compacted:\n%.3000s", last.Raw)
+	}
+	c.nothingLeft()
+}
+
+// TestToolsOnOpencode: tools under the policy and under the seal. A denied command is not executed, a write outside is refused by the kernel,
+// ollim's own tools work, and the record has all of it.
+func TestToolsOnOpencode(t *testing.T) {
+	t.Parallel()
+	c, api := withOpencode(t)
+	outside := t.TempDir()
+	if err := os.Mkdir(filepath.Join(c.data, "notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.write("notes/a.md", "the needle\n")
+	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated", "--allow-ping",
+		"--allowed-tools", "Write(notes/**.md)", "--allowed-tools", "Bash(touch *)", "Work.")
+	for _, u := range []struct {
+		tool  string
+		input map[string]any
+		want  string // part of the result
+	}{
+		{"read", map[string]any{"filePath": filepath.Join(c.data, "notes/a.md")}, "the needle"},
+		{"read", map[string]any{"filePath": filepath.Join(c.data, "config.yaml")}, "rejected"},
+		{"read", map[string]any{"filePath": filepath.Join(outside, "x")}, "rejected"},
+		{"grep", map[string]any{"pattern": "needle", "path": filepath.Join(c.data, "notes")}, "a.md"},
+		{"write", map[string]any{"filePath": filepath.Join(c.data, "notes/b.md"), "content": "new"}, "success"},
+		{"write", map[string]any{"filePath": filepath.Join(c.data, "routines/b.md"), "content": "new"}, "rejected"},
+		{"bash", map[string]any{"command": "touch notes/c.md", "description": "d"}, ""},
+		{"bash", map[string]any{"command": "touch " + outside + "/escaped", "description": "d"}, "denied"},
+		{"bash", map[string]any{"command": "touch notes/d.md; id", "description": "d"}, "rejected"},
+		{"ollim_ping_user", map[string]any{"message": "the needle is found"}, ""},
+	} {
+		before := len(api.Requests())
+		calls(api, u.tool, u.input, "done")
+		c.ok("fire", "work")
+		all := api.Requests()
+		if len(all) != before+2 {
+			t.Fatalf("%s %v: %d requests", u.tool, u.input, len(all)-before)
+		}
+		results := all[before+1].ToolResults()
+		if len(results) != 1 || !strings.Contains(results[0].ResultText, u.want) {
+			t.Errorf("%s %v: %+v, want %q", u.tool, u.input, results, u.want)
+		}
+		if log := c.ok("run", "log", "work"); !strings.Contains(log, " verdict ") {
+			t.Errorf("%s %v: no verdict:\n%s", u.tool, u.input, log)
+		}
+	}
+	for name, want := range map[string]bool{"notes/b.md": true, "notes/c.md": true, "notes/d.md": false, "routines/b.md": false, outside + "/escaped": false} {
+		path := name
+		if !filepath.IsAbs(name) {
+			path = filepath.Join(c.data, name)
+		}
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if show := c.ok("run", "show", "--json", "work"); !strings.Contains(show, `"guarantees":["asks: all","reads","branch","records"]`) || !strings.Contains(show, `"pings":1`) {
+		t.Errorf("the record: %s", show)
+	}
+	c.nothingLeft()
+}
+
+// TestFaultsOnOpencode: what keeps a run from its end has a reason and a status, and leaves no process and no lock.
+func TestFaultsOnOpencode(t *testing.T) {
+	t.Parallel()
+	c, api := withOpencode(t)
+	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated", "Work.")
+	api.Reply(anthropicapi.Reply{Status: 401})
+	c.complains(69, "invalid x-api-key", "fire", "work")
+
+	// the configuration in which it asks for everything does not reach it
+	command := agentapi.Command(t, "opencode", "acp")
+	c.write("agent.sh", "unset OPENCODE_CONFIG_CONTENT\nexec \"$@\"\n")
+	c.ok(append([]string{"config", "set", "acp.opencode.command", "/bin/sh", filepath.Join(c.data, "agent.sh")}, command...)...)
+	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply { // it also asks for a title
+		if len(q.ToolResults()) == 0 {
+			return anthropicapi.Use("bash", map[string]any{"command": "echo hi", "description": "d"})
+		}
+		return anthropicapi.Reply{Text: "done"}
+	})
+	c.complains(69, "has used the tool bash without asking", "fire", "work")
+	c.ok(append([]string{"config", "set", "acp.opencode.command"}, command...)...)
+
+	// a stop while a command runs
+	c.ok("routine", "add", "long", "--id", "long", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(sleep *)", "Sleep.")
+	calls(api, "bash", map[string]any{"command": "sleep 1000", "description": "d"}, "done")
+	fire := c.cmd("fire", "long")
+	if err := fire.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command", func() bool { return len(c.processes("sleep")) > 0 })
+	c.ok("stop", "long")
+	if got := status(fire.Wait()); got != 143 {
+		t.Errorf("a stopped fire: exit %d", got)
+	}
+	c.nothingLeft()
+	if left := c.processes("sleep"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+
+	c.ok("config", "set", "acp.opencode.command", "/nonexistent/opencode")
+	c.complains(69, "/nonexistent/opencode", "fire", "work")
+}
