@@ -147,7 +147,7 @@ func (e *Engine) arrive(ctx context.Context, r engine.Request) (v visit, err err
 			return v, err
 		}
 		if r.Session.Fork {
-			if v.note, err = e.folder(r.Session.ID).branch(v.folder); err != nil {
+			if v.note, err = e.folder(r.Session.ID).branch(v.folder, e.Profile.Uncopied); err != nil {
 				return v, errors.Join(err, store.RemoveAll(ctx, string(v.folder)))
 			}
 			v.parent, v.Parent, v.ID = r.Session.ID, r.Session.ID, id

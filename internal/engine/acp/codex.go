@@ -5,6 +5,8 @@ import "github.com/ollim/ollim/internal/engine"
 // codex runs commands in a sandbox of its own, which needs namespaces that the seal refuses. So a command under the seal either asks first,
 // because the model wants it outside of that sandbox, or it cannot run at all (codex-acp 2.6.0). The mode agent, which is the default, lets
 // a model decide instead. A directory .codex of the working directory has settings, too, so codex runs only sealed.
+//
+// Its databases name the files of sessions by absolute paths. In a copy without them codex finds the files by itself.
 func codex() Profile {
 	return Profile{
 		Name: "codex", Agent: "@agentclientprotocol/codex-acp", Default: []string{"codex-acp"},
@@ -23,7 +25,7 @@ func codex() Profile {
 		Note: "No command can run in the sandbox of this machine. Run every command with sandbox_permissions: \"require_escalated\" and a " +
 			"justification. A command that is refused must not be tried in another form.",
 		Session: `{"systemPrompt": {"mode": "append", "content": [{"type": "text", "text": "${text}"}]}}`,
-		Form:    ByInput, Sealed: true, Mode: "read-only", Title: "session/set_title", Denial: true, Usage: true,
+		Form:    ByInput, Sealed: true, Mode: "read-only", Title: "session/set_title", Uncopied: []string{"*.sqlite*", "*.lock"}, Denial: true, Usage: true,
 		Promises: engine.Guarantees{Asks: engine.AsksSandbox, Branch: true},
 	}
 }

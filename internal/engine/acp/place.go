@@ -114,8 +114,8 @@ func (f folder) end(ctx context.Context) { _ = store.Discard(ctx, f.path("base")
 // branchTries is how often a branch is copied again because a turn of the session began or ended meanwhile.
 const branchTries = 10
 
-// branch copies the complete turns of a session.
-func (f folder) branch(to folder) (n note, err error) {
+// branch copies the complete turns of a session. It leaves out the files whose names match a pattern of leave.
+func (f folder) branch(to folder, leave []string) (n note, err error) {
 	if n, err = f.read(); err != nil {
 		return n, err
 	}
@@ -127,7 +127,7 @@ func (f folder) branch(to folder) (n note, err error) {
 		if before == nil {
 			from = f.path("state")
 		}
-		err = copyTree(from, to.path("state"))
+		err = copyTree(from, to.path("state"), leave...)
 		if after := stamp(f.path("base")); err == nil && (before == nil) == (after == nil) && (before == nil || os.SameFile(before, after)) {
 			break
 		}
@@ -157,8 +157,8 @@ func stamp(path string) os.FileInfo {
 	return info
 }
 
-// copyTree copies the files and directories of a tree. It follows no links and copies none, which an agent may have made.
-func copyTree(from, to string) error {
+// copyTree copies the files and directories of a tree, without files whose names match a pattern of leave. It follows no links and copies none, which an agent may have made.
+func copyTree(from, to string, leave ...string) error {
 	root, err := os.OpenRoot(from)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func copyTree(from, to string) error {
 			return err
 		case entry.IsDir():
 			return os.MkdirAll(filepath.Join(to, name), 0o700)
-		case !entry.Type().IsRegular():
+		case !entry.Type().IsRegular(), slices.ContainsFunc(leave, func(p string) bool { found, _ := filepath.Match(p, entry.Name()); return found }):
 			return nil
 		}
 		data, err := root.ReadFile(name)

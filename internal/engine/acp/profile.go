@@ -52,6 +52,7 @@ type Profile struct {
 	Session string            // JSON object that extends the parameters of session/new, load, resume and fork
 
 	Title    string            // method that gives a new session a title, for which the agent would ask a model
+	Uncopied []string          // patterns of names of files in ${state} that a branch does not copy
 	Quotes   bool              // the agent cannot continue a session: each turn begins one, with the conversation so far in its prompt
 	Mode     string            // mode in which the agent asks; "": it has only such modes
 	Auth     string            // method of authenticate; "": not needed
