@@ -68,11 +68,10 @@ func (b *brain) requests() int {
 type guest struct {
 	*command
 	*brain
-	name  string
-	key   string // variable of its key
-	env   []string
-	argv  []string
-	asksN bool
+	name string
+	key  string // variable of its key
+	env  []string
+	argv []string
 }
 
 // withAgent configures an agent that speaks ACP.

@@ -135,7 +135,7 @@ func (e *Engine) enter(ctx context.Context, r engine.Request) (v visit, err erro
 	for _, entry := range entries {
 		said = append(said, entry.Message)
 	}
-	v.begins, v.branch, v.past, v.note.Seed = true, false, engine.Quoted(said), ""
+	v.begins, v.branch, v.past, v.Seed = true, false, engine.Quoted(said), ""
 	return v, err
 }
 

@@ -11,11 +11,11 @@ import (
 type Form int
 
 const (
-	// ByName: the first title is the name of the tool, and rawInput its input.
+	// ByName says that the first title is the name of the tool, and rawInput its input.
 	ByName Form = iota
-	// ByInput: rawInput is {command} or {server, tool, arguments}. The title of a command is the command.
+	// ByInput says that rawInput is {command} or {server, tool, arguments}. The title of a command is the command.
 	ByInput
-	// ByTitle: there is no rawInput. The title of an execution is the command; that of a use of the kind other is "TOOL (SERVER MCP
+	// ByTitle says that there is no rawInput. The title of an execution is the command; that of a use of the kind other is "TOOL (SERVER MCP
 	// Server)" if the tool is one of a server, with its arguments in a text.
 	ByTitle
 )

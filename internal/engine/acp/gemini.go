@@ -33,7 +33,7 @@ decision = "allow"
 priority = 950
 
 [[rule]]
-toolName = ["invoke_agent", "google_web_search", "web_fetch", "activate_skill", "enter_plan_mode", "list_directory", "glob", "grep_search",
+toolName = ["invoke_agent", "google_web_search", "web_fetch", 'activate_skill', "enter_plan_mode", "list_directory", "glob", "grep_search",
   "list_background_processes", "read_background_output"]
 decision = "deny"
 priority = 950
