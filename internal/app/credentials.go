@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/acp"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/server/discord/api"
@@ -79,11 +80,17 @@ func (c credentials) sought(a *App, name string) string {
 
 // KeyHint adds to an error both ways to give a key for the service of the configured engine.
 func (a *App) KeyHint(err error) error {
-	provider := config.Anthropic
-	if c, configErr := a.Config(); configErr == nil && c.Engine == engine.Native {
-		provider = c.Native.Provider
+	name := keyName(config.Anthropic)
+	c, configErr := a.Config()
+	if agent, is := strings.CutPrefix(c.Engine, engine.ACP+":"); configErr == nil && is {
+		own, _ := c.Agents.Find(agent)
+		if keys := acp.Profiles()[own.ProfileName()].Keys; len(keys) > 0 {
+			name = keys[0]
+		}
+	} else if configErr == nil && c.Engine == engine.Native {
+		name = keyName(c.Native.Provider)
 	}
-	return keyHint(err, keyName(provider))
+	return keyHint(err, name)
 }
 
 func keyHint(err error, name string) error {

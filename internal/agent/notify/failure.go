@@ -80,6 +80,9 @@ func keyRemedy(name string) string {
 	if name == engine.ClaudeCode {
 		return "`claude auth login`, or `ollim secret set engine.ANTHROPIC_API_KEY`"
 	}
+	if strings.HasPrefix(name, engine.ACP+":") {
+		return "`ollim secret set engine.KEY`, with the variable of the agent's key, which `ollim doctor` names"
+	}
 	return "`ollim secret set engine.ANTHROPIC_API_KEY`, or `engine.OPENAI_API_KEY`, with a valid key"
 }
 
