@@ -108,7 +108,7 @@ func TestToolsOnOpencode(t *testing.T) {
 		{"read", map[string]any{"filePath": filepath.Join(c.data, "notes/a.md")}, "the needle"},
 		{"read", map[string]any{"filePath": filepath.Join(c.data, "config.yaml")}, "rejected"},
 		{"read", map[string]any{"filePath": filepath.Join(outside, "x")}, "rejected"},
-		{"grep", map[string]any{"pattern": "needle", "path": filepath.Join(c.data, "notes")}, "a.md"},
+		{"grep", map[string]any{"pattern": "needle", "path": filepath.Join(c.data, "notes")}, "rejected"}, // also of files that no pattern allows
 		{"write", map[string]any{"filePath": filepath.Join(c.data, "notes/b.md"), "content": "new"}, "success"},
 		{"write", map[string]any{"filePath": filepath.Join(c.data, "routines/b.md"), "content": "new"}, "rejected"},
 		{"bash", map[string]any{"command": "touch notes/c.md", "description": "d"}, ""},
@@ -140,7 +140,8 @@ func TestToolsOnOpencode(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if show := c.ok("run", "show", "--json", "work"); !strings.Contains(show, `"guarantees":["asks: all","reads","branch","records"]`) || !strings.Contains(show, `"pings":1`) {
+	show := strings.Join(strings.Fields(c.ok("run", "show", "--json", "work")), " ")
+	if !strings.Contains(show, `"guarantees": [ "asks: all", "reads", "branch", "records" ]`) || !strings.Contains(show, `"pings": 1,`) {
 		t.Errorf("the record: %s", show)
 	}
 	c.nothingLeft()
