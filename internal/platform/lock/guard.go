@@ -49,12 +49,17 @@ func (g *Guard) Delete() error {
 func (g *Guard) File() *os.File { return g.file }
 
 // Note replaces the content of the lock file, which informs people and the next holder and is not the lock itself. The
-// new text is written before the old one is truncated, so that a crash never leaves an empty note.
+// new text is written before the old one is truncated, so that a crash never leaves an empty note. It is on the server of a network file
+// system when Note returns.
 func (g *Guard) Note(text string) error {
 	if _, err := g.file.WriteAt([]byte(text), 0); err != nil {
 		return key{path: g.file.Name()}.failed(err)
 	}
-	if err := g.file.Truncate(int64(len(text))); err != nil {
+	err := g.file.Truncate(int64(len(text)))
+	if err == nil {
+		_, err = g.file.Stat() // an NFS client asks the server for the size, and sends what was written before
+	}
+	if err != nil {
 		return key{path: g.file.Name()}.failed(err)
 	}
 	return nil
@@ -63,7 +68,8 @@ func (g *Guard) Note(text string) error {
 // LastNote returns the note of the previous holder, or "".
 func (g *Guard) LastNote() string { return content(io.NewSectionReader(g.file, 0, math.MaxInt64)) }
 
-// ReadNote returns the note of the latest holder of the guard at path, or "". It needs no lock.
+// ReadNote returns the note of the latest holder of the guard at path, or "". It needs no lock. Over NFS the note is read from the server:
+// the cache of a machine on which a process holds the guard keeps the note of that process.
 func ReadNote(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -72,6 +78,9 @@ func ReadNote(path string) string {
 	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a pipe would block
 		return ""
+	}
+	if network(f) {
+		return uncached(path)
 	}
 	return content(f)
 }

@@ -1,0 +1,3 @@
+package lock
+
+func Uncached(path string) string { return uncached(path) }

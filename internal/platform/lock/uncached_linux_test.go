@@ -1,0 +1,29 @@
+package lock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+)
+
+// TestUncachedNotes reads notes as over NFS, from a file system that demands whole blocks or none. bench/nfs shows that what another machine
+// writes is seen.
+func TestUncachedNotes(t *testing.T) {
+	t.Parallel()
+	path := lockPath(t)
+	guard := must[*lock.Guard](t)(lock.TryGuard(path))
+	defer guard.Release()
+	for _, size := range []int{1, 42, 4095, 4096, 4097, 8192, 10_000} {
+		text := strings.Repeat("n", size-1) + "\n"
+		if err := guard.Note(text); err != nil {
+			t.Fatal(err)
+		}
+		if got := lock.Uncached(path); got != text {
+			t.Errorf("%d bytes: read %d", size, len(got))
+		}
+	}
+	if got := lock.Uncached(path + ".none"); got != "" {
+		t.Errorf("no file: %q", got)
+	}
+}
