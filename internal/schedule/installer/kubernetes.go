@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +38,10 @@ const TickPasses = time.Hour
 
 // beyondRun is how long a pod may take for what is no part of a run: to be placed, to fetch its image, to report the run.
 const beyondRun = 10 * time.Minute
+
+// endOfRun is how long a pod may take to end when the cluster stops it: an engine that ignores signals has 15 seconds, the message that says
+// how the run ended 35, and then the record is written. The cluster's own default of 30 seconds would cut that off.
+const endOfRun = 90 * time.Second
 
 // keptJobs is how long a cluster keeps a Job that has ended. It matters for those whose CronJob was removed: no history limit holds there.
 const keptJobs = 24 * time.Hour
@@ -222,6 +227,7 @@ func (o KubeOptions) pod(dataDir string, words []string) string {
 	in := func(folder string) string { return quoteYAML(path.Join(o.Folder, folder)) }
 	return `        spec:
           restartPolicy: Never
+          terminationGracePeriodSeconds: ` + strconv.Itoa(seconds(endOfRun)) + `
           automountServiceAccountToken: false
           enableServiceLinks: false
           securityContext:

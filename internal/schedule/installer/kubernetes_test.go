@@ -62,6 +62,7 @@ type clusterJob struct {
 
 type pod struct {
 	RestartPolicy string         `yaml:"restartPolicy"`
+	Grace         int            `yaml:"terminationGracePeriodSeconds"`
 	Token         *bool          `yaml:"automountServiceAccountToken"`
 	Links         *bool          `yaml:"enableServiceLinks"`
 	Security      map[string]any `yaml:"securityContext"`
@@ -140,7 +141,7 @@ func TestKubernetesReadBack(t *testing.T) {
 				!maps.Equal(labels, c.Spec.JobTemplate.Spec.Template.Metadata.Labels) || c.Metadata.Annotations["ollim/data-dir"] != dir {
 				t.Errorf("%+v", c)
 			}
-			if c.Metadata.Namespace != o.Namespace || *c.Spec.JobTemplate.Spec.BackoffLimit != 0 || p.RestartPolicy != "Never" || *p.Token {
+			if c.Metadata.Namespace != o.Namespace || *c.Spec.JobTemplate.Spec.BackoffLimit != 0 || p.RestartPolicy != "Never" || p.Grace != 90 || *p.Token {
 				t.Errorf("%+v", c)
 			}
 			checkPod(t, p, h, o)
