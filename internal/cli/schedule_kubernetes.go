@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,10 +17,15 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// verbRemove is the command that needs to know only where the entries are.
-const verbRemove = "remove"
+const (
+	verbRemove = "remove" // needs to know only where the entries are
+	verbPrint  = "print"  // asks no cluster
+)
 
 func (o *unitOptions) clusterFlags(f *pflag.FlagSet, verb string) {
+	if verb != verbPrint {
+		f.StringVar(&o.kube.Context, "context", "", "kubernetes: the context of kubectl (default: that of the installation, else the current one)")
+	}
 	f.StringVar(&o.kube.Namespace, "namespace", "", "kubernetes: the namespace (default: that of kubectl)")
 	f.StringVar(&o.kube.Claim, "claim", "", "kubernetes: the volume claim with the data directory and the engine's home")
 	f.StringVar(&o.kube.Folder, "folder", "", "kubernetes: the folder of the volume that has both, as data and home (default: the volume's root)")
@@ -35,7 +41,7 @@ func (o *unitOptions) clusterFlags(f *pflag.FlagSet, verb string) {
 func (o *unitOptions) wantsCluster(verb string) error {
 	switch {
 	case o.target != forKubernetes && o.kube != (installer.KubeOptions{}):
-		return usage("--image, --namespace, --claim, --folder, --secret, --cpu and --memory are for kubernetes only")
+		return usage("--context, --image, --namespace, --claim, --folder, --secret, --cpu and --memory are for kubernetes only")
 	case o.target != forKubernetes:
 	case verb == verbRemove && o.kube.Claim == "":
 		return usage("kubernetes: want --claim")
@@ -47,7 +53,7 @@ func (o *unitOptions) wantsCluster(verb string) error {
 
 // cluster returns the CronJobs of the data directory. If its folder of the volume has those of another data directory, that is the error.
 func (d *deps) cluster(ctx context.Context, o unitOptions, host installer.Host) (installer.Cluster, error) {
-	c, err := installer.OpenCluster(ctx, o.kube, append(d.callerEnv(), d.kubectlEnv()...))
+	c, err := installer.OpenCluster(ctx, o.kube, d.envOfKubectl())
 	for _, dir := range c.DataDirs() {
 		if err == nil && !sameFile(dir, host.DataDir) {
 			err = &otherDataDir{dir}
@@ -55,6 +61,29 @@ func (d *deps) cluster(ctx context.Context, o unitOptions, host installer.Host) 
 	}
 	return c, err
 }
+
+// settleContext fills in the context of kubectl in which the entries were installed, unless one is named.
+func (d *deps) settleContext(o *unitOptions) error {
+	if o.target != forKubernetes || o.kube.Context != "" {
+		return nil
+	}
+	h, err := d.AnyHome()
+	if err != nil {
+		return nil //nolint:nilerr // a deleted directory has no record
+	}
+	contexts, err := clustersOf(h).Contexts(o.kube)
+	switch {
+	case err != nil:
+		return err
+	case len(contexts) > 1:
+		return usage("kubernetes: the entries are installed in the contexts %s: want --context", strings.Join(contexts, ", "))
+	case len(contexts) == 1:
+		o.kube.Context = contexts[0]
+	}
+	return nil
+}
+
+func (d *deps) envOfKubectl() []string { return append(d.callerEnv(), d.kubectlEnv()...) }
 
 // kubectlEnv returns what kubectl needs besides the caller's environment that every scheduler gets: how to find a cluster, and what the
 // programs need that log in to those of the large providers.
@@ -86,6 +115,9 @@ func (e entries) manifests(d *deps, o unitOptions) (text string, jobs []job.Job,
 }
 
 func (d *deps) installCluster(ctx context.Context, o unitOptions, e entries) error {
+	if o.kube.Context == "" {
+		o.kube.Context = installer.CurrentContext(ctx, d.envOfKubectl())
+	}
 	text, jobs, err := e.manifests(d, o)
 	if err != nil {
 		return err
@@ -194,7 +226,7 @@ func (d *deps) clusterEntries(ctx context.Context, name string) (found doctor.En
 // where returns the arguments that say where the entries in the cluster are.
 func (o unitOptions) where() string {
 	text := o.target + " --claim " + o.kube.Claim
-	return text + flagText("folder", o.kube.Folder) + flagText("namespace", o.kube.Namespace)
+	return text + flagText("context", o.kube.Context) + flagText("folder", o.kube.Folder) + flagText("namespace", o.kube.Namespace)
 }
 
 // made returns the arguments that say, besides where, what the entries in the cluster are made with.

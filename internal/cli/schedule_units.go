@@ -73,6 +73,9 @@ func newScheduleUnits(d *deps, verb, short, inside string, work func(context.Con
 		if err := o.wants(verb, targets); err != nil {
 			return err
 		}
+		if err := d.settleContext(&o); err != nil {
+			return err
+		}
 		return o.fault(work(cmd.Context(), d, o))
 	})
 	o.flags(cmd.Flags(), verb)
@@ -102,7 +105,7 @@ func (d *deps) onlyInstalled(ctx context.Context, o *unitOptions) error {
 	}
 	switch {
 	case o.kube != (installer.KubeOptions{}):
-		return usage("--namespace, --claim and --folder are for ollim schedule remove kubernetes")
+		return usage("--context, --namespace, --claim and --folder are for ollim schedule remove kubernetes")
 	case len(installed) == 0:
 		return usage("no entries of this data directory were found: want crontab, systemd or kubernetes")
 	case len(installed) > 1:

@@ -29,7 +29,24 @@ type clusterRecord struct {
 
 // Place returns the options that say where the CronJobs are.
 func (o KubeOptions) Place() KubeOptions {
-	return KubeOptions{Namespace: o.Namespace, Claim: o.Claim, Folder: o.Folder}
+	return KubeOptions{Context: o.Context, Namespace: o.Namespace, Claim: o.Claim, Folder: o.Folder}
+}
+
+// Contexts returns the contexts of the recorded installations in a place, whichever cluster it is in; "" is one of an installation before
+// contexts were recorded, or of a kubectl without contexts.
+func (c Clusters) Contexts(place KubeOptions) (contexts []string, err error) {
+	list, err := c.List()
+	for _, i := range list {
+		if at := i.Place(); at.in(i.Context) == place.Place().in(i.Context) {
+			contexts = append(contexts, i.Context)
+		}
+	}
+	return contexts, err
+}
+
+func (o KubeOptions) in(context string) KubeOptions {
+	o.Context = context
+	return o
 }
 
 // List returns the installations, the oldest first. It changes nothing, and an invalid file is an error.
@@ -38,10 +55,14 @@ func (c Clusters) List() ([]InCluster, error) {
 	return r.Kubernetes, errors.Join(invalid, err)
 }
 
-// Note records an installation in place of an earlier one there.
+// Note records an installation in place of an earlier one there, or of one there without a context.
 func (c Clusters) Note(ctx context.Context, done InCluster) error {
 	return c.edit(ctx, func(r *clusterRecord) error {
-		switch i := r.index(done.KubeOptions); {
+		i := r.index(done.KubeOptions)
+		if i < 0 {
+			i = r.index(done.in(""))
+		}
+		switch {
 		case i < 0:
 			r.Kubernetes = append(r.Kubernetes, done)
 		case r.Kubernetes[i] == done:

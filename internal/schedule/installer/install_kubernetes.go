@@ -54,8 +54,7 @@ const (
 	aboutDataDir = "ollim/data-dir"
 )
 
-// OpenCluster asks the cluster for the CronJobs of a data directory, of which the options need only say the place: Namespace, Claim and
-// Folder. env is the environment of kubectl.
+// OpenCluster asks the cluster for the CronJobs of a data directory, of which the options need only say the place, see Place. env is the environment of kubectl.
 func OpenCluster(ctx context.Context, o KubeOptions, env []string) (Cluster, error) {
 	c := Cluster{options: o, env: env}
 	err := o.checkPlace()
@@ -64,6 +63,17 @@ func OpenCluster(ctx context.Context, o KubeOptions, env []string) (Cluster, err
 		c.have, err = c.list(ctx, "", []string{"get", "cronjobs.batch", "--selector=" + selector, "--output=json"})
 	}
 	return c, err
+}
+
+// CurrentContext returns the context of kubectl that it uses if none is named. It is "" if there is none, as in a pod, or if its name would need
+// quotes on a command line. env is the environment of kubectl.
+func CurrentContext(ctx context.Context, env []string) string {
+	said, err := Cluster{env: env}.kubectl(ctx, "", []string{"config", "current-context"})
+	name := strings.TrimSpace(string(said))
+	if err != nil || unquoted(name) != "" {
+		return ""
+	}
+	return name
 }
 
 // DataDirs returns the data directories that the installed CronJobs name, sorted; they are paths inside the containers. One whose annotation
@@ -170,6 +180,9 @@ func (c Cluster) apply(flags ...string) []string {
 
 func (c Cluster) kubectl(ctx context.Context, text string, args []string) ([]byte, error) {
 	argv := []string{"kubectl"}
+	if c.options.Context != "" {
+		argv = append(argv, "--context="+c.options.Context)
+	}
 	if c.options.Namespace != "" {
 		argv = append(argv, "--namespace="+c.options.Namespace)
 	}

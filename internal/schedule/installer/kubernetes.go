@@ -17,6 +17,7 @@ import (
 
 // KubeOptions is what a cluster has to know besides the jobs.
 type KubeOptions struct {
+	Context   string `json:"context,omitempty"`   // of kubectl, which says which cluster; "": its current one
 	Image     string `json:"image"`               // which has the program at Host.Ollim, and the engine's command
 	Namespace string `json:"namespace,omitempty"` // "": that of whoever applies the file
 	Claim     string `json:"claim"`               // of the volume with the data directory and the engine's home
@@ -130,6 +131,7 @@ func (o KubeOptions) checkPlace() error {
 		what, text string
 		fits       bool
 	}{
+		{"context", o.Context, o.Context == "" || unquoted(o.Context) == ""},
 		{"namespace", o.Namespace, o.Namespace == "" || isClusterName(o.Namespace)},
 		{"claim", o.Claim, isDottedName(o.Claim)},
 		{"folder", o.Folder, o.Folder == "" || isDottedName(o.Folder)},
