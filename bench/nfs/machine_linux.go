@@ -128,7 +128,7 @@ func (m *machine) begin(command string, args ...any) *pending {
 	return p
 }
 
-// wait waits until the command has ended. took is the time since it began or, after again, since then.
+// wait waits until the command has ended. took is the time since it began.
 func (p *pending) wait(patience time.Duration) (r reply, took time.Duration) {
 	select {
 	case r = <-p.replies:
@@ -145,16 +145,16 @@ func (m *machine) run(command string, args ...any) (reply, time.Duration) {
 	return m.begin(command, args...).wait(patience)
 }
 
-// until runs a shell command twice a second until it exits 0, and returns how long that took.
-func (m *machine) until(limit time.Duration, command string, args ...any) (took time.Duration, ok bool) {
+// until runs a shell command twice a second until it exits 0, and reports whether it did in time.
+func (m *machine) until(limit time.Duration, command string, args ...any) bool {
 	begin := time.Now()
 	for time.Since(begin) < limit {
 		if r, _ := m.run(command, args...); r.Status == 0 {
-			return time.Since(begin), true
+			return true
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	return time.Since(begin), false
+	return false
 }
 
 // state describes what the processes of ollim wait for, and what the kernel says.

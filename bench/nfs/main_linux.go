@@ -16,7 +16,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
 func main() {
@@ -105,9 +104,4 @@ func (b *bench) row(s scenario, promised string, ok bool, seen string, args ...a
 	}
 	text := strings.NewReplacer("\n", " ", "|", "/").Replace(fmt.Sprintf(seen, args...))
 	fmt.Printf("| %s | %s | %s | %s |\n", s.title, promised, text, word)
-}
-
-// beyond waits until a lease that was last renewed now has ended for certain: the server looks for such leases from time to time.
-func (b *bench) beyond(since time.Time) {
-	time.Sleep(time.Until(since.Add(time.Duration(b.lease)*time.Second*3/2 + 5*time.Second)))
 }

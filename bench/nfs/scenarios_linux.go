@@ -75,7 +75,7 @@ func (b *bench) fire(s scenario, seconds int) (p *pending, id string, err error)
 		return nil, "", err
 	}
 	p = b.a.begin("%s", s.in("fire long"))
-	if _, ok := b.a.until(time.Minute, "%s | grep -q running", s.in("run list")); !ok {
+	if ok := b.a.until(time.Minute, "%s | grep -q running", s.in("run list")); !ok {
 		r, _ := p.wait(time.Second)
 		return nil, "", fmt.Errorf("the run does not begin: %+v", r)
 	}
@@ -122,7 +122,7 @@ func (b *bench) lost(s scenario, lose, back func() error) error {
 	since := time.Now()
 	r, _ := b.b.run("%s", s.in("fire long"))
 	b.row(s, "within the lease B does not fire the job", r.Status == 75, "exit %d after %.0f s", r.Status, time.Since(since).Seconds())
-	_, ok := b.b.until(2*time.Minute, "%s; %s | grep -q interrupted", s.in("tick"), s.in("run show "+id))
+	ok := b.b.until(2*time.Minute, "%s; %s | grep -q interrupted", s.in("tick"), s.in("run show "+id))
 	b.row(s, "after it B calls the run interrupted", ok, "%.0f s after the beginning", time.Since(since).Seconds())
 	if !ok {
 		return errors.Join(errors.New("the run is not closed"), back())
@@ -318,7 +318,7 @@ func (b *bench) killed(s scenario) error {
 	since := time.Now()
 	r, _ := b.b.run("%s", s.in("fire long"))
 	b.row(s, "within the lease B does not fire the job", r.Status == 75, "exit %d", r.Status)
-	_, ok := b.b.until(2*time.Minute, "%s; %s | grep -q interrupted", s.in("tick"), s.in("run show "+id))
+	ok := b.b.until(2*time.Minute, "%s; %s | grep -q interrupted", s.in("tick"), s.in("run show "+id))
 	b.row(s, "after it B calls the run interrupted", ok, "%.0f s after the beginning", time.Since(since).Seconds())
 	r, _ = b.b.run("cat >/data/%s/play.yaml <<'END'\n%sEND\n%s", s.name, play(1, "B"), s.in("fire long"))
 	sent, reported := b.told(b.b, s, "B")
@@ -349,7 +349,7 @@ func (b *bench) contender(s scenario) error {
 		return err
 	}
 	b.row(s, "the fires of A exit 0", statuses[0] == 2*slots-1, "%v", statuses)
-	if _, ok := b.a.until(2*time.Minute, "%s; ! %s | grep -q running", s.in("tick"), s.in("run list")); !ok {
+	if ok := b.a.until(2*time.Minute, "%s; ! %s | grep -q running", s.in("tick"), s.in("run list")); !ok {
 		return errors.New("a run of the killed machine is in progress for ever")
 	}
 	return b.counted(s, slots, 1)
