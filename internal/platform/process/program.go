@@ -59,7 +59,11 @@ func (r Result) Failure() error {
 	if r.Status == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
+	text := strings.Join(strings.Fields(r.Stderr), " ")
+	if text == "" {
+		return errors.New(r.End)
+	}
+	return fmt.Errorf("%s: %s", r.End, text)
 }
 
 // Run runs the program. The error is nil for any exit status. It wraps the cause if the program could not be started,
