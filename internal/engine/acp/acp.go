@@ -220,9 +220,10 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 	case t.ending() != nil:
 		return t.ending()
 	case errors.Is(err, errEnded):
-		return e.died(peer, said.Last())
+		return e.died(peer)
 	}
-	return e.explain(err, said.Last())
+	stderr, _ := peer.Stderr()
+	return e.explain(err, stderr)
 }
 
 // argv is the agent's command.
@@ -242,8 +243,9 @@ func (t *turn) ending() error {
 }
 
 // died returns the error of an agent that has ended by itself.
-func (e *Engine) died(peer *process.Peer, stderr string) error {
+func (e *Engine) died(peer *process.Peer) error {
 	end := orElse(peer.End(time.Second), "its output is closed")
+	stderr, _ := peer.Stderr()
 	return e.explain(fmt.Errorf("the agent has ended (%s): %s", end, orElse(lastLine(stderr), "no output")), stderr)
 }
 
@@ -274,7 +276,7 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 	defer stop()
 	hello, err := e.greet(ctx, t)
 	if errors.Is(err, errEnded) {
-		err = e.died(peer, "")
+		err = e.died(peer)
 	}
 	return hello.Agent.Version, err
 }
