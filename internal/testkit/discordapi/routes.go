@@ -253,7 +253,8 @@ func (x *exchange) reaction(m *Message, parts []string) {
 	x.answer(http.StatusNoContent, nil)
 }
 
-// post creates a message. A nonce that is enforced makes the same message again the first one.
+// post creates a message. A nonce that is enforced makes the same message again the first one, unless that was deleted: tests delete a
+// message that they want not to have been posted.
 func (x *exchange) post(c *Channel) {
 	if c.User != "" && x.options.Closed != 0 {
 		x.fail(http.StatusForbidden, x.options.Closed, "Cannot send messages to this user")
@@ -263,8 +264,9 @@ func (x *exchange) post(c *Channel) {
 		return
 	}
 	nonce := c.ID + " " + text(x.in["nonce"])
-	if id, known := x.rest.nonces[nonce]; known && string(x.in["enforce_nonce"]) == "true" && text(x.in["nonce"]) != "" {
-		x.answer(http.StatusOK, x.world.messages[id])
+	first := x.world.messages[x.rest.nonces[nonce]]
+	if first != nil && !first.Deleted && string(x.in["enforce_nonce"]) == "true" && text(x.in["nonce"]) != "" {
+		x.answer(http.StatusOK, first)
 		return
 	}
 	m := x.newMessage(c.ID, Bot, "")
