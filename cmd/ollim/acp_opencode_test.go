@@ -100,35 +100,41 @@ func TestToolsOnOpencode(t *testing.T) {
 	c.write("notes/a.md", "the needle\n")
 	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated", "--allow-ping",
 		"--allowed-tools", "Write(notes/**.md)", "--allowed-tools", "Bash(touch *)", "Work.")
-	for _, u := range []struct {
+	type use struct {
 		tool  string
 		input map[string]any
 		want  string // part of the result
-	}{
+	}
+	for _, uses := range [][]use{{ // a turn has six prompts, one after each refusal
 		{"read", map[string]any{"filePath": filepath.Join(c.data, "notes/a.md")}, "the needle"},
+		{"write", map[string]any{"filePath": filepath.Join(c.data, "notes/b.md"), "content": "new"}, "success"},
+		{"bash", map[string]any{"command": "touch notes/c.md", "description": "d"}, ""},
+		{"bash", map[string]any{"command": "touch " + outside + "/escaped", "description": "d"}, "denied"},
+		{"ollim_ping_user", map[string]any{"message": "the needle is found"}, ""},
+	}, {
 		{"read", map[string]any{"filePath": filepath.Join(c.data, "config.yaml")}, "rejected"},
 		{"read", map[string]any{"filePath": filepath.Join(outside, "x")}, "rejected"},
 		{"grep", map[string]any{"pattern": "needle", "path": filepath.Join(c.data, "notes")}, "rejected"}, // also of files that no pattern allows
-		{"write", map[string]any{"filePath": filepath.Join(c.data, "notes/b.md"), "content": "new"}, "success"},
 		{"write", map[string]any{"filePath": filepath.Join(c.data, "routines/b.md"), "content": "new"}, "rejected"},
-		{"bash", map[string]any{"command": "touch notes/c.md", "description": "d"}, ""},
-		{"bash", map[string]any{"command": "touch " + outside + "/escaped", "description": "d"}, "denied"},
 		{"bash", map[string]any{"command": "touch notes/d.md; id", "description": "d"}, "rejected"},
-		{"ollim_ping_user", map[string]any{"message": "the needle is found"}, ""},
-	} {
+	}} {
 		before := len(api.Requests())
-		calls(api, u.tool, u.input, "done")
+		for _, u := range uses {
+			api.Reply(anthropicapi.Use(u.tool, u.input))
+		}
+		api.Reply(anthropicapi.Reply{Text: "done"})
 		c.ok("fire", "work")
-		all := api.Requests()
-		if len(all) != before+2 {
-			t.Fatalf("%s %v: %d requests", u.tool, u.input, len(all)-before)
+		all := api.Requests()[before:]
+		if len(all) != len(uses)+1 {
+			t.Fatalf("%d requests for %d uses:\n%s", len(all), len(uses), c.ok("run", "log", "work"))
 		}
-		results := all[before+1].ToolResults()
-		if len(results) != 1 || !strings.Contains(results[0].ResultText, u.want) {
-			t.Errorf("%s %v: %+v, want %q", u.tool, u.input, results, u.want)
+		for i, u := range uses {
+			if results := all[i+1].ToolResults(); len(results) != 1 || !strings.Contains(results[0].ResultText, u.want) {
+				t.Errorf("%s %v: %+v, want %q", u.tool, u.input, results, u.want)
+			}
 		}
-		if log := c.ok("run", "log", "work"); !strings.Contains(log, " verdict ") {
-			t.Errorf("%s %v: no verdict:\n%s", u.tool, u.input, log)
+		if log := c.ok("run", "log", "work"); strings.Count(log, " verdict ") < len(uses) {
+			t.Errorf("not %d verdicts:\n%s", len(uses), log)
 		}
 	}
 	for name, want := range map[string]bool{"notes/b.md": true, "notes/c.md": true, "notes/d.md": false, "routines/b.md": false, outside + "/escaped": false} {
@@ -141,50 +147,8 @@ func TestToolsOnOpencode(t *testing.T) {
 		}
 	}
 	show := strings.Join(strings.Fields(c.ok("run", "show", "--json", "work")), " ")
-	if !strings.Contains(show, `"guarantees": [ "asks: all", "reads", "branch", "records" ]`) || !strings.Contains(show, `"pings": 1,`) {
+	if !strings.Contains(show, `"guarantees": [ "asks: all", "reads", "branch", "records" ]`) {
 		t.Errorf("the record: %s", show)
 	}
 	c.nothingLeft()
-}
-
-// TestFaultsOnOpencode: what keeps a run from its end has a reason and a status, and leaves no process and no lock.
-func TestFaultsOnOpencode(t *testing.T) {
-	t.Parallel()
-	c, api := withOpencode(t)
-	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated", "Work.")
-	api.Reply(anthropicapi.Reply{Status: 401})
-	c.complains(69, "invalid x-api-key", "fire", "work")
-
-	// the configuration in which it asks for everything does not reach it
-	command := agentapi.Command(t, "opencode", "acp")
-	c.write("agent.sh", "unset OPENCODE_CONFIG_CONTENT\nexec \"$@\"\n")
-	c.ok(append([]string{"config", "set", "acp.opencode.command", "/bin/sh", filepath.Join(c.data, "agent.sh")}, command...)...)
-	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply { // it also asks for a title
-		if len(q.ToolResults()) == 0 {
-			return anthropicapi.Use("bash", map[string]any{"command": "echo hi", "description": "d"})
-		}
-		return anthropicapi.Reply{Text: "done"}
-	})
-	c.complains(69, "has used the tool bash without asking", "fire", "work")
-	c.ok(append([]string{"config", "set", "acp.opencode.command"}, command...)...)
-
-	// a stop while a command runs
-	c.ok("routine", "add", "long", "--id", "long", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(sleep *)", "Sleep.")
-	calls(api, "bash", map[string]any{"command": "sleep 1000", "description": "d"}, "done")
-	fire := c.cmd("fire", "long")
-	if err := fire.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the command", func() bool { return len(c.processes("sleep")) > 0 })
-	c.ok("stop", "long")
-	if got := status(fire.Wait()); got != 143 {
-		t.Errorf("a stopped fire: exit %d", got)
-	}
-	c.nothingLeft()
-	if left := c.processes("sleep"); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-
-	c.ok("config", "set", "acp.opencode.command", "/nonexistent/opencode")
-	c.complains(69, "/nonexistent/opencode", "fire", "work")
 }

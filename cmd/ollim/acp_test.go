@@ -160,8 +160,10 @@ func TestAgents(t *testing.T) {
 			t.Parallel()
 			g := withAgent(t, name)
 			t.Run("tools", g.tools)
-			t.Run("persistent", g.persistent)
-			if name != "gemini" {
+			if name != "opencode" { // whose modes TestModesOnOpencode shows
+				t.Run("persistent", g.persistent)
+			}
+			if name == "codex" {
 				t.Run("fork", g.fork)
 			}
 			t.Run("stopped", func(t *testing.T) { g.ended(t, syscall.SIGTERM) })
@@ -299,7 +301,7 @@ func (g *guest) failures(t *testing.T) {
 func (g *guest) careless(t *testing.T) []string {
 	t.Helper()
 	line := map[string]string{
-		"opencode": `OPENCODE_CONFIG_CONTENT='{"permission": "allow"}' exec "$0" "$@"`,
+		"opencode": `OPENCODE_CONFIG_CONTENT='{"permission": "allow", "agent": {"title": {"disable": true}}}' exec "$0" "$@"`,
 		"codex":    `export INITIAL_AGENT_MODE=agent-full-access; sed -u 's/"modeId":"read-only"/"modeId":"none"/' | "$0" "$@"`,
 		"gemini":   `sed -u 's/"modeId":"default"/"modeId":"none"/' | "$0" "$@" --approval-mode yolo`,
 	}[g.name]
