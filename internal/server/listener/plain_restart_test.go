@@ -112,9 +112,9 @@ func TestPlainKilledBeforeNote(t *testing.T) {
 			d.nonces = true
 			d.runner.Engines = func(string) (engine.Engine, error) { return counting{p: d.plain, asked: &asked}, nil }
 			d.listen()
-			defer d.stop()
 			d.says("one", "<message>", "")
 			d.until(func() bool { return len(d.sent) == 1 && d.sent[0].Text == "Answer 1." })
+			d.stop()
 			sent := d.sent[0]
 			sent.Text = begun
 			after := &desk{plain: &plain{T: t, able: d.able, nonces: true}}
