@@ -116,10 +116,11 @@ func (g given) within(v any) any {
 	case string:
 		return g.fill(v)
 	case map[string]any:
+		filled := map[string]any{}
 		for key, value := range v {
-			delete(v, key)
-			v[g.fill(key)] = g.within(value)
+			filled[g.fill(key)] = g.within(value)
 		}
+		return filled
 	case []any:
 		for i, value := range v {
 			v[i] = g.within(value)
