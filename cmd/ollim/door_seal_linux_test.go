@@ -72,7 +72,7 @@ func TestSealedDoorHosts(t *testing.T) {
 	t.Cleanup(d.kill)
 	d.write("door.py", curious)
 	d.ok("config", "set", "doors.curious.command", "/usr/bin/python3", d.data+"/door.py", at, elsewhere)
-	if got := d.fails(65, "config", "set", "doors.curious.network", at); !strings.Contains(got, "doors.curious: network: it needs seal: on") {
+	if got := d.fails(65, "config", "set", "doors.curious.network", at); !strings.Contains(got, "doors.curious: network requires seal: on") {
 		t.Errorf("got %s", got)
 	}
 	d.ok("config", "set", "doors.curious.seal", "on")

@@ -19,7 +19,7 @@ func (h Home) agent(name string, atShell bool) (*acp.Engine, error) {
 	profile, tested := acp.Profiles()[a.ProfileName()]
 	if !known {
 		err := &config.Wrong{Reason: fmt.Sprintf("engine acp:%s: there is no acp.%s in config.yaml", name, name)}
-		return nil, Hint(err, "add it: `acp: {%s: {command: [/path/to/program, acp]}}`; see ollim help engines", name)
+		return nil, Hint(err, "add it: `acp: {%s: {command: [/path/to/program]}}`, with the arguments that it needs; see ollim help engines", name)
 	}
 	if !tested {
 		profile = acp.Unknown()
@@ -35,6 +35,9 @@ func (h Home) agent(name string, atShell bool) (*acp.Engine, error) {
 	table, err := h.Models()
 	if err != nil {
 		return nil, err
+	}
+	if tested { // it does not get the keys of other engines
+		c = c.only(append(slices.Clone(profile.Keys), profile.Base[0]))
 	}
 	env := slices.Concat(c.env(), a.Env, h.location())
 	command := slices.Clone(a.Command)

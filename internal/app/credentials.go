@@ -44,6 +44,16 @@ func (h Home) credentials(atShell bool) (credentials, error) {
 // env returns the entries of all sources; of two with one name the last counts.
 func (c credentials) env() []string { return slices.Concat(c.settings, c.secrets, c.shell) }
 
+// only returns the credentials without secrets and variables of the shell that are not named.
+func (c credentials) only(names []string) credentials {
+	other := func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(names, name)
+	}
+	c.secrets, c.shell = slices.DeleteFunc(slices.Clone(c.secrets), other), slices.DeleteFunc(slices.Clone(c.shell), other)
+	return c
+}
+
 // get returns the value of a variable, "" when no source has one.
 func (c credentials) get(name string) string { return value(c.env(), name) }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // EngineKey returns the variable that holds the key of the configured engine, "" if it needs none, and reports whether automatic runs
-// have no key: neither a secret or a setting, nor, with claude, a login.
+// have no key: neither a secret or a setting, nor, with claude, a login. Of several variables of an agent that speaks ACP it is the first.
 func (h Home) EngineKey(ctx context.Context) (name string, missing bool, err error) {
 	switch h.Config.Engine {
 	case engine.Native:
@@ -32,6 +32,13 @@ func (h Home) EngineKey(ctx context.Context) (name string, missing bool, err err
 		}
 		_, err = c.Login(ctx)
 		return keyName(config.Anthropic), errors.Is(err, engine.ErrNoKey), nil // the test question reports any other error
+	}
+	if name, is := strings.CutPrefix(h.Config.Engine, engine.ACP+":"); is {
+		a, err := h.agent(name, false)
+		if err != nil || len(a.Profile.Keys) == 0 {
+			return "", false, err
+		}
+		return a.Profile.Keys[0], a.NoKey() != "", nil
 	}
 	return "", false, nil
 }

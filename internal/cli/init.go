@@ -43,7 +43,7 @@ func newInit(d *deps) *cobra.Command {
 func (o *initOptions) flags(f *pflag.FlagSet) {
 	o.given = f.Changed
 	f.StringVar(&o.Zone, "timezone", "", "time zone of schedules and output (default: the system's)")
-	f.StringVar(&o.Engine, "engine", "", "engine: claude-code, native, script:FILE or none (default: the one that is configured; "+
+	f.StringVar(&o.Engine, "engine", "", "engine: claude-code, native, acp:NAME, script:FILE or none (default: the one that is configured; "+
 		"at first claude-code if the claude command is found)")
 	f.StringVar(&o.Service.Provider, "provider", "", "native: API of the service, anthropic or openai (default anthropic)")
 	f.StringVar(&o.Service.URL, "base-url", "", "address of the service (default: the provider's own); for claude-code it is "+

@@ -36,7 +36,7 @@ func (w *initWalk) askEngine(ctx context.Context, a *interview) (err error) {
 	a.say("Engines:\n"+
 		"  claude-code  runs the claude command; its login or a key pays (%s)\n"+
 		"  native       built in; calls a service that has Anthropic's or OpenAI's API: a key pays, or it is a server of your own that needs no key\n"+
-		"  acp:NAME     runs another agent that speaks ACP, of the section acp in config.yaml: "+strings.Join(config.AgentProfiles(), ", ")+"\n"+
+		"  acp:NAME     runs another agent that speaks ACP: "+strings.Join(config.AgentProfiles(), ", ")+", or one of the section acp in config.yaml\n"+
 		"  script:FILE  plays a YAML file, for tests; costs nothing\n"+
 		"  none         decide later", claude)
 	w.o.Engine, err = a.value(ctx, "Engine", standard, func(answer string) error {

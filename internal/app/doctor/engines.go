@@ -127,12 +127,12 @@ func (e *examination) agent(ctx context.Context, name string, a *acp.Engine) str
 		return ""
 	}
 	if untested := a.Untested(version); untested != "" {
-		e.warn(cmp.Or(a.Profile.Install, "set acp."+a.Name+".profile"), "%s %s %s", name, version, untested)
+		e.warn(cmp.Or(a.Profile.Install, "set acp."+a.Name+".profile"), "%s", strings.Join(strings.Fields(name+" "+version+" "+untested), " "))
 	}
 	if missing := a.NoKey(); missing != "" {
 		e.warn("ollim secret set engine."+a.Profile.Keys[0], "%s has no key: %s", name, missing)
 	}
-	return fmt.Sprintf("%s: %s, asks: %s", name, cmp.Or(version, "no version"), a.Guarantees().Asks)
+	return fmt.Sprintf("%s: %s, asks about: %s", name, cmp.Or(version, "no version"), a.Guarantees().Asks)
 }
 
 // cache returns the directory in which the claude command is tested, and in which the result is kept.

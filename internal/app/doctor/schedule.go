@@ -255,7 +255,7 @@ func (e *examination) entriesIn(ctx context.Context, scheduler string) bool {
 	}
 	switch {
 	case found.Unseen != "":
-		e.warn("where kubectl reaches the cluster: ollim schedule diff "+scheduler+found.Flags, "%s: not compared: %s", scheduler, found.Unseen)
+		e.warn("where kubectl reaches the cluster, run: ollim schedule diff "+scheduler+found.Flags, "%s: not compared: %s", scheduler, found.Unseen)
 	case found.Installed && found.Changes > 0 && len(e.list) == before:
 		e.warn(remedy, "%s: its entries are not current: %s", scheduler, plaintext.Count(found.Changes, "change"))
 	}

@@ -107,8 +107,8 @@ func (e *Engine) fit(r engine.Request) error {
 	case e.Profile.Sealed && r.Scope.Seal == nil:
 		return fmt.Errorf("%w: acp:%s reads settings that it can write itself, and so runs only sealed: `ollim config set seal on`", engine.ErrSetup, e.Name)
 	case e.Profile.Name == "" && !e.Trusted && (r.Scope.Seal == nil || !r.Scope.Offline):
-		return fmt.Errorf("%w: ollim does not know what acp:%s asks for: it runs in jobs with `seal: on` and `network: none`, or after "+
-			"`ollim config set acp.%s.trusted on`", engine.ErrSetup, e.Name, e.Name)
+		return fmt.Errorf("%w: acp:%s has no profile, so ollim does not know which uses of tools it asks about: `ollim config set acp.%s.trusted on` "+
+			"lets it run; else it runs only sealed and with `network: none`, where it reaches no model service", engine.ErrSetup, e.Name, e.Name)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (t *turn) watch(ctx context.Context, most time.Duration) {
 		case <-silent.C:
 			if !t.busy() {
 				_ = t.locked(func() error {
-					t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: its service does not answer", engine.ErrUnavailable, most))
+					t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: perhaps its service does not answer", engine.ErrUnavailable, most))
 					return nil
 				})
 				return

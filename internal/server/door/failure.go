@@ -27,7 +27,7 @@ func (s *server) report(err error, failed int) {
 		s.warn(errors.New(why))
 	}
 	if failed == mostLoud {
-		s.warn(fmt.Errorf("the door has failed %d times in a row: it is started again every minute, and the log has it once an hour; "+
+		s.warn(fmt.Errorf("the door has failed %d times in a row: it is started again after at most a minute, and the log has every 60th failure; "+
 			"correct doors.%s.command or the program, and try it with: ollim door test COMMAND", failed, s.o.Name))
 	}
 	s.o.Quiet.Store(!loud(failed + 1))

@@ -22,11 +22,11 @@ type Agent struct {
 // Agents are the configured agents, sorted by name.
 type Agents []Agent
 
-// Find returns the agent of a name.
+// Find returns the agent of a name. One that is named like a profile needs no settings.
 func (a Agents) Find(name string) (Agent, bool) {
 	i := slices.IndexFunc(a, func(agent Agent) bool { return agent.Name == name })
 	if i < 0 {
-		return Agent{}, false
+		return Agent{Name: name}, slices.Contains(AgentProfiles(), name)
 	}
 	return a[i], true
 }

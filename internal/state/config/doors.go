@@ -103,7 +103,7 @@ func (d *Door) keys() []key {
 
 func (d *Door) fault() string {
 	if len(d.Network) > 0 && d.Seal != SealOn {
-		return "network: it needs seal: on"
+		return "network requires seal: on"
 	}
 	return ""
 }
