@@ -1,3 +1,3 @@
 package lock
 
-func Uncached(path string) string { return uncached(path) }
+func Uncached(path string) (string, error) { return uncached(path) }

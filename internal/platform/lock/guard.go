@@ -80,7 +80,9 @@ func ReadNote(path string) string {
 		return ""
 	}
 	if network(f) {
-		return uncached(path)
+		if text, err := uncached(path); err == nil {
+			return text
+		}
 	}
 	return content(f)
 }

@@ -21,12 +21,12 @@ func network(f *os.File) bool {
 	return err == nil && failed == nil && fs.Type == magic
 }
 
-// uncached returns the content of the file at path by reads that bypass the cache of this machine, or "". An NFS client keeps the pages of a
+// uncached returns the content of the file at path by reads that bypass the cache of this machine. An NFS client keeps the pages of a
 // file that another machine has changed as long as a process of this machine has the file open for writing, as the holder of a guard has.
-func uncached(path string) string {
+func uncached(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_DIRECT, 0)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer func() { _ = f.Close() }()
 	const block = 4096 // a file system may require that the buffer, the offset and the length are multiples of it
@@ -38,9 +38,9 @@ func uncached(path string) string {
 		text = append(text, buffer[:n]...)
 		switch {
 		case errors.Is(err, io.EOF), err == nil && n < block:
-			return string(text)
+			return string(text), nil
 		case err != nil:
-			return ""
+			return "", err
 		}
 	}
 }

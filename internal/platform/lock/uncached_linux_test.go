@@ -1,7 +1,10 @@
 package lock_test
 
 import (
+	"errors"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -19,11 +22,15 @@ func TestUncachedNotes(t *testing.T) {
 		if err := guard.Note(text); err != nil {
 			t.Fatal(err)
 		}
-		if got := lock.Uncached(path); got != text {
-			t.Errorf("%d bytes: read %d", size, len(got))
+		got, err := lock.Uncached(path)
+		if errors.Is(err, syscall.EINVAL) {
+			t.Skip("the file system of TMPDIR reads everything through the cache: set TMPDIR to a directory on a disk")
+		}
+		if err != nil || got != text {
+			t.Errorf("%d bytes: read %d, %v", size, len(got), err)
 		}
 	}
-	if got := lock.Uncached(path + ".none"); got != "" {
-		t.Errorf("no file: %q", got)
+	if _, err := lock.Uncached(path + ".none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
 	}
 }

@@ -2,9 +2,12 @@
 
 package lock
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
 // network reports false: what the NFS clients of other systems keep is not known.
 func network(*os.File) bool { return false }
 
-func uncached(path string) string { return ReadNote(path) }
+func uncached(string) (string, error) { return "", errors.ErrUnsupported }
