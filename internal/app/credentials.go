@@ -184,7 +184,11 @@ func (h Home) HookKeys(hook job.Hook) ([][]byte, error) {
 
 // keyNames names the variables that hold the key of an engine.
 func keyNames() []string {
-	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
+	names := []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
+	for _, profile := range acp.Profiles() {
+		names = append(names, profile.Keys...)
+	}
+	return names
 }
 
 // HoldsSecret reports whether a text has the value of a secret in it.
@@ -201,10 +205,14 @@ func (h Home) hidden() plaintext.Secrets {
 	if token, err := h.app.discordToken(secrets); err == nil {
 		values = append(values, token)
 	}
+	entries := slices.Clone(h.Config.Env)
+	for _, agent := range h.Config.Agents {
+		entries = append(entries, agent.Env...)
+	}
 	for _, name := range keyNames() {
 		value, _ := h.app.Lookup(name)
 		values = append(values, value)
-		for _, entry := range h.Config.Env {
+		for _, entry := range entries {
 			if value, found := strings.CutPrefix(entry, name+"="); found {
 				values = append(values, value)
 			}
