@@ -106,6 +106,8 @@ func (e *Engine) fit(r engine.Request) error {
 		return fmt.Errorf("%w: acp:%s cannot branch a session", engine.ErrSetup, e.Name)
 	case e.Profile.Sealed && r.Scope.Seal == nil:
 		return fmt.Errorf("%w: acp:%s reads settings that it can write itself, and so runs only sealed: `ollim config set seal on`", engine.ErrSetup, e.Name)
+	case e.Profile.Name != "" && r.Scope.Offline:
+		return fmt.Errorf("%w: with network: none acp:%s reaches no model service: leave network out", engine.ErrSetup, e.Name)
 	case e.Profile.Name == "" && !e.Trusted && (r.Scope.Seal == nil || !r.Scope.Offline):
 		return fmt.Errorf("%w: acp:%s has no profile, so ollim does not know which uses of tools it asks about: `ollim config set acp.%s.trusted on` "+
 			"lets it run; else it runs only sealed and with `network: none`, where it reaches no model service", engine.ErrSetup, e.Name, e.Name)
@@ -249,8 +251,12 @@ func (e *Engine) died(peer *process.Peer) error {
 	return e.explain(fmt.Errorf("the agent has ended (%s): %s", end, orElse(lastLine(stderr), "no output")), stderr)
 }
 
-// Version asks the agent for its version. The error wraps engine.ErrSetup.
+// Version asks the agent for its version. It does not start an agent that runs only sealed because nothing is known of it, and returns "". The
+// error wraps engine.ErrSetup.
 func (e *Engine) Version(ctx context.Context) (string, error) {
+	if e.Profile.Name == "" && !e.Trusted {
+		return "", nil
+	}
 	dir, err := os.MkdirTemp("", "ollim-acp-")
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func newWorld(t *testing.T, words ...string) *world {
 		t.Fatal(err)
 	}
 	home := paths.Dir(t.TempDir())
-	w := &world{t: t, run: "20260302T090000.000Z-" + strings.ToLower(t.Name()), Engine: &Engine{
+	w := &world{t: t, run: "20260302T090000.000Z-" + strings.ToLower(rand.Text()), Engine: &Engine{
 		Name: "test", Command: append([]string{self, "agent"}, words...), Self: "/bin/true", Home: home, Grace: 2 * time.Second,
 		Env: os.Environ(), Models: model.Known(), Disk: store.Disk{Now: time.Now},
 		Profile: Profile{

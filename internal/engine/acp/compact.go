@@ -16,14 +16,14 @@ import (
 // Compact has a branch of the session summarized, and begins a session whose first prompt follows the summary. The old session is not
 // changed.
 func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions string, sink engine.Sink) (c engine.Compaction, err error) {
-	if err := errors.Join(e.own(r.Session.ID), e.fit(r)); err != nil {
+	old := r.Session.ID
+	r.Session.Fork, r.Session.Messages = true, nil
+	if err := errors.Join(e.own(old), e.fit(r)); err != nil {
 		return c, err
 	}
 	if r, err = command.Reserve(ctx, r); err != nil {
 		return c, err
 	}
-	old := r.Session.ID
-	r.Session.Fork, r.Session.Messages = true, nil
 	r.Input.Attachments, r.Input.Delta = nil, nil
 	r.Input.Prompt = "Summarize this conversation for its continuation in a new session, which will know only your summary. Use no tool. " +
 		"Answer with the summary alone, by these instructions:\n" + instructions

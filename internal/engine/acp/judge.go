@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
+	"github.com/ollim/ollim/internal/platform/shell"
 	"github.com/ollim/ollim/internal/policy"
 )
 
@@ -82,7 +84,13 @@ func (u *use) text(keys ...string) string {
 		case []any: // argv
 			var words []string
 			for _, w := range v {
-				words = append(words, fmt.Sprint(w))
+				word := fmt.Sprint(w)
+				if strings.ContainsFunc(word, func(r rune) bool {
+					return !strings.ContainsRune("-_./=:,@+%", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+				}) {
+					word = shell.Quote(word)
+				}
+				words = append(words, word)
 			}
 			return strings.Join(words, " ")
 		}
@@ -93,21 +101,41 @@ func (u *use) text(keys ...string) string {
 // pathKeys are the names that agents give to the file of a tool.
 var pathKeys = []string{"filePath", "filepath", "file_path", "path", "absolute_path", "file", "target_file", "dir_path"} //nolint:gochecknoglobals // a constant
 
-// paths returns the files of the use, absolute.
+// paths returns the files of the use, absolute. They keep their "..", which a policy refuses, because a link before it leads elsewhere.
 func (u *use) paths(root string) (list []string) {
 	all := u.files
 	if path := u.text(pathKeys...); path != "" {
 		all = append([]string{path}, all...)
 	}
 	for _, path := range all {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(root, path)
+		if path == "." {
+			path = root
 		}
-		if path = filepath.Clean(path); !slices.Contains(list, path) {
+		if !filepath.IsAbs(path) {
+			path = root + "/" + path
+		}
+		if !slices.Contains(list, path) {
 			list = append(list, path)
 		}
 	}
 	return list
+}
+
+// elsewhere returns the directory in which a command is to run; "" if that is the root, which relative paths of a command are judged for.
+func (u *use) elsewhere(root string) string {
+	for _, key := range []string{"workdir", "cwd", "directory", "dir_path"} {
+		dir, _ := u.input[key].(string)
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(root, dir)
+		}
+		if filepath.Clean(dir) != filepath.Clean(root) {
+			return dir
+		}
+	}
+	if strings.HasPrefix(u.said, "[in ") {
+		return u.said
+	}
+	return ""
 }
 
 // named is a use in the terms of a policy.
@@ -140,7 +168,11 @@ func (p Profile) name(u *use, root string, servers []string) (n named, ok bool) 
 		if p.Form == ByTitle {
 			command = u.title
 		}
-		return named{n.tool, []object{{"command": command}}}, command != ""
+		input := object{"command": command}
+		if dir := u.elsewhere(root); dir != "" {
+			input["directory"] = dir // no policy allows this field
+		}
+		return named{n.tool, []object{input}}, command != ""
 	case "Read":
 		return n.files(u.paths(root), func(path string) object { return object{"file_path": path} })
 	case "Write":

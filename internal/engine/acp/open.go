@@ -105,6 +105,7 @@ func (e *Engine) open(ctx context.Context, r engine.Request, v *visit, t *turn, 
 // choose selects the request's model.
 func (e *Engine) choose(ctx context.Context, r engine.Request, v *visit, t *turn, o opened) error {
 	t.model, _ = o.option(optionModel)
+	t.model = cmp.Or(t.model, o.Models.Current)
 	want := r.Model.Name
 	if want == "" || want == t.model {
 		return nil

@@ -71,14 +71,14 @@ func (f folder) path(elem ...string) string {
 // read returns the note of a session. The error wraps engine.ErrSessionUnknown.
 func (f folder) read() (n note, err error) {
 	n, invalid, err := store.PeekJSON[note](f.path("session.json"))
-	if err = errors.Join(err, invalid); errors.Is(err, fs.ErrNotExist) || err == nil && n.ID == "" {
-		return n, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, filepath.Base(string(f)))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && n.ID == "" { // also one that is not valid
+		return n, errors.Join(fmt.Errorf("%w: %s", engine.ErrSessionUnknown, filepath.Base(string(f))), invalid)
 	}
 	return n, err
 }
 
 func (f folder) write(n note) error {
-	return store.WriteJSON(f.path("session.json"), n, store.Buffered)
+	return store.WriteJSON(f.path("session.json"), n, store.Whole)
 }
 
 // say adds messages to the conversation as people and other engines read it.
@@ -233,7 +233,7 @@ func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f fol
 	return p, command.Try(ctx, e.Name, p.env, p.seal, f.path("state"))
 }
 
-// put writes a file for the agent. It follows no link out of the directory, which the agent may have made.
+// put writes a file for the agent, in place of a link, a pipe or a directory that the agent may have made there.
 func (f folder) put(name, text string) error {
 	rel, err := filepath.Rel(string(f), name)
 	if err != nil {
@@ -244,7 +244,15 @@ func (f folder) put(name, text string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	return errors.Join(root.MkdirAll(filepath.Dir(rel), 0o700), root.WriteFile(rel, []byte(text), 0o600))
+	if err := errors.Join(root.RemoveAll(rel), root.MkdirAll(filepath.Dir(rel), 0o700)); err != nil {
+		return err
+	}
+	file, err := root.OpenFile(rel, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
 }
 
 // joined joins texts that are not empty by a blank line.

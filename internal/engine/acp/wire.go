@@ -36,6 +36,9 @@ type opened struct {
 	Modes struct {
 		Current string `json:"currentModeId"`
 	} `json:"modes"`
+	Models struct {
+		Current string `json:"currentModelId"`
+	} `json:"models"`
 	Options []option `json:"configOptions"`
 }
 
