@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -203,19 +204,21 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 		return fmt.Errorf("%w: %s", engine.ErrSetup, store.Cause(err))
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left, in any process group
+	var reader sync.WaitGroup
+	defer reader.Wait()
 	defer peer.Close(e.Grace)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	t.profile, t.root, t.servers, t.stop, t.known, t.beat = e.Profile, r.Scope.Root, serversOf(r.Scope.Servers), stop, make(chan struct{}), make(chan struct{}, 1)
 	t.conn = &conn{out: peer.In, heard: t.heard, waiting: map[int]chan message{}}
 	t.given = at.given
-	go t.conn.listen(peer.Out) // ends with the agent
+	reader.Go(func() { t.conn.listen(peer.Out) }) // ends with the agent
 	defer context.AfterFunc(running, func() {
 		time.Sleep(2 * e.Grace)
 		_ = peer.In.Close() // so that a write to an agent that reads nothing ends
 	})()
 	err = do(running)
-	t.deciding.Wait()
+	t.rest()
 	switch {
 	case ctx.Err() != nil:
 		return errors.Join(context.Cause(ctx), t.ending())

@@ -84,13 +84,29 @@ func (t *turn) heard(m message) {
 			_ = t.conn.answer(m.ID, ask{}.choice(false))
 			return
 		}
-		t.deciding.Go(func() { t.decide(m, a) })
+		t.mu.Lock()
+		closed := t.closed()
+		if !closed {
+			t.deciding.Go(func() { t.decide(m, a) })
+		}
+		t.mu.Unlock()
+		if closed {
+			_ = t.conn.answer(m.ID, a.choice(false))
+		}
 	case len(m.ID) > 0:
 		_ = t.conn.refuse(m) // an agent that has ended hears nothing
 	}
 }
 
-// closed reports whether what the agent sends does not count: before the prompt, and after an error.
+// rest lets nothing that the agent sends count any more, and waits for the decisions that are in progress.
+func (t *turn) rest() {
+	t.mu.Lock()
+	t.listening = false
+	t.mu.Unlock()
+	t.deciding.Wait()
+}
+
+// closed reports whether what the agent sends does not count: before a prompt, after its answer, and after an error.
 func (t *turn) closed() bool { return !t.listening || t.fatal != nil }
 
 // unsafe reports whether the agent has said that it is in another mode than the one in which it asks.
@@ -232,10 +248,6 @@ func (t *turn) decide(m message, a ask) {
 // verdict decides a request and records the use before it. A reason refuses the use.
 func (t *turn) verdict(a ask) (reason string, err error) {
 	t.mu.Lock()
-	if t.closed() {
-		t.mu.Unlock()
-		return "no tool may be used now", nil
-	}
 	err = t.flush()
 	u := t.use(a.Use.ID)
 	u.learn(a.Use)

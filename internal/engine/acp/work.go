@@ -80,7 +80,7 @@ func (e *Engine) say(ctx context.Context, r engine.Request, v visit, t *turn, pr
 	if err != nil {
 		return err
 	}
-	t.deciding.Wait()
+	t.rest()
 	return t.locked(func() error {
 		if err := errors.Join(t.flush(), t.sink(t.cost.close(end)), t.unasked()); err != nil {
 			return err
