@@ -209,7 +209,7 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 	defer peer.Close(e.Grace)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	t.profile, t.root, t.servers, t.stop, t.known, t.beat = e.Profile, r.Scope.Root, serversOf(r.Scope.Servers), stop, make(chan struct{}), make(chan struct{}, 1)
+	t.ctx, t.profile, t.root, t.servers, t.stop, t.known, t.beat = running, e.Profile, r.Scope.Root, serversOf(r.Scope.Servers), stop, make(chan struct{}), make(chan struct{}, 1)
 	t.conn = &conn{out: peer.In, heard: t.heard, waiting: map[int]chan message{}}
 	t.given = at.given
 	reader.Go(func() { t.conn.listen(peer.Out) }) // ends with the agent
@@ -217,7 +217,10 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 		time.Sleep(2 * e.Grace)
 		_ = peer.In.Close() // so that a write to an agent that reads nothing ends
 	})()
+	watching, enough := context.WithCancel(running)
+	go t.watch(watching, cmp.Or(e.Idle, command.Silence(ctx, e.Disk.Now(), longestSilence)))
 	err = do(running)
+	enough()
 	t.rest()
 	switch {
 	case ctx.Err() != nil:

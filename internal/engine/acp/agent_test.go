@@ -83,6 +83,9 @@ func (a *agent) serve() {
 		opened := map[string]any{"modes": map[string]any{"currentModeId": a.mode}}
 		switch m.Method {
 		case "initialize":
+			if a.is("mute") {
+				continue
+			}
 			can := map[string]any{"loadSession": true, "sessionCapabilities": map[string]any{}}
 			if !a.is("loads") {
 				can["sessionCapabilities"] = map[string]any{"resume": map[string]any{}, "fork": map[string]any{}}

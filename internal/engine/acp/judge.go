@@ -215,6 +215,14 @@ func (n named) files(paths []string, input func(path string) object) (named, boo
 	return n, len(paths) > 0
 }
 
+// subject returns an input without the texts of a file, of which agents report more and more.
+func (o object) subject() object {
+	if _, isFile := o["file_path"]; isFile {
+		return object{"file_path": o["file_path"]}
+	}
+	return o
+}
+
 // byKind returns the tool of a policy that does what a kind of the protocol says; "" if there is none.
 func byKind(kind string) string {
 	switch kind {

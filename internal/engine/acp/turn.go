@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 // turn is what one process of the agent has reported so far. Its methods are called by the reader of the connection and by the
 // goroutines that decide about uses of tools.
 type turn struct {
+	ctx      context.Context // of the process: decisions end with it
 	profile  Profile
 	root     string
 	servers  []string
@@ -255,36 +257,60 @@ func (t *turn) verdict(a ask) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	n, known := t.await(u)
-	t.mu.Lock()
-	if !u.reported {
-		err = t.report(u, n)
+	for range mostAsked {
+		n, known := t.await(u)
+		t.mu.Lock()
+		if !u.reported {
+			err = t.report(u, n)
+		}
+		t.mu.Unlock()
+		if err != nil {
+			return "", err
+		}
+		if reason, err = t.judge(u, n, known, a); reason != "" || err != nil || t.still(u, n) {
+			return reason, err
+		}
 	}
-	t.mu.Unlock()
-	if err != nil {
-		return "", err
-	}
+	return "its input has changed since the agent asked", nil
+}
+
+// mostAsked is how often a use is judged whose input changes while it is judged.
+const mostAsked = 3
+
+// judge decides a use by what is known of it. A reason refuses the use.
+func (t *turn) judge(u *use, n named, known bool, a ask) (reason string, err error) {
 	switch {
 	case !known:
-		reason = n.tool + ": the agent does not say what it is to do"
+		return n.tool + ": the agent does not say what it is to do", nil
 	case !a.offers():
-		reason = n.tool + ": the agent offers no answer that allows this use only"
+		return n.tool + ": the agent offers no answer that allows this use only", nil
 	case t.tools == nil:
-		reason = "no tool may be used now"
-	}
-	if reason != "" {
-		return reason, nil
+		return "no tool may be used now", nil
 	}
 	for _, input := range n.inputs {
 		raw, err := json.Marshal(input)
 		if err != nil {
 			return "", err
 		}
-		if reason, err = t.tools.Verdict(context.Background(), n.tool, u.id, raw); reason != "" || err != nil {
+		reason, err = t.tools.Verdict(t.ctx, n.tool, u.id, raw)
+		if t.ctx.Err() != nil {
+			return "the turn has ended", nil
+		}
+		if reason != "" || err != nil {
 			return reason, err
 		}
 	}
 	return "", nil
+}
+
+// still reports whether a use is what it was when it was judged: what is still unknown of the texts of a file may come.
+func (t *turn) still(u *use, judged named) bool {
+	t.mu.Lock()
+	now, _ := t.profile.name(u, t.root, t.servers)
+	t.mu.Unlock()
+	return now.tool == judged.tool && slices.EqualFunc(now.inputs, judged.inputs, func(a, b object) bool {
+		return reflect.DeepEqual(a.subject(), b.subject())
+	})
 }
 
 // await returns a use in the terms of a policy. It waits for an update that says enough.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -69,9 +68,6 @@ func (e *Engine) say(ctx context.Context, r engine.Request, v visit, t *turn, pr
 	}); err != nil {
 		return err
 	}
-	watching, enough := context.WithCancel(ctx)
-	defer enough()
-	go t.watch(watching, cmp.Or(e.Idle, command.Silence(ctx, e.Disk.Now(), longestSilence)))
 	var end ended
 	err := t.conn.call(ctx, "session/prompt", object{"sessionId": v.Agent, "prompt": prompt}, &end)
 	if ctx.Err() != nil {
@@ -115,6 +111,9 @@ func (t *turn) watch(ctx context.Context, most time.Duration) {
 		case <-silent.C:
 			if !t.busy() {
 				_ = t.locked(func() error {
+					if ctx.Err() != nil {
+						return nil
+					}
 					t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: perhaps its service does not answer", engine.ErrUnavailable, most))
 					return nil
 				})

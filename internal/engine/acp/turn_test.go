@@ -1,0 +1,98 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// TestMute: an agent that does not answer the handshake does not hang the run.
+func TestMute(t *testing.T) {
+	w := newWorld(t, "mute")
+	w.Idle = time.Second / 4
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	if _, err := w.askFor(ctx, engine.Request{}, "say x"); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "has sent nothing for 250ms") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// asked is a turn whose agent asks for a use of bash. judge decides it.
+func asked(ctx context.Context, judge func(ctx context.Context, t *turn) (string, error)) (t *turn, out *strings.Builder) {
+	out = &strings.Builder{}
+	t = &turn{ctx: ctx, listening: true, known: make(chan struct{}), conn: &conn{out: out}, stop: func() {}, sink: func(runlog.Event) error { return nil }}
+	t.tools = verdicts{judge: func(ctx context.Context) (string, error) { return judge(ctx, t) }}
+	t.heard(request("echo hi"))
+	t.deciding.Wait()
+	return t, out
+}
+
+func request(command string) message {
+	return message{ID: json.RawMessage("1"), Method: "session/request_permission", Params: json.RawMessage(fmt.Sprintf(`{"toolCall": {"toolCallId": "u", "kind": "execute",
+		"rawInput": {"command": %q}}, "options": [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]}`, command))}
+}
+
+type verdicts struct {
+	tools
+
+	judge func(ctx context.Context) (string, error)
+}
+
+func (v verdicts) Verdict(ctx context.Context, _, _ string, _ json.RawMessage) (string, error) {
+	return v.judge(ctx)
+}
+
+// TestChanged: a use whose command changes while it is judged is judged again, and refused if that goes on.
+func TestChanged(t *testing.T) {
+	for most, want := range map[int]string{0: "yes", 1: "yes", 9: "no"} {
+		n := 0
+		tn, out := asked(t.Context(), func(_ context.Context, tn *turn) (string, error) {
+			if n++; n <= most {
+				tn.heard(message{Method: "session/update", Params: json.RawMessage(fmt.Sprintf(`{"update": {"sessionUpdate": "tool_call_update",
+					"toolCallId": "u", "rawInput": {"command": "echo %d"}}}`, n))})
+			}
+			return "", nil
+		})
+		if !strings.Contains(out.String(), want) || n != min(most+1, mostAsked) || want == "no" && !strings.Contains(tn.uses["u"].denied, "has changed") {
+			t.Errorf("%d changes: judged %d times: %s", most, n, out.String())
+		}
+	}
+}
+
+// TestStopWhileAsked: the end of the run refuses a use that waits for the owner, and is no error of its own.
+func TestStopWhileAsked(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	tn, out := asked(ctx, func(ctx context.Context, _ *turn) (string, error) {
+		stop()
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	if !strings.Contains(out.String(), `"no"`) || tn.fatal != nil {
+		t.Errorf("got %s, %v", out.String(), tn.fatal)
+	}
+}
+
+// TestClosed: what an agent sends after the end of its turn does not count, and a request of it is refused.
+func TestClosed(t *testing.T) {
+	var out strings.Builder
+	tn := &turn{listening: true, tools: tools{}, known: make(chan struct{}), conn: &conn{out: &out}, stop: func() {}, sink: func(runlog.Event) error { return nil }}
+	say := func(text string) {
+		params := fmt.Sprintf(`{"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": %q}}}`, text)
+		tn.heard(message{Method: "session/update", Params: json.RawMessage(params)})
+	}
+	say("in time")
+	tn.rest()
+	say(", late")
+	tn.heard(request("echo hi"))
+	tn.rest()
+	if err := tn.flush(); err != nil || tn.text != "in time" || !strings.Contains(out.String(), `"no"`) || len(tn.order) > 0 {
+		t.Errorf("got %v, %q, %s, %d uses", err, tn.text, out.String(), len(tn.order))
+	}
+}
