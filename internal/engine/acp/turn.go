@@ -86,18 +86,28 @@ func (t *turn) heard(m message) {
 			_ = t.conn.answer(m.ID, ask{}.choice(false))
 			return
 		}
-		t.mu.Lock()
-		closed := t.closed()
-		if !closed {
-			t.deciding.Go(func() { t.decide(m, a) })
-		}
-		t.mu.Unlock()
-		if closed {
+		if !t.begin(m, a) {
 			_ = t.conn.answer(m.ID, a.choice(false))
 		}
 	case len(m.ID) > 0:
 		_ = t.conn.refuse(m) // an agent that has ended hears nothing
 	}
+}
+
+// begin has a request for permission decided. It reports false if nothing may be used now.
+func (t *turn) begin(m message, a ask) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed() {
+		t.fail(t.flush())
+	}
+	if t.closed() {
+		return false
+	}
+	u := t.use(a.Use.ID, true)
+	u.learn(a.Use)
+	t.deciding.Go(func() { t.decide(m, a, u) })
+	return true
 }
 
 // rest lets nothing that the agent sends count any more, and waits for the decisions that are in progress.
@@ -179,9 +189,10 @@ func (t *turn) flush() (err error) {
 	return err
 }
 
-func (t *turn) use(id string) *use {
+// use returns the use of an id. An update that begins a use begins another one if that has ended: agents use ids again.
+func (t *turn) use(id string, begins bool) *use {
 	u := t.uses[id]
-	if u == nil {
+	if u == nil || begins && u.ended {
 		u = &use{id: id}
 		if t.uses == nil {
 			t.uses = map[string]*use{}
@@ -194,7 +205,7 @@ func (t *turn) use(id string) *use {
 
 // tool handles an update of a use of a tool.
 func (t *turn) tool(up update) error {
-	u := t.use(up.ID)
+	u := t.use(up.ID, up.Type == toolCall)
 	u.learn(up)
 	close(t.known)
 	t.known = make(chan struct{})
@@ -205,14 +216,12 @@ func (t *turn) tool(up update) error {
 			return err
 		}
 	}
+	u.done = u.done || up.Status == completed
 	if !ends || u.ended {
 		return nil
 	}
-	u.ended, u.done = true, up.Status == completed
+	u.ended = true
 	text := cmp.Or(up.output(), u.printed)
-	if u.denied != "" {
-		text = u.denied
-	}
 	return t.sink(runlog.Event{Type: runlog.ToolResult, Tool: n.tool, ToolID: u.id, Text: text, IsError: up.Status == failed})
 }
 
@@ -232,31 +241,32 @@ func (t *turn) report(u *use, n named) error {
 const slowest = 3 * time.Second
 
 // decide answers a request for permission.
-func (t *turn) decide(m message, a ask) {
-	reason, err := t.verdict(a)
+func (t *turn) decide(m message, a ask, u *use) {
+	reason, err := t.verdict(a, u)
 	t.mu.Lock()
-	u := t.use(a.Use.ID)
-	if reason == "" && err == nil {
-		u.allowed = true
-	} else if reason != "" {
-		u.denied = reason
+	u.allowed = reason == "" && err == nil // an agent may ask several times for one use
+	if reason != "" {
 		t.denied = append(t.denied, reason)
+		err = errors.Join(err, t.refuse(u, reason))
 	}
 	t.fail(err)
 	t.mu.Unlock()
 	_ = t.conn.answer(m.ID, a.choice(reason == "" && err == nil)) // an agent that has ended needs no answer
 }
 
-// verdict decides a request and records the use before it. A reason refuses the use.
-func (t *turn) verdict(a ask) (reason string, err error) {
-	t.mu.Lock()
-	err = t.flush()
-	u := t.use(a.Use.ID)
-	u.learn(a.Use)
-	t.mu.Unlock()
-	if err != nil {
-		return "", err
+// refuse ends a use: agents need not report the end of one that was refused.
+func (t *turn) refuse(u *use, reason string) error {
+	u.denied = reason
+	if u.ended {
+		return nil
 	}
+	u.ended = true
+	n, _ := t.profile.name(u, t.root, t.servers)
+	return t.sink(runlog.Event{Type: runlog.ToolResult, Tool: n.tool, ToolID: u.id, Text: reason, IsError: true})
+}
+
+// verdict decides a request and records the use before it. A reason refuses the use.
+func (t *turn) verdict(a ask, u *use) (reason string, err error) {
 	for range mostAsked {
 		n, known := t.await(u)
 		t.mu.Lock()
@@ -333,13 +343,14 @@ func (t *turn) await(u *use) (n named, known bool) {
 	}
 }
 
-// unasked returns an error if the agent has used a tool without asking, although it asks for each.
+// unasked returns an error if the agent has used a tool although that was refused, or without asking although it asks for each.
 func (t *turn) unasked() error {
-	if !t.profile.AsksAll {
-		return nil
-	}
 	for _, u := range t.order {
-		if u.done && !u.allowed && !slices.Contains(t.profile.Free, u.own) {
+		switch {
+		case !u.done:
+		case u.denied != "":
+			return fmt.Errorf("%w: the agent has used the tool %s although ollim has refused it: %s", engine.ErrSetup, u.own, u.denied)
+		case t.profile.AsksAll && !u.allowed && !slices.Contains(t.profile.Free, u.own):
 			return fmt.Errorf("%w: the agent has used the tool %s without asking: its configuration is not the one that ollim has given it", engine.ErrSetup, u.own)
 		}
 	}

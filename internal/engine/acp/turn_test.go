@@ -27,7 +27,10 @@ func TestMute(t *testing.T) {
 // asked is a turn whose agent asks for a use of bash. judge decides it.
 func asked(ctx context.Context, judge func(ctx context.Context, t *turn) (string, error)) (t *turn, out *strings.Builder) {
 	out = &strings.Builder{}
-	t = &turn{ctx: ctx, listening: true, known: make(chan struct{}), conn: &conn{out: out}, stop: func() {}, sink: func(runlog.Event) error { return nil }}
+	t = &turn{ctx: ctx, listening: true, known: make(chan struct{}), conn: &conn{out: out}, stop: func() {}, sink: func(e runlog.Event) error {
+		t.text += fmt.Sprintln(e.Type, e.Tool, e.Text, e.IsError)
+		return nil
+	}}
 	t.tools = verdicts{judge: func(ctx context.Context) (string, error) { return judge(ctx, t) }}
 	t.heard(request("echo hi"))
 	t.deciding.Wait()
@@ -76,6 +79,43 @@ func TestStopWhileAsked(t *testing.T) {
 	})
 	if !strings.Contains(out.String(), `"no"`) || tn.fatal != nil {
 		t.Errorf("got %s, %v", out.String(), tn.fatal)
+	}
+}
+
+func status(kind, id, status string) message {
+	return message{Method: "session/update", Params: json.RawMessage(fmt.Sprintf(`{"update": {"sessionUpdate": %q, "toolCallId": %q, "status": %q, "title": "bash"}}`, kind, id, status))}
+}
+
+// TestRefused: a use that was refused has ended, although the agent reports nothing more of it. It must not be executed all the same.
+func TestRefused(t *testing.T) {
+	tn, _ := asked(t.Context(), func(context.Context, *turn) (string, error) { return "not allowed", nil })
+	want := "tool_use Bash  false\ntool_result Bash not allowed true\n"
+	if tn.text != want || tn.busy() || tn.unasked() != nil {
+		t.Errorf("got %s, busy: %t, %v", tn.text, tn.busy(), tn.unasked())
+	}
+	tn.heard(status(toolUpdate, "u", failed))
+	if tn.text != want || tn.unasked() != nil {
+		t.Errorf("got %s, %v", tn.text, tn.unasked())
+	}
+	tn.heard(status(toolUpdate, "u", completed))
+	if err := tn.unasked(); tn.text != want || !errors.Is(err, engine.ErrSetup) || !strings.Contains(err.Error(), "although ollim has refused it: not allowed") {
+		t.Errorf("got %s, %v", tn.text, err)
+	}
+}
+
+// TestReusedID: a use with the id of one that has ended is another use, with its own name and its own judgement.
+func TestReusedID(t *testing.T) {
+	n := 0
+	tn, _ := asked(t.Context(), func(context.Context, *turn) (string, error) { n++; return []string{"", "not allowed", ""}[n-1], nil })
+	tn.heard(status(toolUpdate, "u", completed))
+	for range 2 { // without and with an announcement
+		tn.heard(request("echo more"))
+		tn.deciding.Wait()
+		tn.heard(status(toolCall, "u", "pending"))
+	}
+	first, second := tn.order[0], tn.order[1]
+	if len(tn.order) != 3 || !first.allowed || !first.done || second.denied == "" || second.text("command") != "echo more" || !tn.order[2].allowed || tn.order[2].own != "bash" {
+		t.Errorf("got %d uses: %+v, %+v", len(tn.order), first, second)
 	}
 }
 
