@@ -269,6 +269,7 @@ func TestCompact(t *testing.T) {
 	if want := "Summary of the conversation so far:\n\nthe summary\n\nenv AGENT_STATE"; err != nil || last.Text != want {
 		t.Errorf("got %+v, %v", last, err)
 	}
+	checkRetry(t, w, r)
 	if _, err := w.Compact(t.Context(), r, "nothing to say", func(runlog.Event) error { return nil }); err == nil || !strings.Contains(err.Error(), "no summary") {
 		t.Errorf("got %v", err)
 	}

@@ -34,6 +34,7 @@ type turn struct {
 
 	mu        sync.Mutex
 	sink      engine.Sink
+	answered  bool // the agent has answered a prompt
 	listening bool // updates count: those before are a replay of the session
 	said      strings.Builder
 	thought   strings.Builder

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -134,5 +135,31 @@ func TestClosed(t *testing.T) {
 	tn.rest()
 	if err := tn.flush(); err != nil || tn.text != "in time" || !strings.Contains(out.String(), `"no"`) || len(tn.order) > 0 {
 		t.Errorf("got %v, %q, %s, %d uses", err, tn.text, out.String(), len(tn.order))
+	}
+}
+
+// checkRetry: a session that begins with a summary has it although its first turn failed, and the failed prompt is not in the conversation.
+func checkRetry(t *testing.T, w *world, r engine.Request) {
+	t.Helper()
+	c, err := w.Compact(t.Context(), r, "say sum", func(runlog.Event) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := engine.Request{Session: engine.Session{ID: c.Session}}
+	if _, err := w.ask(next, "fail 429"); err == nil {
+		t.Error("the first turn has not failed")
+	}
+	if _, err := w.ask(next, "say x"); err != nil {
+		t.Error(err)
+	}
+	result, err := w.ask(next, "past")
+	if want := "Summary of the conversation so far:\n\nsum\n\nsay x"; err != nil || result.Text != want {
+		t.Errorf("got %q, %v", result.Text, err)
+	}
+	if entries, err := Entries(w.Home, c.Session); err != nil || len(entries) != 5 {
+		t.Errorf("got %d entries, %v", len(entries), err)
+	}
+	if err := store.RemoveAll(t.Context(), string(w.folder(c.Session))); err != nil {
+		t.Error(err)
 	}
 }

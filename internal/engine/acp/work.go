@@ -78,6 +78,7 @@ func (e *Engine) say(ctx context.Context, r engine.Request, v visit, t *turn, pr
 	}
 	t.rest()
 	return t.locked(func() error {
+		t.answered = true
 		if err := errors.Join(t.flush(), t.sink(t.cost.close(end)), t.unasked()); err != nil {
 			return err
 		}
@@ -150,6 +151,12 @@ func (v *visit) record(e *Engine, r engine.Request, result engine.Result, t *tur
 		return nil
 	}
 	n := t.note
+	if !t.answered && len(result.Messages) == 0 {
+		if v.begins {
+			n.Agent = "" // nothing is in the agent's session: the next turn begins another one, with the seed
+		}
+		return v.write(n)
+	}
 	n.Seed = ""
 	if t.cost.reported {
 		n.Cost = t.cost.total
