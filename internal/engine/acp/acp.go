@@ -74,6 +74,9 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if err := errors.Join(e.own(r.Session.ID), e.fit(r)); err != nil {
 		return result, err
 	}
+	if missing := e.NoKey(); missing != "" && len(e.Profile.Keys) == 1 { // agents of many services have keys that ollim does not know
+		return result, fmt.Errorf("%w: acp:%s: %s", engine.ErrNoKey, e.Name, missing)
+	}
 	if r, err = command.Reserve(ctx, r); err != nil {
 		return result, err
 	}
@@ -254,7 +257,8 @@ func (t *turn) ending() error {
 func (e *Engine) died(peer *process.Peer) error {
 	end := orElse(peer.End(time.Second), "its output is closed")
 	stderr, _ := peer.Stderr()
-	return e.explain(fmt.Errorf("the agent has ended (%s): %s", end, orElse(lastLine(stderr), "no output")), stderr)
+	text := fmt.Sprintf("the agent has ended (%s): %s", end, orElse(lastLine(stderr), "no output"))
+	return e.as(kindOf(text), text)
 }
 
 // Version asks the agent for its version. It does not start an agent that runs only sealed because nothing is known of it, and returns "". The

@@ -169,6 +169,9 @@ func (a *agent) prompt(id json.RawMessage, text string) {
 				a.answer(id, map[string]any{"stopReason": "cancelled"})
 				return
 			}
+		case "cut":
+			a.answer(id, map[string]any{"stopReason": "max_tokens"})
+			return
 		case "die":
 			_, _ = fmt.Fprintln(os.Stderr, rest)
 			os.Exit(3)
@@ -176,6 +179,10 @@ func (a *agent) prompt(id json.RawMessage, text string) {
 			a.fail(id, -32603, rest)
 			return
 		}
+	}
+	if a.is("free") {
+		a.answer(id, map[string]any{"stopReason": "end_turn"})
+		return
 	}
 	a.answer(id, map[string]any{"stopReason": "end_turn", "usage": map[string]any{"inputTokens": 1000, "outputTokens": 10}})
 }

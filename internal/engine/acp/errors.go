@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -11,26 +10,21 @@ import (
 	"github.com/ollim/ollim/internal/platform/media"
 )
 
-// explain returns the error of a turn in the terms of engines. Agents pass the words of their services on.
+// explain returns an error that the agent has reported in the terms of engines, and other errors as they are. Agents pass the words of
+// their services on.
 func (e *Engine) explain(err error, stderr string) error {
-	known := []error{engine.ErrUnavailable, engine.ErrMaxCost, engine.ErrMaxTurns, engine.ErrSessionUnknown, engine.ErrAttachment, context.Canceled, context.DeadlineExceeded}
-	for _, k := range known {
-		if err == nil || errors.Is(err, k) {
-			return err
-		}
-	}
 	refused := (*rpcError)(nil)
-	if errors.As(err, &refused) && refused.Code == authRequired {
+	switch {
+	case !errors.As(err, &refused):
+		return err
+	case refused.Code == authRequired:
 		return fmt.Errorf("%w: %s: %s", engine.ErrNoKey, firstLine(err.Error()), e.Sought)
 	}
 	text := err.Error()
-	if says := kindOf(text); says != "" {
-		return e.as(says, text)
+	if line := lastLine(stderr); kindOf(text) == "" && kindOf(line) != "" {
+		text += ": " + line
 	}
-	if line := lastLine(stderr); refused != nil && kindOf(line) != "" {
-		return e.as(kindOf(line), text+": "+line)
-	}
-	return errors.New(firstLine(text))
+	return e.as(kindOf(text), text)
 }
 
 func (e *Engine) as(kind, text string) error {
@@ -42,6 +36,8 @@ func (e *Engine) as(kind, text string) error {
 		return fmt.Errorf("%w: %s", engine.ErrModel, text)
 	case "busy":
 		return &engine.Overloaded{Reason: text}
+	case "":
+		return errors.New(text)
 	}
 	return fmt.Errorf("%w: %s", engine.ErrUnavailable, text)
 }

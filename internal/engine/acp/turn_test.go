@@ -163,3 +163,42 @@ func checkRetry(t *testing.T, w *world, r engine.Request) {
 		t.Error(err)
 	}
 }
+
+// TestNoModel: an agent without a key is not started, and what it says without asking a model is no answer.
+func TestNoModel(t *testing.T) {
+	w := newWorld(t, "free")
+	if result, err := w.ask(engine.Request{}, "say x"); err != nil || result.Text != "x" {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	w.Profile.Usage = true
+	if _, err := w.ask(engine.Request{}, "say no luck"); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "no model was asked: no luck") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := w.ask(engine.Request{}, "say 401 Unauthorized"); !errors.Is(err, engine.ErrKey) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := w.ask(engine.Request{}, "say half\ncut"); err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("got %v", err)
+	}
+	w.Profile.Keys, w.Command, w.Sought = []string{"OLLIM_TEST_NO_SUCH_KEY"}, []string{"/nonexistent/agent"}, "in the environment"
+	if _, err := w.ask(engine.Request{}, "say x"); !errors.Is(err, engine.ErrNoKey) || !strings.Contains(err.Error(), "OLLIM_TEST_NO_SUCH_KEY is set; in the environment") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOwnErrors: an error of ollim's own keeps its type, and its numbers are not those of a service.
+func TestOwnErrors(t *testing.T) {
+	w := newWorld(t)
+	full := &store.NotWritten{Path: "/run-429/events.jsonl", Err: errors.New("no space left on device")}
+	r := engine.Request{Input: engine.Input{Prompt: "say x"}, Run: engine.Run{ID: w.run}, Scope: engine.Scope{Root: string(w.Home)}}
+	_, err := w.Run(t.Context(), r, tools{}, func(e runlog.Event) error {
+		if e.Type == runlog.UsageEvent {
+			return full
+		}
+		return nil
+	})
+	var got *store.NotWritten
+	if !errors.As(err, &got) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -79,10 +79,18 @@ func (e *Engine) say(ctx context.Context, r engine.Request, v visit, t *turn, pr
 	t.rest()
 	return t.locked(func() error {
 		t.answered = true
-		if err := errors.Join(t.flush(), t.sink(t.cost.close(end)), t.unasked()); err != nil {
+		usage := t.cost.close(end)
+		if err := errors.Join(t.flush(), t.sink(usage), t.unasked()); err != nil {
 			return err
 		}
 		switch end.Stop {
+		case endTurn:
+			if e.Profile.Usage && *usage.Usage == (runlog.Usage{}) && len(t.denied) == 0 {
+				t.answered = false
+				return e.as(cmp.Or(kindOf(t.text), "unreachable"), "no model was asked: "+orElse(t.text, "no answer"))
+			}
+		case maxTokens:
+			return errors.New("the answer was cut off at the model's limit of tokens")
 		case maxRequests:
 			return engine.ErrMaxTurns
 		case refusal:
