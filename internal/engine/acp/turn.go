@@ -304,8 +304,10 @@ func (t *turn) judge(u *use, n named, known bool, a ask) (reason string, err err
 			return "", err
 		}
 		reason, err = t.tools.Verdict(t.ctx, n.tool, u.id, raw)
-		if t.ctx.Err() != nil {
+		select {
+		case <-t.ctx.Done():
 			return "the turn has ended", nil
+		default:
 		}
 		if reason != "" || err != nil {
 			return reason, err

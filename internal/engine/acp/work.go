@@ -120,10 +120,9 @@ func (t *turn) watch(ctx context.Context, most time.Duration) {
 		case <-silent.C:
 			if !t.busy() {
 				_ = t.locked(func() error {
-					if ctx.Err() != nil {
-						return nil
+					if ctx.Err() == nil {
+						t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: perhaps its service does not answer", engine.ErrUnavailable, most))
 					}
-					t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: perhaps its service does not answer", engine.ErrUnavailable, most))
 					return nil
 				})
 				return
