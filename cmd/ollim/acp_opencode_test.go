@@ -15,6 +15,7 @@ import (
 func withOpencode(t *testing.T) (*command, *anthropicapi.Server) {
 	t.Helper()
 	agentapi.InCI(t)
+	takeTurn(t)
 	command := agentapi.Command(t, "opencode", "acp")
 	api := anthropicapi.New(t)
 	c := newCommand(t)

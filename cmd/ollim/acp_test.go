@@ -74,9 +74,20 @@ type guest struct {
 	argv []string
 }
 
+// agentsAtOnce keeps the starts of real agents short, which take seconds of processor time each.
+var agentsAtOnce = make(chan struct{}, 2)
+
+// takeTurn waits until fewer real agents are tested than may be at once. The turn ends with the test.
+func takeTurn(t *testing.T) {
+	t.Helper()
+	agentsAtOnce <- struct{}{}
+	t.Cleanup(func() { <-agentsAtOnce })
+}
+
 // withAgent configures an agent that speaks ACP.
 func withAgent(t *testing.T, name string) *guest {
 	t.Helper()
+	takeTurn(t)
 	g := &guest{command: newCommand(t), brain: &brain{}, name: name}
 	switch name {
 	case "opencode":
