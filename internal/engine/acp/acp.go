@@ -224,6 +224,7 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 	go t.watch(watching, cmp.Or(e.Idle, command.Silence(ctx, e.Disk.Now(), longestSilence)))
 	err = do(running)
 	enough()
+	stop() // a decision for an agent that has ended waits for nobody
 	t.rest()
 	switch {
 	case ctx.Err() != nil:
