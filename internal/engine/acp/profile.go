@@ -61,7 +61,6 @@ type Profile struct {
 	Tools    map[string]string // names of the agent's tools, and the policy's names for the same
 	Free     []string          // names of tools that do nothing, for which the agent does not ask
 	Denial   bool              // a denial ends the turn
-	CallCost bool              // costs are reported as the agent spends, not only at the end of a turn
 	AsksAll  bool              // the agent asks for every tool use, so that a use without a request is an error
 	Usage    bool              // the usage of a turn is complete
 

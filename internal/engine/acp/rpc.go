@@ -17,7 +17,6 @@ import (
 const (
 	noMethod     = -32601
 	authRequired = -32000
-	noResource   = -32002
 )
 
 // rpcError is the error that an agent answers a request with.

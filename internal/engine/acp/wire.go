@@ -46,9 +46,6 @@ type opened struct {
 type option struct {
 	ID      string `json:"id"`
 	Current any    `json:"currentValue"`
-	Values  []struct {
-		Value string `json:"value"`
-	} `json:"options"`
 }
 
 // optionMode and optionModel are the options that agents without modes and models of the protocol have for the same.
@@ -115,7 +112,6 @@ const (
 	toolCall     = "tool_call"
 	toolUpdate   = "tool_call_update"
 	usageUpdate  = "usage_update"
-	modeUpdate   = "current_mode_update"
 	optionUpdate = "config_option_update"
 )
 
@@ -130,7 +126,6 @@ type block struct {
 	Type    string `json:"type"` // text, or content and diff in what a tool returned
 	Text    string `json:"text"`
 	Path    string `json:"path"`
-	NewText string `json:"newText"`
 	Content struct {
 		Text string `json:"text"`
 	} `json:"content"`
