@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestUncachedNotes reads notes as over NFS, from a file system that demands whole blocks or none. bench/nfs shows that what another machine
@@ -24,7 +25,7 @@ func TestUncachedNotes(t *testing.T) {
 		}
 		got, err := lock.Uncached(path)
 		if errors.Is(err, syscall.EINVAL) {
-			t.Skip("the file system of TMPDIR reads everything through the cache: set TMPDIR to a directory on a disk")
+			testkit.Missing(t, "the file system of TMPDIR reads everything through the cache: set TMPDIR to a directory on a disk")
 		}
 		if err != nil || got != text {
 			t.Errorf("%d bytes: read %d, %v", size, len(got), err)
