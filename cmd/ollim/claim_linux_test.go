@@ -219,8 +219,9 @@ func (c *contest) run(t *testing.T) {
 // TestClaimPostgreSQL: each slot has one owner. To start psql takes most of the time; bench/claim has 100 processes that stay connected.
 func TestClaimPostgreSQL(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "contested slots of a PostgreSQL server that fails")
 	d := newDatabase(t)
-	c := contest{store: "postgresql", env: d.env(), slots: testkit.Full(24, 8), machines: 6, outages: 8, server: d.server}
+	c := contest{store: "postgresql", env: d.env(), slots: 24, machines: 6, outages: 8, server: d.server}
 	c.owner = func(slot string) string { return d.query("select machine from claim where slot = '" + slot + "'") }
 	c.run(t)
 }
@@ -229,6 +230,7 @@ func TestClaimPostgreSQL(t *testing.T) {
 // that fails leaves its slot to the next fire.
 func TestMachinesShareSlots(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "two machines that share slots by a PostgreSQL server")
 	d := newDatabase(t)
 	script, err := filepath.Abs("../../contrib/claim/postgresql")
 	if err != nil {
@@ -247,7 +249,7 @@ func TestMachinesShareSlots(t *testing.T) {
 		c.ok("config", "set", "claim", own)
 		machines = append(machines, c)
 	}
-	slots := testkit.Full(24, 10)
+	slots := 24
 	first := time.Now().UTC().Truncate(time.Minute).Add(time.Duration(-slots) * time.Minute)
 	runs := map[string]int{}
 	for i := range slots {

@@ -84,9 +84,10 @@ func (s *objectStore) env(key string) []string {
 // TestClaimS3: each slot has one owner in an S3 server that checks signatures, and a wrong key gets none.
 func TestClaimS3(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "contested slots of an S3 server that fails")
 	testkit.Program(t, "curl", "curl")
 	s := newObjectStore(t)
-	c := contest{store: "s3", env: s.env("ID:SECRET"), slots: testkit.Full(24, 8), machines: 6, outages: 8, server: s.server}
+	c := contest{store: "s3", env: s.env("ID:SECRET"), slots: 24, machines: 6, outages: 8, server: s.server}
 	c.owner = func(slot string) string {
 		text, err := os.ReadFile(filepath.Join(s.dir, "data/bucket/ollim/job", strings.ReplaceAll(slot, ":", "")))
 		if err != nil {

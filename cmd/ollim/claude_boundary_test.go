@@ -367,6 +367,7 @@ func (h *fixture) nothingSecret() {
 // input of the fire is text, whatever it looks like, and no process of the run has the key in its environment.
 func TestBoundaryInBackground(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	moved := h.behindLink("real")
 	in := func(name string) string { return filepath.Join(h.data, name) }

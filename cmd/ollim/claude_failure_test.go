@@ -220,6 +220,7 @@ func TestFailures(t *testing.T) {
 // TestFaultsThatPass: what the network does to one request, the run survives.
 func TestFaultsThatPass(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	for name, replies := range map[string][]anthropicapi.Reply{
 		"429 twice": {{Status: 429}, {Status: 429}},
 		"529 twice": {{Status: 529}, {Status: 529}},

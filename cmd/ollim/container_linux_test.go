@@ -18,6 +18,7 @@ const dockerfile = "contrib/container/Dockerfile"
 // does: as user 1000, over a root file system that is read-only. No builder of images is needed.
 func TestContainerRoot(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "the read-only root of the container")
 	if !canMount() {
 		testkit.Missing(t, "mounting is not permitted here: run the test as root")
 	}

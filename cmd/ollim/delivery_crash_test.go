@@ -19,7 +19,7 @@ func rounds(t testing.TB, few int) int {
 	t.Helper()
 	text := os.Getenv("OLLIM_TEST_ROUNDS")
 	if text == "" {
-		return testkit.Full(few, (few+1)/2)
+		return testkit.Full(few, (few+3)/4)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

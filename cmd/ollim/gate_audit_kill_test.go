@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestAuditKilled: killed at any moment of a fire whose gate is audited, nothing that the run told is forgotten: as soon as it has pinged,
@@ -15,6 +17,7 @@ import (
 // OLLIM_TEST_ROUNDS raises the rounds.
 func TestAuditKilled(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "the audit after kills at random moments")
 	c := newCommand(t)
 	c.write("script.yaml", "turns:\n  - - delay: 5ms\n    - tool: ping_user\n      input: {message: PINGED}\n    - delay: 20ms\n    - text: done\n")
 	c.ok("config", "set", "engine", "script:script.yaml")

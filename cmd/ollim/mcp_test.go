@@ -191,13 +191,11 @@ func callers() map[string]func(*testing.T, *command, *anthropicapi.Server) (env 
 // TestInspector lists the tools of ollim mcp serve as its author's tool does, which checks every schema.
 func TestInspector(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "the inspector of MCP, by npm")
 	dir := mcpPackages(t)
 	for caller, begin := range callers() {
 		t.Run(caller, func(t *testing.T) {
 			t.Parallel()
-			if caller != "owner" {
-				testkit.OnlyInCI(t, "the server is the same inside a run")
-			}
 			c, api := withNative(t)
 			env, end := begin(t, c, api)
 			defer end()
@@ -243,13 +241,11 @@ func inspectServer(t *testing.T, c *command, dir string, env []string) {
 // HTTP; each of its sessions gets a process of its own.
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "the conformance suite of MCP, by npm")
 	dir := mcpPackages(t)
 	for caller, begin := range callers() {
 		t.Run(caller, func(t *testing.T) {
 			t.Parallel()
-			if caller != "owner" {
-				testkit.OnlyInCI(t, "the server is the same inside a run")
-			}
 			c, api := withNative(t)
 			env, end := begin(t, c, api)
 			defer end()

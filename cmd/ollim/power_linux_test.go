@@ -195,6 +195,7 @@ func (p *power) remember(names ...string) {
 // are left. What was acknowledged before is still there, nothing happens twice, and every command works.
 func TestPowerFailure(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "power failures at random calls")
 	p := newPower(t)
 	deeds := p.deeds()
 	model := p.play(deeds)

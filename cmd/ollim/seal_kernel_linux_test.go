@@ -25,6 +25,7 @@ type kernelFault struct {
 // refuses to; where it only claims to seal, both refuse. It is run as a user, because a fault here would kill all processes.
 func TestSealOnKernelsWithoutIt(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "kernels that lack a part of the seal, by injected errors")
 	if !testkit.Unprivileged(t, "OLLIM_TEST_PROGRAM="+program) {
 		return
 	}

@@ -93,6 +93,7 @@ curl -sS http://localhost:$(cat port)/`, "served"},
 // TestUsefulWork: what agents do on a machine works under the seal.
 func TestUsefulWork(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "compilers, package managers and servers under the seal")
 	testUsefulWork(t, goSettings(t))
 }
 

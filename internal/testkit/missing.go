@@ -18,7 +18,8 @@ func Full(all, some int) int {
 	return some
 }
 
-// OnlyInCI skips a test, or a case, outside CI: it shows in one more way, at a price in processor time, what another test shows. why says so.
+// OnlyInCI skips a test, or a case, outside CI, because it takes seconds of processor time or repeats what another one shows. why is what it
+// shows, or what is the same.
 func OnlyInCI(t testing.TB, why string) {
 	t.Helper()
 	if !CI() {

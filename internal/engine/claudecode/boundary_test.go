@@ -26,6 +26,7 @@ func (w *world) ask(tool string, input map[string]any) string {
 // TestWhatTheHookAllows needs no list of allowed tools: in directories outside the working directory, with commands, on the web.
 func TestWhatTheHookAllows(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	// Whoever runs this may have a network; the test is not to use it.
 	w.engine.Env = append(w.engine.Env, "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1")

@@ -116,6 +116,7 @@ func (w *world) program(name, text string) {
 // TestSealedAgent: whatever the hook allows, a command of the agent reaches the directory of its session alone.
 func TestSealedAgent(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newSealedWorld(t)
 	other := w.place(filepath.Join(w.engine.config("other"), "projects"), "other.jsonl", "HIDDEN")
 	login := w.place(w.engine.shared(), ".credentials.json", "HIDDEN")

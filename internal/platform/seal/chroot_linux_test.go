@@ -29,6 +29,7 @@ TMPDIR=/tmp exec chroot . /test -test.v -test.run "^$3\$"`
 // TestReachInChroot: every socket inside is reached, and none outside, in a plain chroot too.
 func TestReachInChroot(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "TestReach once more, in a chroot")
 	unshare := testkit.Program(t, "unshare", "util-linux")
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "no chroot can be made: run the test as root")

@@ -63,6 +63,7 @@ func TestPrograms(t *testing.T) {
 // TestProgramsOfUser is the same as a user without privileges.
 func TestProgramsOfUser(t *testing.T) {
 	t.Parallel()
+	testkit.OnlyInCI(t, "TestPrograms once more, as a user without privileges")
 	if testkit.Unprivileged(t) {
 		testPrograms(t)
 	}
