@@ -24,7 +24,7 @@ func TestSlotsBetweenNamespaces(t *testing.T) {
 	strace := testkit.Program(t, "strace", "strace") // it makes each lock take 2 ms, as over a network
 	options := []string{"--pid", "--fork", "--mount-proc", "--uts"}
 	if out, err := exec.Command(unshare, append(options, "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no namespaces can be made here: %s: run the test as root", strings.TrimSpace(string(out))) // a permission, which CI may lack
+		testkit.Missing(t, "no namespaces can be made here: %s: run the test as root", strings.TrimSpace(string(out)))
 	}
 	c := newCommand(t)
 	c.write("play.yaml", "turns:\n  - - text: well\n")

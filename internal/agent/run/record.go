@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
@@ -159,47 +158,3 @@ func DirOf(root policy.Root) string {
 
 // IsScript reports whether an engine is a script. Only a script can run at another time, and it costs nothing.
 func IsScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
-
-// ErrTimeout is the cause of the end of a run whose time is up.
-var ErrTimeout = errors.New("timeout")
-
-// ErrWithdrawn is the cause of a context's end if the owner withdraws a message or stops its turn.
-var ErrWithdrawn = errors.New("withdrawn")
-
-// lookEvery is the interval at which a run looks whether it was asked to end or closed. It looks at a file: unlike signals and inotify, a file
-// reaches the run from any PID namespace, and from any machine that shares the directory.
-const lookEvery = time.Second
-
-// bounded returns a context that ends at the run's time limit, or when the run is asked to end or another process has closed it. cancel must
-// be called.
-func (w *work) bounded(parent context.Context) (context.Context, context.CancelFunc) {
-	asked, stop := context.WithCancelCause(parent)
-	ctx, cancel := context.WithTimeoutCause(asked, w.spec.Limits.Time, ErrTimeout)
-	go func() {
-		look := time.NewTicker(lookEvery)
-		defer look.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-look.C:
-				if why, err := w.held.Look(); err != nil || why != "" {
-					stop(err) // nil is context.Canceled
-				}
-			}
-		}
-	}()
-	return ctx, func() { cancel(); stop(nil) }
-}
-
-// stopped adds the reason of a stop to an error, because the engine only knows that its context ended.
-func stopped(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil {
-		return err
-	}
-	cause := context.Cause(ctx)
-	if !errors.Is(cause, context.Canceled) && !errors.Is(cause, ErrTimeout) {
-		return cause // the caller gave the reason
-	}
-	return errors.Join(cause, err)
-}
