@@ -149,6 +149,9 @@ func (o *askOptions) check() error {
 
 func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (turn.Question, turn.Options, error) {
 	q := turn.Question{Text: o.text, MaxTurns: o.maxTurns, Discard: o.noSession}
+	if o.maxTurns > 0 {
+		q.Needs.Turns = "--max-turns"
+	}
 	options := turn.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
 	var err error
 	if q.Root, err = workingDir(); err != nil {

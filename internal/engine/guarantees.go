@@ -10,6 +10,7 @@ type Guarantees struct {
 	MaxCost  bool // a limit of costs ends the agent while it works, and not only after a turn
 	Records  bool // each use of a tool is recorded, with its input and its result
 	Delegate bool // the agent can be given a subagent
+	Turns    bool // the agent reports enough to count the model's answers
 }
 
 // Asks says about which uses of its own tools an agent asks.
@@ -25,11 +26,11 @@ const (
 
 // Complete are the guarantees of the engines claude-code, native and script.
 func Complete() Guarantees {
-	return Guarantees{Asks: AsksAll, Reads: true, Branch: true, MaxCost: true, Records: true, Delegate: true}
+	return Guarantees{Asks: AsksAll, Reads: true, Branch: true, MaxCost: true, Records: true, Delegate: true, Turns: true}
 }
 
 // Needs are the guarantees that a run needs, with what in the job says so; "" is not needed.
-type Needs struct{ Reads, Branch, MaxCost, Records, Delegate string }
+type Needs struct{ Reads, Branch, MaxCost, Records, Delegate, Turns string }
 
 // Lacks returns why a run that needs something cannot have it from the engine of a name, and what would work; nil if it can.
 func (g Guarantees) Lacks(n Needs, name string) error {
@@ -42,6 +43,7 @@ func (g Guarantees) Lacks(n Needs, name string) error {
 		{g.MaxCost, n.MaxCost, "a cost limit of its own", "leave it out: spend.per-run then ends the run after the turn that exceeds it"},
 		{g.Records, n.Records, "complete records of tool uses", "leave it out"},
 		{g.Delegate, n.Delegate, "subagents", "leave it out"},
+		{g.Turns, n.Turns, "a count of the model's answers", "leave it out"},
 	} {
 		if c.by != "" && !c.has {
 			return fmt.Errorf("%s needs %s, which the engine %s cannot promise; %s, or use engine: claude-code or native", c.by, c.what, name, c.remedy)
@@ -56,7 +58,7 @@ func (g Guarantees) List() []string {
 	for _, c := range []struct {
 		has  bool
 		name string
-	}{{g.Reads, "reads"}, {g.Branch, "branch"}, {g.MaxCost, "max-cost"}, {g.Records, "records"}, {g.Delegate, "subagents"}} {
+	}{{g.Reads, "reads"}, {g.Branch, "branch"}, {g.MaxCost, "max-cost"}, {g.Records, "records"}, {g.Delegate, "subagents"}, {g.Turns, "max-turns"}} {
 		if c.has {
 			list = append(list, c.name)
 		}

@@ -41,6 +41,7 @@ type Question struct {
 	MaxTurns int             // 0 is the engine's limit
 	MaxCost  float64         // USD; 0 is no limit
 	Discard  bool            // keep no transcript
+	Needs    engine.Needs    // what the engine must be able to promise
 }
 
 // Ask answers a question at a shell, in a session of its own outside the main conversation.
@@ -108,7 +109,7 @@ func (t Turns) question(id string, q Question, o Options) run.Spec {
 	return run.Spec{
 		Identity: run.Identity{Subject: runlog.Subject{Kind: runlog.Ask, Job: id, Path: q.Root}, Typed: typed},
 		Input:    prompt.Input{Piped: prompt.Piped{Text: o.Input}},
-		Engine:   run.Choice{Name: o.Engine, Model: o.Model},
+		Engine:   run.Choice{Name: o.Engine, Model: o.Model, Needs: q.Needs},
 		Policy: run.Rights{
 			System: system, Tools: q.Tools, Root: q.Root, Dirs: q.Dirs, Update: job.Blocked,
 			Owner: o.Owner, Awaited: true,

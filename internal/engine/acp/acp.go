@@ -85,7 +85,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		return result, err
 	}
 	defer s.leave(ctx, r.Session.Begins() && !r.Session.Kept())
-	t := &turn{tools: tools, delta: r.Input.Delta}
+	t := &turn{tools: tools, delta: r.Input.Delta, most: r.Limits.MaxTurns}
 	t.sink = sink.Collect(&result.Messages)
 	if e.AskServers != nil && len(r.Scope.Servers) > 0 {
 		if err := sink.ReportServers(e.AskServers(ctx, r)); err != nil {

@@ -193,6 +193,6 @@ func opencode() Profile {
 			"bash": "Bash", "read": "Read", "edit": "Write Edit", "glob": "Glob", "list": "Glob", "grep": "Grep", "webfetch": "WebFetch",
 			"websearch": "WebSearch", "codesearch": "WebSearch", "todowrite": "TodoWrite", "todoread": "TodoWrite",
 		},
-		Promises: engine.Guarantees{Asks: engine.AsksAll, Reads: true, Branch: true, Records: true},
+		Promises: engine.Guarantees{Asks: engine.AsksAll, Reads: true, Branch: true, Records: true, Turns: true},
 	}
 }

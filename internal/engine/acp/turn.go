@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -42,6 +43,9 @@ type turn struct {
 	text      string // of the last message
 	uses      map[string]*use
 	order     []*use
+	most      int           // answers that the model may give; 0: no limit
+	answers   int           // that it has begun
+	next      bool          // what it sends next begins another answer
 	denied    []string      // reasons of the refusals since the last prompt
 	beat      chan struct{} // gets a value when the agent sends something
 	known     chan struct{} // closed and renewed when something new is known of a use
@@ -100,7 +104,7 @@ func (t *turn) begin(m message, a ask) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed() {
-		t.fail(t.flush())
+		t.fail(errors.Join(t.flush(), t.count(true)))
 	}
 	if t.closed() {
 		return false
@@ -142,16 +146,31 @@ func modeOf(u update) string {
 func (t *turn) take(u update) error {
 	switch u.Type {
 	case agentChunk:
-		return t.chunk(&t.said, &t.thought, u)
+		return errors.Join(t.count(false), t.chunk(&t.said, &t.thought, u))
 	case thoughtChunk:
-		return t.chunk(&t.thought, &t.said, u)
-	case toolCall, toolUpdate:
+		return errors.Join(t.count(false), t.chunk(&t.thought, &t.said, u))
+	case toolCall:
+		return errors.Join(t.count(true), t.flush(), t.tool(u))
+	case toolUpdate:
 		return errors.Join(t.flush(), t.tool(u))
 	case usageUpdate:
 		t.cost.update(u)
 		if t.cost.exceeded() {
 			return fmt.Errorf("%w: the agent has spent %s of %s USD", engine.ErrMaxCost, engine.USD(t.cost.spent+t.cost.sum()), engine.USD(t.cost.most))
 		}
+	}
+	return nil
+}
+
+// count counts the answers of the model. One begins with what the agent sends after a prompt, or after the last use of a tool has ended. The use
+// of a tool in the last answer ends the turn before it is made, because the agent would ask the model again with its result.
+func (t *turn) count(uses bool) error {
+	if t.next {
+		t.next = false
+		t.answers++
+	}
+	if t.most > 0 && (t.answers > t.most || uses && t.answers == t.most) {
+		return fmt.Errorf("%w: %s", engine.ErrMaxTurns, plaintext.Count(t.most, "answer"))
 	}
 	return nil
 }
@@ -221,9 +240,20 @@ func (t *turn) tool(up update) error {
 	if !ends || u.ended {
 		return nil
 	}
-	u.ended = true
+	t.end(u)
 	text := cmp.Or(up.output(), u.printed)
 	return t.sink(runlog.Event{Type: runlog.ToolResult, Tool: n.tool, ToolID: u.id, Text: text, IsError: up.Status == failed})
+}
+
+// end marks a use as ended. After the last one the model answers again.
+func (t *turn) end(u *use) {
+	u.ended = true
+	t.next = !t.using()
+}
+
+// using reports whether a tool is in use.
+func (t *turn) using() bool {
+	return slices.ContainsFunc(t.order, func(u *use) bool { return !u.ended })
 }
 
 // report records a use of a tool.
@@ -261,7 +291,7 @@ func (t *turn) refuse(u *use, reason string) error {
 	if u.ended {
 		return nil
 	}
-	u.ended = true
+	t.end(u)
 	n, _ := t.profile.name(u, t.root, t.servers)
 	return t.sink(runlog.Event{Type: runlog.ToolResult, Tool: n.tool, ToolID: u.id, Text: reason, IsError: true})
 }

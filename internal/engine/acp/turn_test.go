@@ -91,8 +91,8 @@ func status(kind, id, status string) message {
 func TestRefused(t *testing.T) {
 	tn, _ := asked(t.Context(), func(context.Context, *turn) (string, error) { return "not allowed", nil })
 	want := "tool_use Bash  false\ntool_result Bash not allowed true\n"
-	if tn.text != want || tn.busy() || tn.unasked() != nil {
-		t.Errorf("got %s, busy: %t, %v", tn.text, tn.busy(), tn.unasked())
+	if tn.text != want || tn.using() || tn.unasked() != nil {
+		t.Errorf("got %s, in use: %t, %v", tn.text, tn.using(), tn.unasked())
 	}
 	tn.heard(status(toolUpdate, "u", failed))
 	if tn.text != want || tn.unasked() != nil {
@@ -183,6 +183,32 @@ func TestNoModel(t *testing.T) {
 	w.Profile.Keys, w.Command, w.Sought = []string{"OLLIM_TEST_NO_SUCH_KEY"}, []string{"/nonexistent/agent"}, "in the environment"
 	if _, err := w.ask(engine.Request{}, "say x"); !errors.Is(err, engine.ErrNoKey) || !strings.Contains(err.Error(), "OLLIM_TEST_NO_SUCH_KEY is set; in the environment") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestMaxTurns: a tool that the last answer uses is not used, and the limit counts the answers of the prompt after a refusal too.
+func TestMaxTurns(t *testing.T) {
+	for _, c := range []struct {
+		most, uses int // uses that the agent has made in the end
+		prompt     string
+		reached    bool
+	}{
+		{1, 0, "say a\nsay b", false},
+		{1, 0, "bash echo 1\nsay b", true},
+		{2, 1, "bash echo 1\nsay b", false},
+		{2, 1, "say a\nbash echo 1\nbash echo 2\nsay b", true},
+		{3, 2, "bash echo 1\nbash echo 2\nsay b", false},
+		{1, 0, "bash rm -r /", true},
+		{2, 0, "bash rm -r /", false},
+	} {
+		w := newWorld(t)
+		_, err := w.ask(engine.Request{Limits: engine.Limits{MaxTurns: c.most}}, c.prompt)
+		if errors.Is(err, engine.ErrMaxTurns) != c.reached || !c.reached && err != nil {
+			t.Errorf("%d, %q: got %v", c.most, c.prompt, err)
+		}
+		if n := strings.Count(w.told(), " did echo"); n != c.uses {
+			t.Errorf("%d, %q: %d uses:\n%s", c.most, c.prompt, n, w.told())
+		}
 	}
 }
 

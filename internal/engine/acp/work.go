@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +60,7 @@ func (t *turn) locked(do func() error) error {
 // say sends a prompt, and records how it ended.
 func (e *Engine) say(ctx context.Context, r engine.Request, v visit, t *turn, prompt []object) error {
 	if err := t.locked(func() error {
-		if t.listening = true; t.unsafe() {
+		if t.listening, t.next = true, true; t.unsafe() {
 			return t.wrongMode(t.mode)
 		}
 		return t.sink(t.cost.request(r.Limits.Reserved))
@@ -118,25 +117,15 @@ func (t *turn) watch(ctx context.Context, most time.Duration) {
 			return
 		case <-t.beat:
 		case <-silent.C:
-			if !t.busy() {
-				_ = t.locked(func() error {
-					if ctx.Err() == nil {
-						t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: perhaps its service does not answer", engine.ErrUnavailable, most))
-					}
-					return nil
-				})
-				return
-			}
+			_ = t.locked(func() error {
+				if ctx.Err() == nil && !t.using() {
+					t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: perhaps its service does not answer", engine.ErrUnavailable, most))
+				}
+				return nil
+			})
 		}
 		silent.Reset(most)
 	}
-}
-
-// busy reports whether a tool is in use.
-func (t *turn) busy() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.order, func(u *use) bool { return !u.ended })
 }
 
 // cancel lets the agent end its turn, so that its session can be continued.
