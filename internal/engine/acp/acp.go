@@ -199,8 +199,8 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 		}
 	}()
 	locks := r.Run.Locks
-	if at.seal != nil {
-		locks = nil // a sealed process ends with this one
+	if t.hidden = r.Scope.Protected; at.seal != nil {
+		locks, t.hidden = nil, nil // a sealed process ends with this one, and the kernel closes these paths to it
 	}
 	peer, err := process.Open(process.Call{Argv: e.argv(at.given), Env: at.env, Dir: r.Scope.Root, Files: locks, Heard: said, Seal: at.seal})
 	if err != nil {

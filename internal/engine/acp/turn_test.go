@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -209,6 +211,50 @@ func TestMaxTurns(t *testing.T) {
 		if n := strings.Count(w.told(), " did echo"); n != c.uses {
 			t.Errorf("%d, %q: %d uses:\n%s", c.most, c.prompt, n, w.told())
 		}
+	}
+}
+
+// TestSearchOfProtected: without a seal no search begins where a protected place would be found, also through a link.
+func TestSearchOfProtected(t *testing.T) {
+	home := t.TempDir()
+	for _, dir := range []string{"state", "notes"} {
+		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("..", filepath.Join(home, "notes", "up")); err != nil {
+		t.Fatal(err)
+	}
+	asked := ask{}
+	asked.Options = append(asked.Options, struct {
+		ID   string `json:"optionId"`
+		Kind string `json:"kind"`
+	}{"yes", allowOnce})
+	judge := func(hidden []string, tool string, input object) string {
+		tn := &turn{ctx: t.Context(), root: home, hidden: hidden, tools: verdicts{judge: func(context.Context) (string, error) { return "", nil }}}
+		reason, err := tn.judge(&use{}, named{tool, []object{input}}, true, asked)
+		if err != nil {
+			t.Error(err)
+		}
+		return reason
+	}
+	hidden := []string{filepath.Join(home, "state"), "/proc"}
+	for _, tool := range []string{"Grep", "Glob"} {
+		for dir, refused := range map[string]bool{"": true, home: true, "/": true, home + "/state": true, home + "/notes": false, home + "/notes/up": true} {
+			input := object{"pattern": "x"}
+			if dir != "" {
+				input["path"] = dir
+			}
+			if got := judge(hidden, tool, input); strings.Contains(got, "is protected") != refused {
+				t.Errorf("%s %s: got %q", tool, dir, got)
+			}
+			if got := judge(nil, tool, input); got != "" {
+				t.Errorf("%s %s: sealed: got %q", tool, dir, got)
+			}
+		}
+	}
+	if got := judge(hidden, "Read", object{"file_path": home}); got != "" {
+		t.Errorf("got %q", got)
 	}
 }
 
