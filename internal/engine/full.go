@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sort"
+	"time"
 
 	"github.com/ollim/ollim/internal/state/model"
 )
@@ -10,6 +11,30 @@ import (
 type Full struct {
 	Tokens  int     // the session has so many
 	MaxCost float64 // the most that one run may cost, in USD, besides what is left of a day or a month
+}
+
+const (
+	// FullAt is the part of the model's window, in percent, at which every conversation is compacted automatically.
+	FullAt = 80
+	// CommonWindow is the window, in tokens, of an unknown model.
+	CommonWindow = 100_000
+)
+
+// SummaryInstructions are the instructions of an automatic compaction.
+const SummaryInstructions = `Keep what is needed to continue the work without the conversation: what was asked for and why, findings and decisions, names,
+numbers, dates, paths and identifiers exactly as they are, what is done, what is open, and what comes next.`
+
+// A failed compaction is tried again after retryWait, or when the conversation has grown by one part in retryGrowth of the length at
+// which it is compacted, because each try costs money.
+const (
+	retryGrowth = 16
+	retryWait   = 24 * time.Hour
+)
+
+// CompactAgain reports whether a conversation of size tokens, which is compacted at a length, is compacted although that failed when it had
+// failed tokens, a time ago.
+func CompactAgain(size, at, failed int, ago time.Duration) bool {
+	return ago >= retryWait || size >= failed+at/retryGrowth
 }
 
 // leastFull is the length in tokens below which no limit of money compacts a session: the instructions, the tools and a summary have

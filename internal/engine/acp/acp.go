@@ -80,6 +80,9 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if r, err = command.Reserve(ctx, r); err != nil {
 		return result, err
 	}
+	if err := e.shorten(ctx, &r, &result, sink); err != nil {
+		return result, err
+	}
 	s, err := e.enter(ctx, r)
 	if err != nil {
 		return result, err
@@ -93,7 +96,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		}
 	}
 	err = e.talk(ctx, r, s, t, func(ctx context.Context) error { return e.work(ctx, r, s, t) })
-	result.Session, result.Text, result.Cost, result.Usage = s.ID, t.text, t.cost.booked, t.cost.usage
+	result.Session, result.Text, result.Cost, result.Usage = s.ID, t.text, result.Cost+t.cost.booked, result.Usage.Add(t.cost.usage)
 	err = errors.Join(err, s.record(e, r, result, t))
 	if err != nil {
 		return result, err
@@ -136,13 +139,19 @@ func (e *Engine) enter(ctx context.Context, r engine.Request) (v visit, err erro
 	if err != nil || !e.Profile.Quotes || r.Session.ID == "" {
 		return v, err
 	}
-	entries, err := Entries(e.Home, r.Session.ID)
+	v.begins, v.branch, v.Seed = true, false, ""
+	v.past, err = e.said(r.Session.ID)
+	return v, err
+}
+
+// said quotes what was said in a session.
+func (e *Engine) said(id string) (string, error) {
+	entries, err := Entries(e.Home, id)
 	var said []transcript.Message
 	for _, entry := range entries {
 		said = append(said, entry.Message)
 	}
-	v.begins, v.branch, v.past, v.Seed = true, false, engine.Quoted(said), ""
-	return v, err
+	return engine.Quoted(said), err
 }
 
 func (e *Engine) arrive(ctx context.Context, r engine.Request) (v visit, err error) {

@@ -138,6 +138,9 @@ func (a *agent) serve() {
 func (a *agent) prompt(id json.RawMessage, text string) {
 	past, _ := os.ReadFile(a.file(a.session))
 	_ = os.WriteFile(a.file(a.session), append(past, text+"\n"...), 0o600)
+	if a.is("sums") && strings.Contains(text, "Summarize this conversation") {
+		a.say("the summary")
+	}
 	for line := range strings.Lines(text) {
 		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch verb {

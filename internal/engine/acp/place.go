@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/command"
@@ -37,8 +38,13 @@ type note struct {
 	Parent  string  `json:"parent,omitempty"`
 	Version string  `json:"version,omitempty"` // of the agent
 	Cost    float64 `json:"cost,omitempty"`    // USD, as the agent reports it for the session
+	Model   string  `json:"model,omitempty"`   // that the last turn asked
 	Context int     `json:"context,omitempty"` // tokens
+	Window  int     `json:"window,omitempty"`  // tokens of the model's window, as the agent reports it
 	Seed    string  `json:"seed,omitempty"`    // text before the next prompt: the summary of the session that was compacted
+
+	Full   int       `json:"full,omitempty"`  // tokens that the session had when a compaction failed
+	Failed time.Time `json:"failed,omitzero"` // when it failed
 }
 
 // sessionVariable is the variable with the id of the session of a process.

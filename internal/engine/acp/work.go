@@ -157,7 +157,7 @@ func (v *visit) record(e *Engine, r engine.Request, result engine.Result, t *tur
 	if t.cost.reported {
 		n.Cost = t.cost.total
 	}
-	n.Context = cmp.Or(t.cost.context, n.Context)
+	n.Model, n.Context, n.Window = t.model, cmp.Or(t.cost.context, n.Context), cmp.Or(t.cost.window, n.Window)
 	said := transcript.Entry{Message: transcript.Said(transcript.User, r.Input.Prompt), At: e.Disk.Now(), Run: r.Run.ID}
 	entries := []transcript.Entry{said}
 	for _, m := range result.Messages {

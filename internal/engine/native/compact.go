@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -20,27 +19,15 @@ import (
 )
 
 const (
-	// fullAt is the part of the model's window, in percent, at which every conversation is compacted automatically.
-	fullAt = 80
 	// keptMessages is how many of the last messages a compaction keeps at most. It never keeps more than half of them, nor more than an
 	// eighth of the length at which the conversation is compacted.
 	keptMessages = 20
 	// keptPrompt divides the length at which the conversation is compacted. A compaction in the middle of a turn keeps its prompt up to
 	// that size. A compaction must replace half as much to be worth its price, unless the window is nearly full.
 	keptPrompt = 2
-	// commonWindow is the window, in tokens, of an unknown model.
-	commonWindow = 100_000
 	// summaryOutput is the first limit of a summary with its thoughts, in tokens.
 	summaryOutput = 16384
-	// A failed compaction is tried again after retryWait, or when the conversation has grown by one part in retryGrowth of the length at
-	// which it is compacted, because each try costs money.
-	retryGrowth = 16
-	retryWait   = 24 * time.Hour
 )
-
-// ownInstructions are the instructions of an automatic compaction.
-const ownInstructions = `Keep what is needed to continue the work without the conversation: what was asked for and why, findings and decisions, names,
-numbers, dates, paths and identifiers exactly as they are, what is done, what is open, and what comes next.`
 
 // compactNow carries out the compaction that the agent requested by a tool use, whose result is results[at]. The other results are those
 // of tools that the agent used in the same answer. If it fails, the agent is told and the conversation is not changed.
@@ -80,7 +67,7 @@ func (t *turn) tryCompact(ctx context.Context) error {
 		return nil
 	}
 	spent := t.bill.usage
-	_, err := t.compact(ctx, ownInstructions, t.keep(1))
+	_, err := t.compact(ctx, engine.SummaryInstructions, t.keep(1))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -98,7 +85,7 @@ func (t *turn) tryCompact(ctx context.Context) error {
 func (t *turn) failedLately() bool {
 	for _, e := range slices.Backward(t.talk.entries) {
 		if e.Full > 0 {
-			return t.e.Now().Sub(e.At) < retryWait && t.size() < e.Full+t.full()/retryGrowth
+			return !engine.CompactAgain(t.size(), t.full(), e.Full, t.e.Now().Sub(e.At))
 		}
 	}
 	return false
@@ -306,10 +293,10 @@ func names(text, name string) bool {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-func (t *turn) window() int { return cmp.Or(max(0, t.how.model.Window), commonWindow) }
+func (t *turn) window() int { return cmp.Or(max(0, t.how.model.Window), engine.CommonWindow) }
 
 // nearWindow returns the length, in tokens, at which every conversation is compacted.
-func (t *turn) nearWindow() int { return t.window() * fullAt / 100 }
+func (t *turn) nearWindow() int { return t.window() * engine.FullAt / 100 }
 
 // full returns the length, in tokens, at which this conversation is compacted. For a new branch and a session that is not kept only the
 // window counts: no later turn would save the price of the summary.
