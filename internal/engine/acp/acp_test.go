@@ -142,11 +142,18 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestUnasked: a use without a request ends the run, because the agent's configuration is not in force.
+// TestUnasked: a use without a request ends the run, because the agent's configuration is not in force, also one that has failed, unless it
+// fails so before the agent asks.
 func TestUnasked(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.ask(engine.Request{}, "quiet echo hi"); !errors.Is(err, engine.ErrSetup) || !strings.Contains(err.Error(), "the tool bash without asking") {
 		t.Errorf("got %v", err)
+	}
+	w.Profile.Early = "^bash: bad input"
+	for prompt, unasked := range map[string]bool{"unasked bad input": false, "unasked no such file": true, "unasked-read bad input": true} {
+		if _, err := w.ask(engine.Request{}, prompt); unasked != (err != nil) || unasked && !errors.Is(err, engine.ErrSetup) {
+			t.Errorf("%s: got %v", prompt, err)
+		}
 	}
 }
 

@@ -160,6 +160,10 @@ func (a *agent) prompt(id json.RawMessage, text string) {
 			}
 		case "quiet":
 			a.use(rest, false)
+		case "unasked":
+			a.fails("bash", rest)
+		case "unasked-read":
+			a.fails("read", rest)
 		case "write":
 			a.put(map[string]any{"jsonrpc": "2.0", "id": 70, "method": "fs/write_text_file", "params": map[string]any{"path": rest, "content": "x"}})
 			if m := a.read(); m.Error != nil {
@@ -188,6 +192,15 @@ func (a *agent) prompt(id json.RawMessage, text string) {
 		return
 	}
 	a.answer(id, map[string]any{"stopReason": "end_turn", "usage": map[string]any{"inputTokens": 1000, "outputTokens": 10}})
+}
+
+// fails uses a tool, which fails with a text, and does not ask.
+func (a *agent) fails(tool, text string) {
+	a.uses++
+	fields := map[string]any{"toolCallId": fmt.Sprintf("u%d", a.uses), "title": tool, "status": "in_progress"}
+	a.update("tool_call", fields)
+	fields["status"], fields["rawOutput"] = "failed", map[string]any{"error": text}
+	a.update("tool_call_update", fields)
 }
 
 // use uses the tool bash, and reports false if that was refused. The input comes after the request.

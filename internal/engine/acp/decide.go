@@ -150,8 +150,9 @@ func (t *turn) await(u *use) (n named, known bool) {
 // unasked returns an error if the agent has used a tool although that was refused, or without asking although it asks for each.
 func (t *turn) unasked() error {
 	for _, u := range t.order {
+		used := u.done || u.failure != "" && u.denied == "" && !t.profile.early(u)
 		switch {
-		case !u.done:
+		case !used:
 		case u.denied != "":
 			return fmt.Errorf("%w: the agent has used the tool %s although ollim has refused it: %s", engine.ErrSetup, u.own, u.denied)
 		case t.profile.AsksAll && !u.allowed && !slices.Contains(t.profile.Free, u.own):

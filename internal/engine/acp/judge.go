@@ -29,7 +29,8 @@ type use struct {
 	said     string         // the first text that came with it
 	printed  string         // what it has printed
 	ended    bool
-	done     bool // it has ended without an error
+	done     bool   // it has ended without an error
+	failure  string // what it has said as it failed; "": it has not
 }
 
 // mostPrinted limits the output of a command that is kept, in bytes.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -64,6 +65,9 @@ type Profile struct {
 	AsksAll  bool              // the agent asks for every tool use, so that a use without a request is an error
 	Usage    bool              // the usage of a turn is complete
 
+	// Early matches "TOOL: TEXT" of uses that fail before the agent asks about them, such as one with an input that the tool does not have.
+	Early string
+
 	Promises engine.Guarantees
 }
 
@@ -78,6 +82,11 @@ func Profiles() map[string]Profile {
 
 // ProfileNames returns the names of the profiles, sorted.
 func ProfileNames() []string { return slices.Sorted(maps.Keys(Profiles())) }
+
+// early reports whether a use has failed as one does before the agent asks about it.
+func (p Profile) early(u *use) bool {
+	return p.Early != "" && regexp.MustCompile(p.Early).MatchString(u.own+": "+u.failure)
+}
 
 // Unknown is the profile of an agent that ollim was not tested with: nothing is promised.
 func Unknown() Profile { return Profile{Server: "mcp__", Between: "__"} }
@@ -183,6 +192,9 @@ func opencode() Profile {
 		Replace: `{"agent": {"build": {"prompt": "{file:${system}}"}}}`,
 		Files:   map[string]string{"${config}/opencode/.keep": ""},
 		Mode:    "build", Between: "_", Denial: true, AsksAll: true, Free: []string{"invalid"},
+		// A tool that edits looks at the file before it asks. A refusal ends the other uses of the same answer.
+		Early: `^(edit|patch|apply_patch|multiedit|skill): |^[a-z]+: (The [a-z]+ tool was called with invalid arguments|Invalid timeout|Failed to parse command|` +
+			`pattern is required|URL must start)|^\S+: (The user rejected permission|The user has specified a rule|Tool execution aborted)`,
 		Tools: map[string]string{
 			"bash": "Bash", "read": "Read", "write": "Write", "edit": "Edit", "patch": "Edit", "apply_patch": "Edit", "multiedit": "Edit",
 			"glob": "Glob", "list": "Glob", "grep": "Grep", "webfetch": "WebFetch", "websearch": "WebSearch", "todowrite": "TodoWrite",

@@ -236,6 +236,9 @@ func (t *turn) tool(up update) error {
 		}
 	}
 	u.done = u.done || up.Status == completed
+	if up.Status == failed {
+		u.failure = cmp.Or(up.output(), u.printed, failed)
+	}
 	if !ends || u.ended {
 		return nil
 	}
