@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ollim/ollim/internal/state/model"
+)
 
 // Guarantees says what holds for the agent that an engine runs.
 type Guarantees struct {
@@ -10,6 +14,7 @@ type Guarantees struct {
 	MaxCost  bool // a limit of costs ends the agent while it works, and not only after a turn
 	Records  bool // each use of a tool is recorded, with its input and its result
 	Delegate bool // the agent can be given a subagent
+	Thinking bool // the amount of thinking can be set, or thinking turned off
 	Turns    bool // the agent reports enough to count the model's answers
 }
 
@@ -26,11 +31,20 @@ const (
 
 // Complete are the guarantees of the engines claude-code, native and script.
 func Complete() Guarantees {
-	return Guarantees{Asks: AsksAll, Reads: true, Branch: true, MaxCost: true, Records: true, Delegate: true, Turns: true}
+	return Guarantees{Asks: AsksAll, Reads: true, Branch: true, MaxCost: true, Records: true, Delegate: true, Thinking: true, Turns: true}
 }
 
 // Needs are the guarantees that a run needs, with what in the job says so; "" is not needed.
-type Needs struct{ Reads, Branch, MaxCost, Records, Delegate, Turns string }
+type Needs struct{ Reads, Branch, MaxCost, Records, Delegate, Thinking, Turns string }
+
+// Think notes that a job or a flag, by, sets how much the model thinks, unless that leaves it to the engine.
+func (n *Needs) Think(how, by string) {
+	switch how {
+	case "", "true", "adaptive", model.LikeMain:
+	default:
+		n.Thinking = by
+	}
+}
 
 // Lacks returns why a run that needs something cannot have it from the engine of a name, and what would work; nil if it can.
 func (g Guarantees) Lacks(n Needs, name string) error {
@@ -43,6 +57,7 @@ func (g Guarantees) Lacks(n Needs, name string) error {
 		{g.MaxCost, n.MaxCost, "a cost limit of its own", "leave it out: spend.per-run then ends the run after the turn that exceeds it"},
 		{g.Records, n.Records, "complete records of tool uses", "leave it out"},
 		{g.Delegate, n.Delegate, "subagents", "leave it out"},
+		{g.Thinking, n.Thinking, "an amount of thinking", "leave it out: the agent then thinks as it does by itself"},
 		{g.Turns, n.Turns, "a count of the model's answers", "leave it out"},
 	} {
 		if c.by != "" && !c.has {
@@ -58,7 +73,7 @@ func (g Guarantees) List() []string {
 	for _, c := range []struct {
 		has  bool
 		name string
-	}{{g.Reads, "reads"}, {g.Branch, "branch"}, {g.MaxCost, "max-cost"}, {g.Records, "records"}, {g.Delegate, "subagents"}, {g.Turns, "max-turns"}} {
+	}{{g.Reads, "reads"}, {g.Branch, "branch"}, {g.MaxCost, "max-cost"}, {g.Records, "records"}, {g.Delegate, "subagents"}, {g.Thinking, "thinking"}, {g.Turns, "max-turns"}} {
 		if c.has {
 			list = append(list, c.name)
 		}

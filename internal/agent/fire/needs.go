@@ -30,6 +30,7 @@ func needsOf(j job.Job) (n engine.Needs) {
 	if j.Subagent != "" {
 		n.Delegate = "subagent: " + j.Subagent
 	}
+	n.Think(j.Thinking, "thinking: "+j.Thinking)
 	return n
 }
 

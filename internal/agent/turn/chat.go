@@ -26,6 +26,7 @@ import (
 func (t Turns) turnOf(o Options) (run.Spec, error) {
 	s, err := t.mainTurn(kindChat, o)
 	s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Model, t.r.Settings.Main.Model), cmp.Or(o.Thinking, t.r.Settings.Main.Thinking)
+	s.Engine.Needs.Think(o.Thinking, "--thinking")
 	s.Policy.Awaited, s.Identity.Typed = true, o.typed()
 	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(t.r.Settings.Main.Permissions))
 	s.Duties = []run.Duty{Forks{t.r}.Enter}
