@@ -318,14 +318,17 @@ func TestFaults(t *testing.T) {
 	for prompt, want := range map[string]error{
 		"fail Internal error: invalid x-api-key":                     engine.ErrKey,
 		"fail model: nosuch not found":                               engine.ErrModel,
+		"fail Internal error: Internal server error":                 engine.ErrUnavailable,
+		`fail {"error": {"code": 500, "message": "broken"}}`:         engine.ErrUnavailable,
 		"fail Unable to connect. Is the computer able to access it?": engine.ErrUnavailable,
 		"hang": engine.ErrUnavailable,
+		"away": engine.ErrUnavailable,
 	} {
 		w := newWorld(t)
-		if prompt == "hang" {
+		if prompt == "hang" || prompt == "away" {
 			w.Idle = time.Second / 4
 		}
-		if _, err := w.ask(engine.Request{}, prompt); !errors.Is(err, want) {
+		if _, err := w.ask(engine.Request{}, prompt); !errors.Is(err, want) || prompt == "away" && !strings.Contains(err.Error(), "waiting for network: connection refused") {
 			t.Errorf("%s: got %v", prompt, err)
 		}
 	}
@@ -359,13 +362,6 @@ func TestUnprofiled(t *testing.T) {
 	w.Profile = Unknown()
 	if _, err := w.ask(engine.Request{}, "say x"); !errors.Is(err, engine.ErrSetup) || !strings.Contains(err.Error(), "acp.test.trusted on") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	w := newWorld(t)
-	if version, err := w.Version(t.Context()); err != nil || version != "1.2.3" {
-		t.Errorf("got %q, %v", version, err)
 	}
 }
 

@@ -121,6 +121,9 @@ func (a *agent) serve() {
 			if !a.is("stubborn") {
 				a.mode = p.Mode
 			}
+			if a.is("first") { // the notification comes before the answer
+				a.update("current_mode_update", map[string]any{"currentModeId": a.mode})
+			}
 			a.answer(m.ID, map[string]any{})
 			a.update("current_mode_update", map[string]any{"currentModeId": a.mode})
 		case "session/prompt":
@@ -175,6 +178,12 @@ func (a *agent) prompt(id json.RawMessage, text string) {
 			if m := a.read(); m.Method == "session/cancel" {
 				a.answer(id, map[string]any{"stopReason": "cancelled"})
 				return
+			}
+		case "away":
+			for range 40 {
+				trouble := map[string]any{"message": "waiting for network", "additionalDetails": "connection refused"}
+				a.update("session_info_update", map[string]any{"_meta": map[string]any{"codex": map[string]any{"error": trouble}}})
+				time.Sleep(50 * time.Millisecond)
 			}
 		case "cut":
 			a.answer(id, map[string]any{"stopReason": "max_tokens"})

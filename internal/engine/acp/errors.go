@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -48,7 +49,7 @@ func kindOf(text string) string {
 		{"key", `(?i)\b40[13]\b|invalid.{0,3}(x-)?api.?key|incorrect api key|api key not valid|unauthorized|authentication|missing.{0,20}api key|api key is missing|credit balance|billing`},
 		{"model", `(?i)model.{0,40}(not found|does not exist|not exist|not supported)|unknown model|model_not_found|no such model`},
 		{"busy", `(?i)\b(429|529|503)\b|overloaded|rate.?limit|too many requests|resource.?exhausted`},
-		{"unreachable", `(?i)ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|unable to connect|connection (refused|error|reset)|cannot connect|stream disconnected|error sending request|network error`},
+		{"unreachable", `(?i)ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|unable to connect|connection (refused|error|reset)|cannot connect|stream disconnected|error sending request|network error|\b50[0-24]\b|internal server error|bad gateway|service unavailable|high demand`},
 	} {
 		if regexp.MustCompile(c.words).MatchString(text) {
 			return c.kind
@@ -57,7 +58,12 @@ func kindOf(text string) string {
 	return ""
 }
 
+// firstLine returns the first line of a text, or the message in one that is the JSON of a service's error.
 func firstLine(s string) string {
+	var said struct{ Error struct{ Message string } }
+	if json.Unmarshal([]byte(s), &said) == nil && said.Error.Message != "" {
+		s = said.Error.Message
+	}
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimRight(line, ". ")
 }

@@ -16,7 +16,7 @@ func gemini() Profile {
 		Args: []string{"--admin-policy", "${config}/policies"},
 		Env:  []string{"GEMINI_CLI_HOME=${state}", "GEMINI_CLI_NO_RELAUNCH=true", "GEMINI_CLI_TRUST_WORKSPACE=true", "NO_BROWSER=1"},
 		Config: `{"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
-			"general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "checkpointing": {"enabled": false}},
+			"general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 5, "checkpointing": {"enabled": false}},
 			"privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}, "ide": {"enabled": false},
 			"hooksConfig": {"enabled": false}, "skills": {"enabled": false}, "tools": {"shell": {"enableInteractiveShell": false}}}`,
 		ConfigFile: "${state}/.gemini/settings.json",

@@ -46,7 +46,8 @@ type turn struct {
 	answers   int           // that it has begun
 	next      bool          // what it sends next begins another answer
 	denied    []string      // reasons of the refusals since the last prompt
-	beat      chan struct{} // gets a value when the agent sends something
+	beat      chan struct{} // gets a value when the agent sends something of its work
+	trouble   string        // with its service, as the agent has reported it last
 	known     chan struct{} // closed and renewed when something new is known of a use
 	cost      bill
 	mode      string // as the agent has reported it
@@ -63,10 +64,6 @@ func (t *turn) fail(err error) {
 
 // heard handles what the agent sends by itself.
 func (t *turn) heard(m message) {
-	select {
-	case t.beat <- struct{}{}:
-	default: // there is one already
-	}
 	switch {
 	case m.Method == "session/update":
 		var p struct {
@@ -75,6 +72,10 @@ func (t *turn) heard(m message) {
 		if json.Unmarshal(m.Params, &p) == nil { // an update of another form says nothing
 			t.mu.Lock()
 			defer t.mu.Unlock()
+			t.trouble = p.Update.trouble()
+			if p.Update.Type != infoUpdate {
+				t.alive()
+			}
 			t.mode = orElse(p.Update.Mode, modeOf(p.Update), t.mode)
 			switch {
 			case t.closed():
@@ -85,6 +86,7 @@ func (t *turn) heard(m message) {
 			}
 		}
 	case m.Method == "session/request_permission" && len(m.ID) > 0:
+		t.alive()
 		var a ask
 		if json.Unmarshal(m.Params, &a) != nil {
 			_ = t.conn.answer(m.ID, ask{}.choice(false))
@@ -94,7 +96,16 @@ func (t *turn) heard(m message) {
 			_ = t.conn.answer(m.ID, a.choice(false))
 		}
 	case len(m.ID) > 0:
+		t.alive()
 		_ = t.conn.refuse(m) // an agent that has ended hears nothing
+	}
+}
+
+// alive notes that the agent works.
+func (t *turn) alive() {
+	select {
+	case t.beat <- struct{}{}:
+	default: // there is one already
 	}
 }
 

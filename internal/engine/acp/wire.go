@@ -102,6 +102,9 @@ type update struct {
 		Delta struct {
 			Data string `json:"data"`
 		} `json:"terminal_output_delta"` // codex: a part of the output of a command
+		Codex struct {
+			Error struct{ Message, AdditionalDetails string } `json:"error"` // codex: it goes on without an end while its service is away
+		} `json:"codex"`
 	} `json:"_meta"`
 }
 
@@ -113,6 +116,7 @@ const (
 	toolUpdate   = "tool_call_update"
 	usageUpdate  = "usage_update"
 	optionUpdate = "config_option_update"
+	infoUpdate   = "session_info_update"
 )
 
 // Statuses of a tool use that has ended.
@@ -168,6 +172,12 @@ func (u update) output() string {
 		texts = append(texts, b.Text)
 	}
 	return strings.Join(texts, "\n") + server.Error.Message
+}
+
+// trouble returns what the agent says of an error that it does not give up for; "" if the update is about something else.
+func (u update) trouble() string {
+	e := u.Meta.Codex.Error
+	return strings.Trim(e.Message+": "+e.AdditionalDetails, ": ")
 }
 
 // ask is the request session/request_permission.

@@ -119,7 +119,7 @@ func (t *turn) watch(ctx context.Context, most time.Duration) {
 		case <-silent.C:
 			_ = t.locked(func() error {
 				if ctx.Err() == nil && !t.using() {
-					t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: perhaps its service does not answer", engine.ErrUnavailable, most))
+					t.fail(fmt.Errorf("%w: the agent has sent nothing for %s: %s", engine.ErrUnavailable, most, orElse(t.trouble, "perhaps its service does not answer")))
 				}
 				return nil
 			})

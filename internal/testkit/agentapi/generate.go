@@ -140,6 +140,9 @@ func googleError(status int, message string) obj {
 	if word == "" {
 		word = "INTERNAL"
 	}
+	if status >= http.StatusInternalServerError {
+		message = http.StatusText(status)
+	}
 	if message == "" {
 		message = "API key not valid. Please pass a valid API key."
 	}
