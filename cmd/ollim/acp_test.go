@@ -21,6 +21,8 @@ type move struct {
 	tool  string // shell, or a tool of ollim's server
 	input map[string]string
 	text  string
+
+	status int // of HTTP, instead of an answer
 }
 
 func shell(line string) move { return move{tool: "shell", input: map[string]string{"command": line}} }
@@ -29,6 +31,7 @@ func shell(line string) move { return move{tool: "shell", input: map[string]stri
 type brain struct {
 	mu    sync.Mutex
 	moves []move
+	down  int                      // status of HTTP of every answer; 0: the service works
 	asked []func(text string) bool // whether each request has a text
 }
 
@@ -43,6 +46,9 @@ func (b *brain) next(has func(string) bool) move {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, has)
+	if b.down > 0 {
+		return move{status: b.down}
+	}
 	if len(b.moves) == 0 {
 		return move{text: "ok"}
 	}
@@ -72,6 +78,7 @@ type guest struct {
 	key  string // variable of its key
 	env  []string
 	argv []string
+	url  string // of its service
 }
 
 // agentsAtOnce keeps the starts of real agents short, which take seconds of processor time each.
@@ -119,10 +126,11 @@ func (g *guest) is(key string, argv ...string) {
 
 func (g *guest) serve(server, tool string, input func(line string) map[string]any) *agentapi.Server {
 	api := agentapi.New(g.t)
+	g.url = api.URL()
 	api.Handle(func(q agentapi.Request) agentapi.Reply {
 		switch m := g.next(q.Has); m.tool {
 		case "":
-			return agentapi.Reply{Text: m.text}
+			return agentapi.Reply{Text: m.text, Status: m.status}
 		case "shell":
 			return agentapi.Use(tool, input(m.input["command"]))
 		default:
@@ -135,15 +143,18 @@ func (g *guest) serve(server, tool string, input func(line string) map[string]an
 func (g *guest) opencode() {
 	g.t.Helper()
 	api := anthropicapi.New(g.t)
+	g.url = api.URL()
 	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if q.Key() == "wrong" {
 			return anthropicapi.Reply{Status: 401}
 		}
 		switch m := g.next(q.Has); m.tool {
 		case "":
-			return anthropicapi.Reply{Text: m.text}
+			return anthropicapi.Reply{Text: m.text, Status: m.status}
 		case "shell":
 			return anthropicapi.Use("bash", map[string]string{"command": m.input["command"], "description": "x"})
+		case "read":
+			return anthropicapi.Use("read", m.input)
 		default:
 			return anthropicapi.Use("ollim_"+m.tool, m.input)
 		}
@@ -162,6 +173,25 @@ func (g *guest) opencode() {
 	g.key, g.env, g.argv = "ANTHROPIC_API_KEY", []string{"OPENCODE_CONFIG=" + file}, agentapi.Command(g.t, "opencode", "acp")
 }
 
+// gone makes the agent's service one that refuses connections.
+func (g *guest) gone() {
+	g.t.Helper()
+	const nobody = "http://127.0.0.1:9" // the port of a service that no machine has any more
+	for i, entry := range g.env {
+		if file, is := strings.CutPrefix(entry, "OPENCODE_CONFIG="); is {
+			text, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, bytes.ReplaceAll(text, []byte(g.url), []byte(nobody)), 0o600)
+			}
+			if err != nil {
+				g.t.Fatal(err)
+			}
+		}
+		g.env[i] = strings.ReplaceAll(entry, g.url, nobody)
+	}
+	g.is("k-test", g.argv...)
+}
+
 // TestAgents is each agent of a profile, sealed, through what can happen to a run.
 func TestAgents(t *testing.T) {
 	t.Parallel()
@@ -174,7 +204,7 @@ func TestAgents(t *testing.T) {
 			if name != "opencode" { // whose modes TestModesOnOpencode shows
 				t.Run("persistent", g.persistent)
 			}
-			if name == "codex" {
+			if name != "opencode" {
 				t.Run("fork", g.fork)
 			}
 			t.Run("stopped", func(t *testing.T) { g.ended(t, syscall.SIGTERM) })
@@ -239,6 +269,9 @@ func (g *guest) tools(t *testing.T) {
 		t.Errorf("the record lacks the refusals:\n%s", log)
 	}
 	g.nothingLeft()
+	if out, _ := g.cmd("doctor").Output(); !strings.Contains(string(out), "acp:"+g.name+": ") || !strings.Contains(string(out), ", asks about: ") {
+		t.Errorf("doctor:\n%s", out)
+	}
 }
 
 // persistent: fires have what was said in earlier ones.
@@ -252,6 +285,19 @@ func (g *guest) persistent(t *testing.T) {
 	}
 	if !g.knew("Tell of the day.", "Rain.", "Sun.") {
 		t.Error("the third fire lacks the answers of the others")
+	}
+	if g.name != "gemini" { // which is given its session by quoting
+		return
+	}
+	g.plan(move{text: "It rained."})
+	g.ok("session", "compact", "routine:daily", "keep the weather")
+	if !g.knew("Rain.", "Sun.", "Snow.") {
+		t.Error("the summary is of another session")
+	}
+	g.plan(move{text: "Hail."})
+	g.fire(t, "daily")
+	if !g.knew("It rained.") || g.knew("Snow.") {
+		t.Error("the session is not compacted")
 	}
 }
 
@@ -299,9 +345,17 @@ func (g *guest) failures(t *testing.T) {
 	g.complains(69, "key|KEY", "fire", "story")
 	g.is("k-test", filepath.Join(t.TempDir(), "none"))
 	g.fails(69, "fire", "story")
-	g.plan(shell("touch " + filepath.Join(g.data, "unasked")))
+	moves, said := []move{shell("touch " + filepath.Join(g.data, "unasked"))}, "ask"
+	if g.name == "opencode" { // also a use that fails is one that was not asked for
+		moves = append([]move{{tool: "read", input: map[string]string{"filePath": filepath.Join(g.data, "none")}}}, moves...)
+		said = "the tool read without asking"
+	}
+	g.plan(moves...)
 	g.is("k-test", g.careless(t)...)
-	g.complains(69, "ask", "fire", "story")
+	g.complains(69, said, "fire", "story")
+	if out, _ := g.cmd("doctor").Output(); g.name != "opencode" && !strings.Contains(string(out), "in which it asks") {
+		t.Errorf("doctor does not notice the mode:\n%s", out)
+	}
 	if g.name != "opencode" && g.requests() > 0 { // which shows it by a tool that it has used
 		t.Error("the model was asked")
 	}

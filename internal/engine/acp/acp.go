@@ -271,8 +271,8 @@ func (e *Engine) died(peer *process.Peer) error {
 	return e.as(kindOf(text), text)
 }
 
-// Version asks the agent for its version. It does not start an agent that runs only sealed because nothing is known of it, and returns "". The
-// error wraps engine.ErrSetup.
+// Version asks the agent for its version, and with a key also for a session, which must be in the mode in which it asks. No model is asked. It
+// does not start an agent that runs only sealed because nothing is known of it, and returns "". The error wraps engine.ErrSetup.
 func (e *Engine) Version(ctx context.Context) (string, error) {
 	if e.Profile.Name == "" && !e.Trusted {
 		return "", nil
@@ -295,12 +295,15 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w: %s", engine.ErrSetup, store.Cause(err))
 	}
 	defer peer.Close(e.Grace)
-	t := &turn{stop: func() {}, known: make(chan struct{})}
+	t := &turn{stop: func() {}, known: make(chan struct{}), profile: e.Profile, given: at.given}
 	t.conn = &conn{out: peer.In, heard: t.heard, waiting: map[int]chan message{}}
 	go t.conn.listen(peer.Out)
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	hello, err := e.greet(ctx, t)
+	if err == nil && e.Profile.Name != "" && e.NoKey() == "" {
+		err = e.open(ctx, engine.Request{Scope: engine.Scope{Root: dir}}, &visit{folder: f, begins: true}, t, hello)
+	}
 	if errors.Is(err, errEnded) {
 		err = e.died(peer)
 	}
