@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,20 +18,9 @@ func withOpencode(t *testing.T) (*command, *anthropicapi.Server) {
 	command := agentapi.Command(t, "opencode", "acp")
 	api := anthropicapi.New(t)
 	c := newCommand(t)
-	settings, err := json.Marshal(map[string]any{
-		"model": "anthropic/claude-sonnet-4-5", "enabled_providers": []string{"anthropic"},
-		"provider": map[string]any{"anthropic": map[string]any{"options": map[string]any{"baseURL": api.URL() + "/v1"}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "opencode.json")
-	if err := os.WriteFile(file, settings, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	c.ok("config", "set", "env", "ANTHROPIC_API_KEY=sk-ant-test-key-of-the-owner")
 	c.ok(append([]string{"config", "set", "acp.opencode.command"}, command...)...)
-	c.ok("config", "set", "acp.opencode.env", "OPENCODE_CONFIG="+file)
+	c.ok("config", "set", "acp.opencode.env", "ANTHROPIC_BASE_URL="+api.URL())
 	c.ok("config", "set", "engine", "acp:opencode")
 	c.ok("config", "set", "quiet", "none")
 	return c, api
@@ -156,7 +144,7 @@ func TestToolsOnOpencode(t *testing.T) {
 		}
 	}
 	show := strings.Join(strings.Fields(c.ok("run", "show", "--json", "work")), " ")
-	if !strings.Contains(show, `"guarantees": [ "asks: all", "reads", "branch", "records", "max-turns" ]`) {
+	if !strings.Contains(show, `"guarantees": [ "asks: all", "reads", "branch", "max-cost", "key", "records", "max-turns" ]`) {
 		t.Errorf("the record: %s", show)
 	}
 	c.nothingLeft()

@@ -21,6 +21,7 @@ type move struct {
 	tool  string // shell, or a tool of ollim's server
 	input map[string]string
 	text  string
+	read  int // tokens that the model is said to have read; 0: as many as there are
 
 	status int // of HTTP, instead of an answer
 }
@@ -81,6 +82,16 @@ type guest struct {
 	url  string // of its service
 }
 
+// keyOfAgent is the key of the service of a test, and lookForKey a script that looks for it where a command of an agent could: in the environment
+// and the arguments of processes, and in the files of its session and its settings.
+const (
+	keyOfAgent = "k-test-of-the-owner"
+	lookForKey = `#!/bin/sh
+{ env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; find "$PWD" "$HOME" -type f -exec cat {} +; } 2>/dev/null |
+	tr '\0' '\n' | sed 's/^OLLIM_RUN=.*/a run/' | grep -a -x -o -e 'a run' -e '.*k-test-of-[t]he-owner.*' | sort -u | sed 's/^/saw: /'
+`
+)
+
 // agentsAtOnce keeps the starts of real agents short, which take seconds of processor time each.
 var agentsAtOnce = make(chan struct{}, 2)
 
@@ -108,11 +119,16 @@ func withAgent(t *testing.T, name string) *guest {
 		api := g.serve("mcp_ollim_", "run_shell_command", func(line string) map[string]any { return map[string]any{"command": line, "description": "x"} })
 		g.key, g.env, g.argv = "GEMINI_API_KEY", []string{"GOOGLE_GEMINI_BASE_URL=" + api.URL()}, agentapi.Command(t, "gemini", "--acp", "-m", "gemini-2.5-flash")
 	}
-	g.is("k-test", g.argv...)
+	g.is(keyOfAgent, g.argv...)
 	g.ok("config", "set", "engine", "acp:"+name)
 	g.ok("config", "set", "quiet", "none")
 	g.ok("config", "set", "delivery.command", "sh", "-c", "cat >> received.txt")
-	g.ok("routine", "add", "story", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(touch *)", "--allowed-tools", "Bash(sleep *)", "Do the story.")
+	g.write("look", lookForKey)
+	if err := os.Chmod(filepath.Join(g.data, "look"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	g.ok("routine", "add", "story", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(touch *)", "--allowed-tools", "Bash(sleep *)", "--allowed-tools", "Bash(./look)", "Do the story.")
+	g.write("routines/limited.md", "---\nid: limited\ncron: \"@yearly\"\nbackground: true\nisolated: true\nmax-cost: 0.05\n---\nDo what is dear.\n")
 	g.ok("routine", "add", "daily", "--id", "daily", "--cron", "@yearly", "--background", "--session", "persistent", "Tell of the day.")
 	return g
 }
@@ -134,7 +150,9 @@ func (g *guest) serve(server, tool string, input func(line string) map[string]an
 		case "shell":
 			return agentapi.Use(tool, input(m.input["command"]))
 		default:
-			return agentapi.Use(server+m.tool, m.input)
+			r := agentapi.Use(server+m.tool, m.input)
+			r.Usage = agentapi.Usage{In: m.read, Out: min(m.read, 1)}
+			return r
 		}
 	})
 	return api
@@ -156,21 +174,12 @@ func (g *guest) opencode() {
 		case "read":
 			return anthropicapi.Use("read", m.input)
 		default:
-			return anthropicapi.Use("ollim_"+m.tool, m.input)
+			r := anthropicapi.Use("ollim_"+m.tool, m.input)
+			r.Usage = anthropicapi.Usage{In: m.read, Out: min(m.read, 1)}
+			return r
 		}
 	})
-	config, err := json.Marshal(map[string]any{
-		"model": "anthropic/claude-sonnet-4-5", "enabled_providers": []string{"anthropic"},
-		"provider": map[string]any{"anthropic": map[string]any{"options": map[string]string{"baseURL": api.URL() + "/v1", "apiKey": "{env:ANTHROPIC_API_KEY}"}}},
-	})
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	file := filepath.Join(g.t.TempDir(), "opencode.json")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		g.t.Fatal(err)
-	}
-	g.key, g.env, g.argv = "ANTHROPIC_API_KEY", []string{"OPENCODE_CONFIG=" + file}, agentapi.Command(g.t, "opencode", "acp")
+	g.key, g.env, g.argv = "ANTHROPIC_API_KEY", []string{"ANTHROPIC_BASE_URL=" + api.URL()}, agentapi.Command(g.t, "opencode", "acp")
 }
 
 // gone makes the agent's service one that refuses connections.
@@ -178,18 +187,9 @@ func (g *guest) gone() {
 	g.t.Helper()
 	const nobody = "http://127.0.0.1:9" // the port of a service that no machine has any more
 	for i, entry := range g.env {
-		if file, is := strings.CutPrefix(entry, "OPENCODE_CONFIG="); is {
-			text, err := os.ReadFile(file)
-			if err == nil {
-				err = os.WriteFile(file, bytes.ReplaceAll(text, []byte(g.url), []byte(nobody)), 0o600)
-			}
-			if err != nil {
-				g.t.Fatal(err)
-			}
-		}
 		g.env[i] = strings.ReplaceAll(entry, g.url, nobody)
 	}
-	g.is("k-test", g.argv...)
+	g.is(keyOfAgent, g.argv...)
 }
 
 // TestAgents is each agent of a profile, sealed, through what can happen to a run.
@@ -236,11 +236,18 @@ func (g *guest) tools(t *testing.T) {
 		shell("touch "+outside),
 		move{tool: "ping_user", input: map[string]string{"message": "look at oil"}},
 		move{tool: "report_updates", input: map[string]string{"message": "oil broke 75"}},
+		shell("./look"),
 		shell("rm "+marker),
 		move{text: "The story is told."},
 		move{text: "The story is told."}, // of an agent whose turn has ended with the refusal
 	)
 	g.fire(t, "story")
+	if !g.knew("saw: a run") || g.name == "opencode" && g.knew(keyOfAgent) {
+		t.Error("a command has not looked for the key, or has found it")
+	}
+	if kept := strings.Count(g.ok("run", "show", "--requests", "--json", "last"), "\n"); kept != g.requests() && g.name == "opencode" {
+		t.Errorf("%d of %d requests are kept", kept, g.requests())
+	}
 	if _, err := os.Stat(outside); err == nil {
 		t.Error("a command has written outside")
 	}
@@ -335,15 +342,29 @@ func (g *guest) ended(t *testing.T, sig syscall.Signal) {
 		t.Errorf("exit %d: %s", code, errOut.String())
 	}
 	eventually(t, "no process is left", func() bool { return len(g.processes("")) == 0 })
+	if sig == syscall.SIGTERM && g.name == "opencode" {
+		g.limited(t)
+		return
+	}
 	g.plan(move{text: "Again."})
 	g.fire(t, "story")
+}
+
+// limited: a cost limit ends the run before the next request.
+func (g *guest) limited(t *testing.T) {
+	g.plan(move{tool: "report_updates", input: map[string]string{"message": "it was dear"}, read: 100_000})
+	g.complains(1, "cost limit reached", "fire", "limited")
+	if n := g.requests(); n != 1 || g.outcome() != "failed" {
+		t.Errorf("%d requests, outcome %s", n, g.outcome())
+	}
+	g.nothingLeft()
 }
 
 // failures: a key that is refused, a service that is away, an agent that is missing, and one that does not take the mode in which it asks.
 func (g *guest) failures(t *testing.T) {
 	g.is("wrong", g.argv...)
 	g.complains(69, "key|KEY", "fire", "story")
-	g.is("k-test", filepath.Join(t.TempDir(), "none"))
+	g.is(keyOfAgent, filepath.Join(t.TempDir(), "none"))
 	g.fails(69, "fire", "story")
 	moves, said := []move{shell("touch " + filepath.Join(g.data, "unasked"))}, "ask"
 	if g.name == "opencode" { // also a use that fails is one that was not asked for
@@ -351,7 +372,7 @@ func (g *guest) failures(t *testing.T) {
 		said = "the tool read without asking"
 	}
 	g.plan(moves...)
-	g.is("k-test", g.careless(t)...)
+	g.is(keyOfAgent, g.careless(t)...)
 	g.complains(69, said, "fire", "story")
 	if out, _ := g.cmd("doctor").Output(); g.name != "opencode" && !strings.Contains(string(out), "in which it asks") {
 		t.Errorf("doctor does not notice the mode:\n%s", out)
@@ -366,7 +387,7 @@ func (g *guest) failures(t *testing.T) {
 func (g *guest) careless(t *testing.T) []string {
 	t.Helper()
 	line := map[string]string{
-		"opencode": `OPENCODE_CONFIG_CONTENT='{"permission": "allow", "agent": {"title": {"disable": true}}}' exec "$0" "$@"`,
+		"opencode": `OPENCODE_CONFIG_CONTENT=$(printf %s "$OPENCODE_CONFIG_CONTENT" | sed 's/"ask"/"allow"/g') exec "$0" "$@"`,
 		"codex":    `export INITIAL_AGENT_MODE=agent-full-access; sed -u 's/"modeId":"read-only"/"modeId":"none"/' | "$0" "$@"`,
 		"gemini":   `sed -u 's/"modeId":"default"/"modeId":"none"/' | "$0" "$@" --approval-mode yolo`,
 	}[g.name]

@@ -37,7 +37,7 @@ func (h Home) agent(name string, atShell bool) (*acp.Engine, error) {
 		return nil, err
 	}
 	if tested { // it does not get the keys of other engines
-		c = c.only(append(slices.Clone(profile.Keys), profile.Base[0]))
+		c = c.only(profile.Variables())
 	}
 	env := slices.Concat(c.env(), a.Env, h.location())
 	command := slices.Clone(a.Command)

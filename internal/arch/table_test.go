@@ -42,7 +42,7 @@ func layers() []layer {
 		{path: "internal/engine", beside: map[string][]string{
 			"acp":            {"", "command"},
 			"claudecode":     {"", "command", "gateway"},
-			"command":        {""},
+			"command":        {"", "gateway"},
 			"gateway":        {""},
 			"mcpclient":      {""},
 			"native":         {"", "provider"},
@@ -99,7 +99,7 @@ func owners() map[string]string {
 		"github.com/rogpeppe/go-internal/diff": "internal/platform/plaintext",
 		"golang.org/x/net/html":                "internal/engine/native/builtin",
 		"golang.org/x/net/netutil":             "internal/engine/gateway",
-		"golang.org/x/net/http/httpproxy":      "internal/engine/claudecode",
+		"golang.org/x/net/http/httpproxy":      "internal/engine/command",
 		"golang.org/x/image":                   "internal/platform/media",
 		"github.com/cenkalti/backoff/v5":       "internal/agent/conversation",
 		"github.com/gorilla/websocket":         "internal/server/discord/gateway",

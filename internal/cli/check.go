@@ -249,7 +249,7 @@ func (c *checker) inHome(path string, j job.Job) {
 	if h := c.home; j.Network == job.NetworkNone && h.Config.Claude.Gateway == config.Off && cmp.Or(j.Engine, h.Config.Engine) == engine.ClaudeCode {
 		c.say(finding{File: path, Key: "network", What: "note", Text: "the run will fail: network: none needs the gateway: ollim config set claude-code.gateway on"})
 	}
-	if agent := cmp.Or(j.Engine, c.home.Config.Engine); j.Network == job.NetworkNone && strings.HasPrefix(agent, engine.ACP+":") {
+	if agent := c.rules.Unreached(j); agent != "" {
 		c.say(finding{File: path, Key: "network", What: "note", Text: "the run will fail: with network: none " + agent + " reaches no model service"})
 	}
 	for _, dir := range c.rules.OnPath(j) {

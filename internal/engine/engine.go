@@ -157,6 +157,12 @@ func (e *Unaffordable) Error() string {
 
 func (*Unaffordable) Unwrap() error { return ErrMaxCost }
 
+// Unpriced returns the error of a run with a cost limit whose model has no known price. It is an ErrSetup.
+func Unpriced(model string) error {
+	return fmt.Errorf("%w: the price of the model %s is unknown, so the cost limit cannot be enforced: ollim config "+
+		"set models '%s in=USD out=USD' (per million tokens)", ErrSetup, model, model)
+}
+
 // Overloaded is a temporary refusal of the service: a rate limit or an overload.
 type Overloaded struct {
 	Reason string

@@ -12,6 +12,7 @@ type Guarantees struct {
 	Reads    bool // a pattern that allows only some files to be read holds exactly
 	Branch   bool // a session can be branched
 	MaxCost  bool // a limit of costs ends the agent while it works, and not only after a turn
+	Key      bool // neither the agent nor its commands have the key, and each of their requests to the model is recorded
 	Records  bool // each use of a tool is recorded, with its input and its result
 	Delegate bool // the agent can be given a subagent
 	Thinking bool // the amount of thinking can be set, or thinking turned off
@@ -31,7 +32,7 @@ const (
 
 // Complete are the guarantees of the engines claude-code, native and script.
 func Complete() Guarantees {
-	return Guarantees{Asks: AsksAll, Reads: true, Branch: true, MaxCost: true, Records: true, Delegate: true, Thinking: true, Turns: true}
+	return Guarantees{Asks: AsksAll, Reads: true, Branch: true, MaxCost: true, Key: true, Records: true, Delegate: true, Thinking: true, Turns: true}
 }
 
 // Needs are the guarantees that a run needs, with what in the job says so; "" is not needed.
@@ -54,7 +55,7 @@ func (g Guarantees) Lacks(n Needs, name string) error {
 	}{
 		{g.Reads, n.Reads, "exact rules for reading", "allow the whole directory, as in Read(./**)"},
 		{g.Branch, n.Branch, "branching a session", "add isolated: true or session: persistent"},
-		{g.MaxCost, n.MaxCost, "a cost limit of its own", "leave it out: spend.per-run then ends the run after the turn that exceeds it"},
+		{g.MaxCost, n.MaxCost, "a cost limit of its own", "leave it out (spend.per-run then ends the run after the turn that exceeds it), see in ollim help engines when an agent can"},
 		{g.Records, n.Records, "complete records of tool uses", "leave it out"},
 		{g.Delegate, n.Delegate, "subagents", "leave it out"},
 		{g.Thinking, n.Thinking, "an amount of thinking", "leave it out: the agent then thinks as it does by itself"},
@@ -73,7 +74,7 @@ func (g Guarantees) List() []string {
 	for _, c := range []struct {
 		has  bool
 		name string
-	}{{g.Reads, "reads"}, {g.Branch, "branch"}, {g.MaxCost, "max-cost"}, {g.Records, "records"}, {g.Delegate, "subagents"}, {g.Thinking, "thinking"}, {g.Turns, "max-turns"}} {
+	}{{g.Reads, "reads"}, {g.Branch, "branch"}, {g.MaxCost, "max-cost"}, {g.Key, "key"}, {g.Records, "records"}, {g.Delegate, "subagents"}, {g.Thinking, "thinking"}, {g.Turns, "max-turns"}} {
 		if c.has {
 			list = append(list, c.name)
 		}

@@ -87,6 +87,7 @@ type Limits struct {
 	MaxCost  float64       // of the whole run; 0 means no limit
 	Spent    float64       // by earlier turns of the run
 	Reserved float64       // when the run began
+	Strict   bool          // the job has a cost limit of its own, which is enforced or the run is refused
 	MaxTurns int           // answers of the model in this turn; 0 selects the engine's own limit
 	Patience time.Duration // total wait for an overloaded service; 0 waits as long as the run may take
 

@@ -59,3 +59,15 @@ func (u Rules) CheckEngine(j job.Job) (key string, err error) {
 	}
 	return "", engine.GuaranteesOf(made).Lacks(needsOf(j), name)
 }
+
+// Unreached returns the engine of a job with network: none if it is an agent that then reaches no model service; "" if it is not.
+func (u Rules) Unreached(j job.Job) string {
+	name := cmp.Or(j.Engine, u.r.Settings.Engine)
+	if j.Network != job.NetworkNone || !strings.HasPrefix(name, engine.ACP+":") {
+		return ""
+	}
+	if made, err := u.r.Engines(name); err != nil || engine.GuaranteesOf(made).Key { // an error is reported elsewhere
+		return ""
+	}
+	return name
+}

@@ -94,7 +94,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 		},
 		Session: engine.Session{Full: r.full(s, run)},
 		Model:   engine.Model{Name: asked(run), Thinking: s.Engine.Thinking},
-		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience},
+		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience, Strict: s.Engine.Needs.MaxCost != ""},
 		Scope: engine.Scope{
 			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.World.Protected(),
 			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: reach(run),

@@ -47,10 +47,12 @@ type Engine struct {
 	AskServers func(context.Context, engine.Request) map[string][]string
 }
 
-// Guarantees returns what the agent's profile promises.
+// Guarantees returns what the agent's profile promises, and what a gateway does.
 func (e *Engine) Guarantees() engine.Guarantees {
 	g := e.Profile.Promises
 	g.Asks = cmp.Or(g.Asks, engine.AsksNothing)
+	_, g.Key = e.access("")
+	g.MaxCost = g.Key
 	return g
 }
 
@@ -106,15 +108,18 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 
 // fit returns an error for a request that the agent cannot be given.
 func (e *Engine) fit(r engine.Request) error {
+	_, gated := e.access(r.Model.Name)
 	switch {
+	case r.Limits.Strict && !gated:
+		return fmt.Errorf("%w: acp:%s reaches the service of the model %s without the gateway of ollim, so the job's cost limit cannot be enforced", engine.ErrSetup, e.Name, r.Model.Name)
 	case r.Scope.Subagent != nil:
 		return fmt.Errorf("%w: acp:%s cannot delegate to the subagent %s", engine.ErrSetup, e.Name, r.Scope.Subagent.Name)
 	case r.Session.Fork && !e.Profile.Promises.Branch:
 		return fmt.Errorf("%w: acp:%s cannot branch a session", engine.ErrSetup, e.Name)
 	case e.Profile.Sealed && r.Scope.Seal == nil:
 		return fmt.Errorf("%w: acp:%s reads settings that it can write itself, and so runs only sealed: `ollim config set seal on`", engine.ErrSetup, e.Name)
-	case e.Profile.Name != "" && r.Scope.Offline:
-		return fmt.Errorf("%w: with network: none acp:%s reaches no model service: leave network out", engine.ErrSetup, e.Name)
+	case e.Profile.Name != "" && r.Scope.Offline && !gated:
+		return fmt.Errorf("%w: with network: none acp:%s reaches no model service, because it needs the gateway of ollim for that: leave network out", engine.ErrSetup, e.Name)
 	case e.Profile.Name == "" && !e.Trusted && (r.Scope.Seal == nil || !r.Scope.Offline):
 		return fmt.Errorf("%w: acp:%s has no profile, so ollim does not know which uses of tools it asks about: `ollim config set acp.%s.trusted on` "+
 			"lets it run; else it runs only sealed and with `network: none`, where it reaches no model service", engine.ErrSetup, e.Name, e.Name)
@@ -197,6 +202,10 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 	if err != nil {
 		return err
 	}
+	defer func() {
+		at.close()
+		err = errors.Join(err, t.settle())
+	}()
 	said, err := command.OpenLog(e.Home.Run(r.Run.ID, "stderr.log"))
 	if err != nil {
 		return err
@@ -223,7 +232,7 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 	defer stop()
 	t.ctx, t.profile, t.root, t.servers, t.stop, t.known, t.beat = running, e.Profile, r.Scope.Root, serversOf(r.Scope.Servers), stop, make(chan struct{}), make(chan struct{}, 1)
 	t.conn = &conn{out: peer.In, heard: t.heard, waiting: map[int]chan message{}}
-	t.given = at.given
+	t.given, t.gate = at.given, at.gate
 	reader.Go(func() { t.conn.listen(peer.Out) }) // ends with the agent
 	defer context.AfterFunc(running, func() {
 		time.Sleep(2 * e.Grace)
@@ -241,10 +250,10 @@ func (e *Engine) talk(ctx context.Context, r engine.Request, v visit, t *turn, d
 	case t.ending() != nil:
 		return t.ending()
 	case errors.Is(err, errEnded):
-		return e.died(peer)
+		return at.explain(e.died(peer))
 	}
 	stderr, _ := peer.Stderr()
-	return e.explain(err, stderr)
+	return at.explain(e.explain(err, stderr))
 }
 
 // argv is the agent's command.

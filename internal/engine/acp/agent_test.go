@@ -2,8 +2,11 @@ package acp
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,6 +156,8 @@ func (a *agent) prompt(id json.RawMessage, text string) {
 			a.say(strings.TrimSpace(string(past)))
 		case "env":
 			a.say(os.Getenv(rest))
+		case "ask":
+			a.say(askModel(rest))
 		case "cost":
 			a.cost += 0.4
 			a.update("usage_update", map[string]any{"used": 1200, "size": 200000, "cost": map[string]any{"amount": a.cost, "currency": "USD"}})
@@ -210,6 +215,22 @@ func (a *agent) fails(tool, text string) {
 	a.update("tool_call", fields)
 	fields["status"], fields["rawOutput"] = "failed", map[string]any{"error": text}
 	a.update("tool_call_update", fields)
+}
+
+// askModel asks the service for an answer of a model, and returns the status.
+func askModel(name string) string {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, os.Getenv("AGENT_BASE")+"/messages", strings.NewReader(fmt.Sprintf(`{"model":%q}`, name)))
+	if err != nil {
+		return err.Error()
+	}
+	r.Header.Set("X-Api-Key", os.Getenv("TEST_KEY"))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.Status
 }
 
 // use uses the tool bash, and reports false if that was refused. The input comes after the request.

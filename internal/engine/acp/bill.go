@@ -2,6 +2,7 @@ package acp
 
 import (
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -16,9 +17,12 @@ type bill struct {
 	total    float64 // what it has reported last
 	reported bool    // it reports costs
 	booked   float64 // of this process, in the record
+	asked    float64 // the most that the open prompt may cost
+	open     bool    // a prompt has not ended
 	context  int     // tokens in the conversation
 	window   int     // tokens
 	usage    runlog.Usage
+	gate     *command.Gate // what counts the requests of the process; nil: nothing does
 }
 
 func (b *bill) update(u update) {
@@ -32,15 +36,27 @@ func (b *bill) update(u update) {
 	b.reported, b.total = true, u.Cost.Amount
 }
 
-// sum returns what the process has cost so far, as the agent reports it.
-func (b *bill) sum() float64 {
-	if !b.reported {
-		return b.booked
+// sum returns what the process has cost so far, as the gateway has counted it. Without a gateway, or a price, it is what the agent reports.
+func (b *bill) sum() (usd float64) {
+	if b.gate != nil {
+		usd, _ = b.gate.Spent()
 	}
-	return max(b.booked, b.total-b.past)
+	if usd == 0 && b.reported {
+		usd = b.total - b.past
+	}
+	return max(b.booked, usd)
 }
 
-func (b *bill) exceeded() bool { return b.most > 0 && b.spent+b.sum() > b.most }
+// exceeded reports whether the limit is reached, which a gateway enforces itself.
+func (b *bill) exceeded() bool { return b.gate == nil && b.most > 0 && b.spent+b.sum() > b.most }
+
+// ended returns why the gateway has ended the agent's work; nil if it has not.
+func (b *bill) ended() error {
+	if b.gate == nil {
+		return nil
+	}
+	return b.gate.Ended()
+}
 
 // request returns the event of a prompt. reserved is what the run has reserved.
 func (b *bill) request(reserved float64) runlog.Event {
@@ -48,13 +64,33 @@ func (b *bill) request(reserved float64) runlog.Event {
 	if b.most > 0 {
 		most = min(reserved, max(b.most-b.spent-b.booked, 0))
 	}
+	b.open, b.asked = true, most
 	return runlog.Event{Type: runlog.Request, Most: most}
 }
 
-// close returns the event of a prompt's end. The cost is the agent's; if it reports none, that of the tokens by the table of models.
-func (b *bill) close(e ended) runlog.Event {
-	u := runlog.Usage{}
+// settle records what an open prompt has cost as far as the gateway knows it, after the end of the process.
+func (t *turn) settle() error {
+	return t.locked(func() error {
+		b := &t.cost
+		if b.gate == nil || !b.open {
+			return nil
+		}
+		if usd, unreported := b.gate.Spent(); unreported > 0 {
+			reported := usd - b.booked
+			return t.sink(runlog.Event{Type: runlog.Request, Reported: reported, Most: max(0, b.asked-reported)})
+		}
+		return t.sink(b.close(ended{}))
+	})
+}
+
+// count returns the usage of a prompt, by the gateway or by the agent.
+func (b *bill) count(e ended) (u runlog.Usage) {
 	switch {
+	case b.gate != nil:
+		all := b.gate.Used()
+		return runlog.Usage{
+			In: all.In - b.usage.In, Out: all.Out - b.usage.Out, CacheRead: all.CacheRead - b.usage.CacheRead, CacheWrite: all.CacheWrite - b.usage.CacheWrite,
+		}
 	case e.Usage != nil:
 		u = runlog.Usage{In: e.Usage.In, Out: e.Usage.Out + e.Usage.Thought, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite}
 	case e.Meta.Quota.Count.In > 0:
@@ -63,10 +99,18 @@ func (b *bill) close(e ended) runlog.Event {
 	if max(u.In, u.Out, u.CacheRead, u.CacheWrite) > engine.MostTokens || min(u.In, u.Out, u.CacheRead, u.CacheWrite) < 0 {
 		u = runlog.Usage{} // absurd
 	}
+	return u
+}
+
+// close returns the event of a prompt's end. If neither the gateway nor the agent knows the cost, it is that of the tokens by the table of
+// models.
+func (b *bill) close(e ended) runlog.Event {
+	u := b.count(e)
+	b.open = false
 	event := runlog.Event{Type: runlog.UsageEvent, Usage: &u, Context: b.context, Window: b.window}
 	table, priced := b.model.Cost(model.Tokens(u))
 	switch cost := b.sum() - b.booked; {
-	case b.reported && (cost > 0 || !priced):
+	case cost > 0 || b.reported && !priced:
 		event.Cost = cost
 	case priced:
 		event.Cost = table

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -193,14 +194,40 @@ type place struct {
 	given  given
 	env    []string
 	seal   *seal.Seal
+	gate   *command.Gate  // way to the model's service; nil: the agent connects to it itself
+	at     netip.AddrPort // of the gate
 }
 
-// prepare writes what the agent is given, and returns its environment and its seal.
+func (p place) close() {
+	if p.gate != nil {
+		p.gate.Close()
+	}
+}
+
+// explain is command.Gate.Explain; a process may have no gateway.
+func (p place) explain(err error) error {
+	if p.gate == nil {
+		return err
+	}
+	return p.gate.Explain(err)
+}
+
+// prepare writes what the agent is given, and returns its environment and its seal. The caller closes the place.
 func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f folder) (p place, err error) {
-	p = place{folder: f, seal: r.Scope.Seal}
+	p = place{folder: f, seal: r.Scope.Seal, env: e.Env}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
 	system := f.path("config", "system.md")
 	text := joined(r.Input.System, e.Profile.Note)
 	p.given = newGiven(f.path("state"), f.path("config"), system, text, cmp.Or(variable(e.Env, e.Profile.Base[0]), e.Profile.Base[1]))
+	if a, found := e.access(r.Model.Name); found && r.Run.ID != "" {
+		if err := e.gate(ctx, r, a, &p); err != nil {
+			return p, err
+		}
+	}
 	files := map[string]string{system: text}
 	for name, text := range e.Profile.Files {
 		files[p.given.fill(name)] = p.given.fill(text)
@@ -214,7 +241,7 @@ func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f fol
 			return p, err
 		}
 	}
-	p.env = slices.Concat(e.Env, r.Run.Env(), []string{sessionVariable + "=" + id})
+	p.env = slices.Concat(p.env, r.Run.Env(), []string{sessionVariable + "=" + id})
 	for _, entry := range e.Profile.Env {
 		p.env = append(p.env, p.given.fill(entry))
 	}
@@ -225,6 +252,9 @@ func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f fol
 		return p, nil
 	}
 	rules := seal.Rules{Read: append(e.files(), e.Self, f.path("config")), Write: []string{f.path("state")}}
+	if p.gate != nil {
+		rules.TCP = append(rules.TCP, p.at)
+	}
 	for _, name := range e.Profile.Reads {
 		if file := variable(e.Env, name); filepath.IsAbs(file) {
 			rules.Read = append(rules.Read, file)

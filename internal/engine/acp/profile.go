@@ -21,7 +21,8 @@ import (
 //	${system}  file with the system prompt
 //	${text}    the system prompt
 //	${random}  a random word
-//	${base}    the address of the service, see Base
+//	${base}    the address of the service, see Base, or of the gateway to it
+//	${service} the name of the service to which there is a gateway
 type Profile struct {
 	Name    string
 	Agent   string    // name that the agent gives itself in agentInfo
@@ -30,18 +31,20 @@ type Profile struct {
 	Default []string  // command, with the program's name to be found in PATH
 	Keys    []string  // variables of which one must hold a key
 
-	Env  []string  // KEY=value
-	Args []string  // added to the command
-	Base [2]string // variable with the address of the model service, and the address without it
-	Note string    // added to the system prompt
+	Env      []string  // KEY=value
+	Args     []string  // added to the command
+	Base     [2]string // variable with the address of the model service, and the address without it
+	Services []Service // those that the agent reaches through a gateway
+	Note     string    // added to the system prompt
 
 	Form   Form // how the agent reports uses of its tools
 	Sealed bool // files that the agent may write change what it asks for, so that it runs only sealed
 
 	// Config is a JSON object, which Append or Replace extends with the system prompt: added to the agent's own, or in its place. It is
 	// passed in the variable ConfigVariable or in the file ConfigFile.
-	Config, Append, Replace    string
-	ConfigVariable, ConfigFile string
+	// With a gateway to a service with a name it has Through, too.
+	Config, Append, Replace, Through string
+	ConfigVariable, ConfigFile       string
 
 	Reads []string // variables with a file that the agent may read
 	// Hide is a JSON object that takes the tool ${tool} away from the agent, in its configuration. It is added for each key of Hidden if the
@@ -95,7 +98,7 @@ func Unknown() Profile { return Profile{Server: "mcp__", Between: "__"} }
 type given map[string]string
 
 func newGiven(state, config, system, text, base string) given {
-	return given{"state": state, "config": config, "system": system, "text": text, "base": base, "random": strings.ToLower(rand.Text())}
+	return given{"service": "", "state": state, "config": config, "system": system, "text": text, "base": base, "random": strings.ToLower(rand.Text())}
 }
 
 // fill replaces the names in a text.
@@ -154,6 +157,9 @@ func (o object) merge(more object) object {
 // config returns the agent's configuration as JSON.
 func (p Profile) config(g given, in engine.Input, builtIns []string) string {
 	o := g.object(p.Config)
+	if g["service"] != "" {
+		o = o.merge(g.object(p.Through))
+	}
 	for _, key := range slices.Sorted(maps.Keys(p.Hidden)) {
 		if !slices.ContainsFunc(strings.Fields(p.Hidden[key]), func(tool string) bool { return slices.Contains(builtIns, tool) }) {
 			o = o.merge(given{"tool": key}.object(p.Hide))
@@ -183,6 +189,11 @@ func opencode() Profile {
 			"OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_CLAUDE_CODE=1",
 			"OPENCODE_SERVER_PASSWORD=${random}", // of a server that it starts on 127.0.0.1
 		},
+		Services: []Service{{
+			Name: "anthropic", Keys: []string{"ANTHROPIC_API_KEY"}, Base: "ANTHROPIC_BASE_URL", Address: "https://api.anthropic.com/v1", Path: "/v1",
+			Paths: []string{"/messages", "/messages/count_tokens"},
+		}},
+		Through:        `{"enabled_providers": ["${service}"], "provider": {"${service}": {"options": {"baseURL": "${base}"}}}}`,
 		Reads:          []string{"OPENCODE_CONFIG"}, // of the owner, for services and models
 		ConfigVariable: "OPENCODE_CONFIG_CONTENT",
 		Config: `{"autoupdate": false, "share": "disabled", "snapshot": false, "plugin": [], "lsp": false, "formatter": false,

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/command"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -28,8 +29,9 @@ type turn struct {
 	stop     func() // ends the turn
 	conn     *conn
 	given    given
-	model    string // that the session uses
-	note     note   // of the session, once the agent has opened it
+	gate     *command.Gate // what counts the requests to the model; nil: nothing does
+	model    string        // that the session uses
+	note     note          // of the session, once the agent has opened it
 	deciding sync.WaitGroup
 
 	mu        sync.Mutex

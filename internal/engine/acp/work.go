@@ -28,7 +28,7 @@ func (e *Engine) work(ctx context.Context, r engine.Request, v visit, t *turn) e
 	}
 	session := runlog.Event{Type: runlog.Session, Session: v.ID, Parent: v.parent, Model: t.model, Version: hello.Agent.Version, Context: v.Context}
 	if err := t.locked(func() error {
-		t.cost = bill{model: e.Models.Resolve(bare(t.model)), spent: r.Limits.Spent, most: r.Limits.MaxCost, past: v.Cost}
+		t.cost = bill{model: e.Models.Resolve(bare(t.model)), spent: r.Limits.Spent, most: r.Limits.MaxCost, past: v.Cost, gate: t.gate}
 		return t.sink(session)
 	}); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (e *Engine) say(ctx context.Context, r engine.Request, v visit, t *turn, pr
 	return t.locked(func() error {
 		t.answered = true
 		usage := t.cost.close(end)
-		if err := errors.Join(t.flush(), t.sink(usage), t.unasked()); err != nil {
+		if err := errors.Join(t.flush(), t.sink(usage), t.unasked(), t.cost.ended()); err != nil {
 			return err
 		}
 		switch end.Stop {

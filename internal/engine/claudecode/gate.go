@@ -3,25 +3,14 @@ package claudecode
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"golang.org/x/net/http/httpproxy"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/command"
-	"github.com/ollim/ollim/internal/engine/gateway"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -50,9 +39,8 @@ func (e *Engine) gated() bool {
 
 // gate is the gateway of one process of the command.
 type gate struct {
-	*gateway.Gateway
-	transport *http.Transport
-	socket    runlog.Socket
+	*command.Gate
+	socket runlog.Socket
 }
 
 // open opens a gateway, and returns an engine whose environment leads to it.
@@ -61,25 +49,21 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 	if err != nil || service.Host == "" {
 		return nil, e, fmt.Errorf("%w: ANTHROPIC_BASE_URL is not an address: want https://HOST", engine.ErrSetup)
 	}
-	transport, err := e.transport()
+	own, err := command.NewGate(ctx, r, e.Disk.Now(), e.variable)
 	if err != nil {
+		return nil, e, err
+	}
+	g := &gate{Gate: own}
+	g.Service, g.Models, g.Idle = service, e.Models, cmp.Or(e.Idle, g.Idle)
+	if err := e.identify(g.HTTP.TLSClientConfig); err != nil {
 		return nil, e, err
 	}
 	with := *e
 	with.Env, with.through = slices.Clone(e.Env), true
-	secrets := map[string]string{}
 	for _, name := range keyVariables() {
 		if value := e.variable(name); value != "" {
-			placeholder := "ollim-" + strings.ToLower(rand.Text())
-			secrets[placeholder] = value
-			with.Env = append(with.Env, name+"="+placeholder)
+			with.Env = append(with.Env, name+"="+g.Hide(value))
 		}
-	}
-	g := &gate{transport: transport, Gateway: &gateway.Gateway{
-		Service: service, Transport: transport, Secrets: secrets, Keep: r.Run.Sent, Models: e.Models, Idle: cmp.Or(e.Idle, command.Silence(ctx, e.Disk.Now(), gateway.Idle)),
-	}}
-	if r.Limits.MaxCost > 0 {
-		g.Most = max(r.Limits.MaxCost-r.Limits.Spent, least)
 	}
 	g.socket = runlog.SocketOf(e.Home.Run(r.Run.ID), runlog.ModelSocket)
 	if err = g.socket.Make(); err == nil {
@@ -89,9 +73,7 @@ func (e *Engine) open(ctx context.Context, r engine.Request) (*gate, *Engine, er
 		g.socket.Remove()
 		return nil, e, fmt.Errorf("the socket to the model: %w", err)
 	}
-	inside := *service
-	inside.Scheme = "http" // on the socket, without TLS
-	with.Env = append(with.Env, socketOf+"="+g.socket.Path, "ANTHROPIC_BASE_URL="+inside.String())
+	with.Env = append(with.Env, socketOf+"="+g.socket.Path, "ANTHROPIC_BASE_URL="+g.At(service.Host)) // on the socket, without TLS
 	return g, &with, nil
 }
 
@@ -100,58 +82,27 @@ func (g *gate) close() {
 		return
 	}
 	g.Close()
-	g.transport.CloseIdleConnections()
 	g.socket.Remove()
 }
 
-// explain returns how a process ended, given what the command says: as the gateway knows it, if the command only says that there was no
-// answer.
+// explain is command.Gate.Explain; a process may have no gateway.
 func (g *gate) explain(err error) error {
-	known := []error{engine.ErrMaxCost, engine.ErrMaxTurns, engine.ErrSessionUnknown, engine.ErrKey}
-	if g == nil || err == nil || errors.As(err, new(*engine.Overloaded)) || slices.ContainsFunc(known, func(k error) bool { return errors.Is(err, k) }) {
+	if g == nil {
 		return err
 	}
-	if g.Limited() {
-		return fmt.Errorf("%w: the gateway ended an answer, because the %s USD that were left are spent", engine.ErrMaxCost, engine.USD(g.Most))
-	}
-	if fault := g.Fault(); fault != "" {
-		return fmt.Errorf("%w: %s", engine.ErrUnavailable, fault)
-	}
-	return err
+	return g.Explain(err)
 }
 
-// connectTime is how long a connection to the service may take. The command tries several times.
-const connectTime = 30 * time.Second
-
-// transport returns what reaches the service as the command would: through the owner's proxy, and with the owner's certificates.
-func (e *Engine) transport() (*http.Transport, error) {
-	either := func(name string) string { return cmp.Or(e.variable(strings.ToLower(name)), e.variable(name)) }
-	proxy := (&httpproxy.Config{HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY")}).ProxyFunc()
-	t := &http.Transport{
-		Proxy:       func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
-		DialContext: (&net.Dialer{Timeout: connectTime}).DialContext, TLSHandshakeTimeout: connectTime,
-		DisableCompression: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+// identify adds the certificate by which the command identifies itself to the service.
+func (e *Engine) identify(t *tls.Config) error {
+	file := e.variable("CLAUDE_CODE_CLIENT_CERT")
+	if file == "" {
+		return nil
 	}
-	if file := e.variable(certificates); file != "" {
-		text, err := os.ReadFile(filepath.Clean(file))
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", engine.ErrSetup, certificates, err)
-		}
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			return nil, err
-		}
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%w: %s: %s has no certificate", engine.ErrSetup, certificates, file)
-		}
-		t.TLSClientConfig.RootCAs = pool
+	pair, err := tls.LoadX509KeyPair(file, e.variable("CLAUDE_CODE_CLIENT_KEY"))
+	if err != nil {
+		return fmt.Errorf("%w: CLAUDE_CODE_CLIENT_CERT and CLAUDE_CODE_CLIENT_KEY: %w; a key with a passphrase needs claude-code.gateway: off", engine.ErrSetup, err)
 	}
-	if file := e.variable("CLAUDE_CODE_CLIENT_CERT"); file != "" {
-		pair, err := tls.LoadX509KeyPair(file, e.variable("CLAUDE_CODE_CLIENT_KEY"))
-		if err != nil {
-			return nil, fmt.Errorf("%w: CLAUDE_CODE_CLIENT_CERT and CLAUDE_CODE_CLIENT_KEY: %w; a key with a passphrase needs claude-code.gateway: off", engine.ErrSetup, err)
-		}
-		t.TLSClientConfig.Certificates = []tls.Certificate{pair}
-	}
-	return t, nil
+	t.Certificates = []tls.Certificate{pair}
+	return nil
 }

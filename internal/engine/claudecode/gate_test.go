@@ -60,7 +60,7 @@ func (w *world) underOwnName() {
 	server.StartTLS()
 	w.t.Cleanup(server.Close)
 	file := w.place(w.t.TempDir(), "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made})))
-	w.engine.Env = append(w.engine.Env, "ANTHROPIC_BASE_URL=https://"+host, "HTTPS_PROXY="+tunnel(w.t, server.Listener.Addr().String()), certificates+"="+file)
+	w.engine.Env = append(w.engine.Env, "ANTHROPIC_BASE_URL=https://"+host, "HTTPS_PROXY="+tunnel(w.t, server.Listener.Addr().String()), command.Certificates+"="+file)
 }
 
 // tunnel is an HTTP proxy that connects everything to one address.
@@ -231,9 +231,10 @@ func TestNoGate(t *testing.T) {
 		want string
 	}{
 		{Engine{Env: []string{"ANTHROPIC_BASE_URL=api"}}, "not an address"},
-		{Engine{Env: []string{certificates + "=/nowhere/ca.pem"}}, certificates},
+		{Engine{Env: []string{command.Certificates + "=/nowhere/ca.pem"}}, command.Certificates},
 		{Engine{Env: []string{"CLAUDE_CODE_CLIENT_CERT=/nowhere/c.pem"}}, "CLAUDE_CODE_CLIENT_CERT"},
 	} {
+		c.e.Disk.Now = time.Now
 		if g, _, err := c.e.open(t.Context(), offline); err == nil || !strings.Contains(err.Error(), c.want) {
 			g.close()
 			t.Errorf("%v: %v", c.e.Env, err)

@@ -29,9 +29,6 @@ import (
 // configVariable is the variable that names the command's directory.
 const configVariable = "CLAUDE_CONFIG_DIR"
 
-// certificates is the variable that names a file of certificates that the command accepts besides those of the system.
-const certificates = "NODE_EXTRA_CA_CERTS"
-
 // sessionVariable is the variable with the id of the session of a sealed process.
 const sessionVariable = "OLLIM_SESSION"
 
@@ -178,7 +175,7 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 	for _, name := range []string{"settings.json", "mcp.json", "env.sh"} {
 		rules.Read = append(rules.Read, e.Home.Run(r.Run.ID, name))
 	}
-	if file := e.variable(certificates); file != "" {
+	if file := e.variable(command.Certificates); file != "" {
 		rules.Read = append(rules.Read, file)
 	}
 	for _, list := range [][]string{rules.Read, rules.Write} {

@@ -37,7 +37,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, known Known, from 
 	}
 	t.want.version = known.Version
 	if at.gate != nil {
-		t.cost.gate = at.gate.Gateway
+		t.cost.gate = &at.gate.Gateway
 	}
 	t.cost.expect(r, in.bytes())
 	flags, err := e.common(r, known)

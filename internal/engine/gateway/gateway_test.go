@@ -86,6 +86,19 @@ func (w *world) keep(body []byte) engine.Kept {
 	}
 }
 
+// listenTCP is listen on a port.
+func (w *world) listenTCP() {
+	w.t.Helper()
+	at, err := w.g.ListenTCP(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(w.g.Close)
+	w.program = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", at.String())
+	}}}
+}
+
 func (w *world) listen() {
 	w.t.Helper()
 	dir, err := os.MkdirTemp("", "gateway") // a socket has a short path

@@ -8,19 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -29,9 +24,10 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Gateway passes the requests of one program on to the Anthropic Messages API. Its fields are set before Listen.
+// Gateway passes the requests of one program on to a service. Its fields are set before Listen.
 type Gateway struct {
 	Service *url.URL // address of the service, as in ANTHROPIC_BASE_URL
+	Paths   []string // what is passed on, as patterns of path.Match below the path of Service; nil: the requests of the Anthropic Messages API
 
 	Transport http.RoundTripper // reaches the service
 
@@ -41,9 +37,11 @@ type Gateway struct {
 	Keep   engine.Keep   // nil: requests are not kept
 	Models model.Table   // prices
 	Most   float64       // USD that the requests may cost; 0: no limit
+	Strict bool          // a request to a model whose price is not known is refused
 	Idle   time.Duration // longest wait for the next byte of an answer; 0 is the constant Idle
 
 	server  *http.Server
+	keyed   bool           // a request needs a placeholder
 	serving sync.WaitGroup // requests
 	places  chan struct{}  // one for each request that is passed on
 
@@ -54,47 +52,17 @@ type Gateway struct {
 	used     runlog.Usage   // of the same
 	inFlight map[*call]bool // requests whose answers have not ended
 	limited  bool           // a request was refused or cut because of Most
+	unpriced string         // a model to which a request was refused because of Strict
 	fault    string         // why there was no answer to the last request; "": there was one, or the service has refused it
 	missed   int            // requests in a row that the service did not answer in time
 	after    time.Duration  // see After
 }
-
-// paths are what the program may ask of the service. Anything else, such as a batch, would cost what nobody counts.
-func paths() []string { return []string{"/v1/messages", "/v1/messages/count_tokens"} }
-
-// Programs of the agent can use the gateway too: so many connections and requests at once do not exhaust this process.
-const (
-	connections = 256
-	atOnce      = 16
-)
 
 // mostMissed is how many requests in a row may wait in vain for an answer. A program such as claude would send a request ten times.
 const mostMissed = 2
 
 // maxBody is more than the service accepts, in bytes.
 const maxBody = 64 << 20
-
-// Listen serves a unix socket until Close is called.
-func (g *Gateway) Listen(ctx context.Context, path string) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	g.inFlight, g.places = map[*call]bool{}, make(chan struct{}, atOnce)
-	listener = netutil.LimitListener(listener, connections)
-	silent := log.New(io.Discard, "", 0) // Fault tells what is to be told
-	forward := &httputil.ReverseProxy{
-		Rewrite: g.rewrite, Transport: roundTripper(g.send), ErrorHandler: g.failed,
-		FlushInterval: -1, // each part at once
-		ErrorLog:      silent,
-	}
-	g.server = &http.Server{Handler: g.guard(forward), ReadHeaderTimeout: time.Minute, ErrorLog: silent}
-	go func() { _ = g.server.Serve(listener) }() // ends when Close is called
-	return nil
-}
 
 // Close ends the requests that are still open, and waits until their answers are kept. It may be called twice, and before Listen.
 func (g *Gateway) Close() {
@@ -131,6 +99,16 @@ func (g *Gateway) Limited() bool {
 	return g.limited
 }
 
+// Unpriced returns the error of a run of which a request was refused because of Strict; nil if none was.
+func (g *Gateway) Unpriced() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.unpriced == "" {
+		return nil
+	}
+	return engine.Unpriced(g.unpriced)
+}
+
 // Fault returns why there was no answer to the last request; "" if there was one.
 func (g *Gateway) Fault() string {
 	g.mu.Lock()
@@ -150,32 +128,6 @@ func (g *Gateway) given() (why string, up bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.fault, g.missed >= mostMissed
-}
-
-// guard refuses what the gateway does not pass on.
-func (g *Gateway) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.enter() {
-			return
-		}
-		defer g.serving.Done()
-		fault, given := g.given()
-		inside := strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(g.Service.Path, "/"))
-		switch {
-		case r.Method == http.MethodHead: // the command tries the connection
-			w.WriteHeader(http.StatusOK)
-		case r.Method != http.MethodPost || !slices.Contains(paths(), inside) || r.URL.RawPath != "":
-			refuse(w, http.StatusForbidden, "permission_error", fmt.Sprintf("the gateway of ollim does not pass on %s %s", r.Method, r.URL.Path))
-		case g.exhausted():
-			refuse(w, http.StatusBadRequest, "invalid_request_error", g.limit())
-		case given:
-			refuse(w, http.StatusBadRequest, "invalid_request_error", fault)
-		default:
-			g.places <- struct{}{}
-			defer func() { <-g.places }()
-			next.ServeHTTP(w, r)
-		}
-	})
 }
 
 // enter reports whether a request may begin.
@@ -210,7 +162,7 @@ func (g *Gateway) limit() string {
 func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = g.Service.Scheme, g.Service.Host, g.Service.Host
 	r.Out.Header.Del("Accept-Encoding") // a compressed answer could not be read
-	for _, name := range []string{"X-Api-Key", "Authorization"} {
+	for _, name := range keyHeaders() {
 		for placeholder, secret := range g.Secrets {
 			if value := r.Out.Header.Get(name); strings.Contains(value, placeholder) {
 				r.Out.Header.Set(name, strings.Replace(value, placeholder, secret, 1))
@@ -237,7 +189,10 @@ func (g *Gateway) send(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := g.begin(r, body)
+	c, err := g.begin(r, body)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	idle := cmp.Or(g.Idle, Idle)
 	c.idle = time.AfterFunc(idle, func() { cancel(silence(idle)) })
@@ -277,17 +232,31 @@ func (s silence) Error() string {
 	return fmt.Sprintf("no data for %g seconds", time.Duration(s).Seconds())
 }
 
-// begin registers a request.
-func (g *Gateway) begin(r *http.Request, body []byte) *call {
+// refused is the error of a request that the gateway does not pass on because of its content.
+type refused string
+
+func (r refused) Error() string { return string(r) }
+
+// begin registers a request. The error is a refusal.
+func (g *Gateway) begin(r *http.Request, body []byte) (*call, error) {
 	var q struct {
-		Model string `json:"model"`
+		Model      string `json:"model"`
+		Background bool   `json:"background"`
 	}
 	_ = json.Unmarshal(body, &q) // the service says what is wrong with it
-	c := &call{g: g, model: q.Model, counts: strings.HasSuffix(r.URL.Path, "/count_tokens"), left: r.Context(), ctx: r.Context()}
+	if q.Background {
+		return nil, refused("the gateway of ollim passes on no request in the background")
+	}
+	free := strings.HasSuffix(r.URL.Path, "/count_tokens")
+	c := &call{g: g, model: q.Model, counts: free, left: r.Context(), ctx: r.Context()}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.Strict && !free && !g.Models.Resolve(c.model).Priced {
+		g.unpriced = cmp.Or(c.model, "?")
+		return nil, refused(engine.Unpriced(g.unpriced).Error())
+	}
 	g.inFlight[c] = true
-	return c
+	return c, nil
 }
 
 // priced keeps a request, and its answer with the price.
@@ -351,6 +320,8 @@ func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil: // the program has gone
 	case errors.Is(err, errLong):
 		refuse(w, http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
+	case errors.As(err, new(refused)):
+		refuse(w, http.StatusBadRequest, "invalid_request_error", err.Error())
 	default:
 		refuse(w, http.StatusBadGateway, "api_error", err.Error())
 	}

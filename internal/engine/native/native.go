@@ -170,8 +170,7 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 		return nil, e.NoModel
 	}
 	if r.Limits.MaxCost > 0 && !e.Service.Local && !m.Priced {
-		return nil, fmt.Errorf("%w: the price of the model %s is unknown, so the cost limit cannot be enforced: ollim config "+
-			"set models '%s in=USD out=USD' (per million tokens)", engine.ErrSetup, m.ID, m.ID)
+		return nil, engine.Unpriced(m.ID)
 	}
 	how := asking{model: m, thinking: r.Model.Thinking}
 	if e.Service.Name == anthropic { // other APIs do not offer a choice
