@@ -11,7 +11,8 @@ func codex() Profile {
 	return Profile{
 		Name: "codex", Agent: "@agentclientprotocol/codex-acp", Default: []string{"codex-acp"},
 		Install: "npm install -g @agentclientprotocol/codex-acp@2.6.0", Tested: [2]string{"2.6.0", "2.6.0"},
-		Keys: []string{"OPENAI_API_KEY"}, Base: [2]string{"OPENAI_BASE_URL", "https://api.openai.com/v1"},
+		Keys:     []string{"OPENAI_API_KEY"},
+		Services: []Service{{Keys: []string{"OPENAI_API_KEY"}, Base: "OPENAI_BASE_URL", Address: "https://api.openai.com/v1", Paths: []string{"/responses"}}},
 		Env: []string{
 			"CODEX_HOME=${state}/codex", "MODEL_PROVIDER=ollim", "INITIAL_AGENT_MODE=read-only", "NO_BROWSER=1",
 		},

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -222,7 +221,10 @@ func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f fol
 	}()
 	system := f.path("config", "system.md")
 	text := joined(r.Input.System, e.Profile.Note)
-	p.given = newGiven(f.path("state"), f.path("config"), system, text, cmp.Or(variable(e.Env, e.Profile.Base[0]), e.Profile.Base[1]))
+	p.given = newGiven(f.path("state"), f.path("config"), system, text, "")
+	if len(e.Profile.Services) > 0 {
+		p.given["base"] = e.Profile.Services[0].Address
+	}
 	if a, found := e.access(r.Model.Name); found && r.Run.ID != "" {
 		if err := e.gate(ctx, r, a, &p); err != nil {
 			return p, err

@@ -21,7 +21,7 @@ import (
 //	${system}  file with the system prompt
 //	${text}    the system prompt
 //	${random}  a random word
-//	${base}    the address of the service, see Base, or of the gateway to it
+//	${base}    the address of the gateway to the service, or of the first of Services
 //	${service} the name of the service to which there is a gateway
 type Profile struct {
 	Name    string
@@ -33,7 +33,6 @@ type Profile struct {
 
 	Env      []string  // KEY=value
 	Args     []string  // added to the command
-	Base     [2]string // variable with the address of the model service, and the address without it
 	Services []Service // those that the agent reaches through a gateway
 	Note     string    // added to the system prompt
 

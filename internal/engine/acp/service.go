@@ -25,7 +25,7 @@ type Service struct {
 
 // Variables are the variables with keys and addresses of services.
 func (p Profile) Variables() []string {
-	names := append(slices.Clone(p.Keys), p.Base[0])
+	names := slices.Clone(p.Keys)
 	for _, s := range p.Services {
 		names = append(names, s.Base)
 	}

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // tally reads an answer while it streams: who answers, what was used, how much text there is. It knows the streams and the whole answers of
-// the Anthropic Messages API and of OpenAI's chat completions API. Anything else has no usage.
+// the Anthropic Messages API and of OpenAI's APIs for chat completions and responses. Anything else has no usage.
 type tally struct {
 	model    string
 	usage    runlog.Usage
@@ -22,8 +23,10 @@ type tally struct {
 	ending   bool // the usage of the whole answer was reported, and only its end is missing
 	complete bool // the end of the answer was seen
 
-	line []byte // an incomplete line, or the whole of an answer that is no stream
-	long bool   // the line is longer than maxLine; its rest is ignored
+	line  []byte // an incomplete line, or the whole of an answer that is no stream
+	long  bool   // the line is longer than maxLine; its rest is ignored
+	seen  bool   // the answer has begun
+	whole bool   // the answer is no stream, but one JSON text
 }
 
 // maxLine is how many bytes of a line are looked at.
@@ -37,12 +40,18 @@ type event struct {
 		Model string `json:"model"`
 		Usage *usage `json:"usage"`
 	} `json:"message"`
-	Delta struct {
-		Text     string `json:"text"`
-		Thinking string `json:"thinking"`
-		Input    string `json:"partial_json"`
-	} `json:"delta"`
-	Usage   *usage `json:"usage"`
+	Delta    delta  `json:"delta"`
+	Usage    *usage `json:"usage"`
+	Response struct {
+		Model string `json:"model"`
+		Usage *usage `json:"usage"`
+	} `json:"response"`
+	Item struct {
+		Type string `json:"type"`
+	} `json:"item"`
+	Output []struct {
+		Type string `json:"type"`
+	} `json:"output"` // of a whole response
 	Choices []struct {
 		Delta struct {
 			Content   string `json:"content"`
@@ -52,7 +61,25 @@ type event struct {
 	Stop *string `json:"stop_reason"` // of a whole answer
 }
 
-// usage has the counts of both APIs. OpenAI's prompt tokens include what came from the cache.
+// delta is a part of an answer: an object, or a text in the API for responses.
+type delta struct{ Text, Thinking, Input string }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (d *delta) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		return json.Unmarshal(raw, &d.Text)
+	}
+	var o struct {
+		Text     string `json:"text"`
+		Thinking string `json:"thinking"`
+		Input    string `json:"partial_json"`
+	}
+	err := json.Unmarshal(raw, &o)
+	*d = delta(o)
+	return err
+}
+
+// usage has the counts of all APIs. OpenAI's tokens of input and prompt include what came from the cache and was written to it.
 type usage struct {
 	In         int `json:"input_tokens"`
 	Out        int `json:"output_tokens"`
@@ -69,11 +96,25 @@ type usage struct {
 	Details    struct {
 		Cached int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	Input *struct {
+		Cached  int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"` // of the API for responses
 }
 
 // add reads a part of the answer.
 func (t *tally) add(part []byte) {
 	for len(part) > 0 {
+		if !t.seen {
+			t.seen = len(bytes.TrimSpace(part)) > 0
+			t.whole = bytes.HasPrefix(bytes.TrimSpace(part), []byte("{"))
+		}
+		if t.whole {
+			if t.long = t.long || len(t.line)+len(part) > maxLine; !t.long {
+				t.line = append(t.line, part...)
+			}
+			return
+		}
 		line, rest, whole := bytes.Cut(part, []byte("\n"))
 		if part = rest; len(t.line)+len(line) > maxLine {
 			t.line, t.long = t.line[:0], true
@@ -107,22 +148,48 @@ func (t *tally) take(line []byte) {
 	if json.Unmarshal(data, &e) != nil {
 		return
 	}
-	t.model = cmp.Or(t.model, e.Message.Model, e.Model)
+	t.model = cmp.Or(t.model, e.Message.Model, e.Response.Model, e.Model)
 	t.count(e.Message.Usage)
+	t.count(e.Response.Usage)
 	t.count(e.Usage)
 	t.said += len(e.Delta.Text) + len(e.Delta.Thinking) + len(e.Delta.Input)
 	for _, c := range e.Choices {
 		t.said += len(c.Delta.Content) + len(c.Delta.Reasoning)
 	}
-	t.begun = t.begun || e.Type == "message_start" || len(e.Choices) > 0 || e.Stop != nil
+	if e.Type == "response.output_item.done" && e.Item.Type == searchCall {
+		t.searches = min(t.searches+1, engine.MostSearches)
+	}
+	for _, item := range e.Output {
+		if item.Type == searchCall {
+			t.searches = min(t.searches+1, engine.MostSearches)
+		}
+	}
+	t.begun = t.begun || slices.Contains([]string{"message_start", "response.output_item.added"}, e.Type) || len(e.Choices) > 0 || len(e.Output) > 0 || e.Stop != nil
 	t.ending = t.ending || e.Type == "message_delta"
-	t.complete = t.complete || e.Type == "message_stop" || e.Type == "error" || !streamed
+	t.complete = t.complete || slices.Contains(lastEvents(), e.Type) || !streamed
+	t.ending = t.ending || t.complete
+}
+
+// searchCall is the type of an item of a response for a search by the service itself.
+const searchCall = "web_search_call"
+
+// lastEvents are the types of events after which no more is said.
+func lastEvents() []string {
+	return []string{"message_stop", "error", "response.completed", "response.incomplete", "response.failed"}
 }
 
 // count takes over counts. Those that are absent stay; absurd ones are ignored.
 func (t *tally) count(u *usage) {
 	if u == nil {
 		return
+	}
+	if d := u.Input; d != nil {
+		if min(d.Cached, d.Written) < 0 || max(d.Cached, d.Written) > engine.MostTokens {
+			return
+		}
+		u.CacheRead = min(d.Cached, max(u.In, 0))
+		u.CacheWrite = min(d.Written, max(u.In, 0)-u.CacheRead)
+		u.In -= u.CacheRead + u.CacheWrite
 	}
 	for _, n := range []int{u.In, u.Out, u.CacheRead, u.CacheWrite, u.Prompt, u.Completion, u.Details.Cached, u.Cached.Hour} {
 		if n < 0 || n > engine.MostTokens {
