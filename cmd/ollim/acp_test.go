@@ -122,6 +122,7 @@ func withAgent(t *testing.T, name string) *guest {
 	g.is(keyOfAgent, g.argv...)
 	g.ok("config", "set", "engine", "acp:"+name)
 	g.ok("config", "set", "quiet", "none")
+	g.ok("config", "set", "models", "gemini-2.5-flash in=1 out=4")
 	g.ok("config", "set", "delivery.command", "sh", "-c", "cat >> received.txt")
 	g.write("look", lookForKey)
 	if err := os.Chmod(filepath.Join(g.data, "look"), 0o700); err != nil {
@@ -242,10 +243,10 @@ func (g *guest) tools(t *testing.T) {
 		move{text: "The story is told."}, // of an agent whose turn has ended with the refusal
 	)
 	g.fire(t, "story")
-	if !g.knew("saw: a run") || g.name != "gemini" && g.knew(keyOfAgent) {
+	if !g.knew("saw: a run") || g.knew(keyOfAgent) {
 		t.Error("a command has not looked for the key, or has found it")
 	}
-	if kept := strings.Count(g.ok("run", "show", "--requests", "--json", "last"), "\n"); kept != g.requests() && g.name != "gemini" {
+	if kept := strings.Count(g.ok("run", "show", "--requests", "--json", "last"), "\n"); kept != g.requests() {
 		t.Errorf("%d of %d requests are kept", kept, g.requests())
 	}
 	if _, err := os.Stat(outside); err == nil {
@@ -342,7 +343,7 @@ func (g *guest) ended(t *testing.T, sig syscall.Signal) {
 		t.Errorf("exit %d: %s", code, errOut.String())
 	}
 	eventually(t, "no process is left", func() bool { return len(g.processes("")) == 0 })
-	if sig == syscall.SIGTERM && g.name != "gemini" {
+	if sig == syscall.SIGTERM {
 		g.limited(t)
 		return
 	}

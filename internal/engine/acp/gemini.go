@@ -13,8 +13,12 @@ func gemini() Profile {
 		Name: "gemini", Agent: "gemini-cli", Default: []string{"gemini", "--acp"},
 		Install: "npm install -g @google/gemini-cli@0.61.0", Tested: [2]string{"0.61.0", "0.61.0"},
 		Keys: []string{"GEMINI_API_KEY"},
+		Services: []Service{{
+			Keys: []string{"GEMINI_API_KEY"}, Base: "GOOGLE_GEMINI_BASE_URL", Address: "https://generativelanguage.googleapis.com",
+			Paths: []string{"/v1beta/models/*:generateContent", "/v1beta/models/*:streamGenerateContent", "/v1beta/models/*:countTokens"},
+		}},
 		Args: []string{"--admin-policy", "${config}/policies"},
-		Env:  []string{"GEMINI_CLI_HOME=${state}", "GEMINI_CLI_NO_RELAUNCH=true", "GEMINI_CLI_TRUST_WORKSPACE=true", "NO_BROWSER=1"},
+		Env:  []string{"GEMINI_CLI_HOME=${state}", "GEMINI_CLI_NO_RELAUNCH=true", "GEMINI_CLI_TRUST_WORKSPACE=true", "NO_BROWSER=1", "GOOGLE_GEMINI_BASE_URL=${base}"},
 		Config: `{"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
 			"general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 5, "checkpointing": {"enabled": false}},
 			"privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}, "ide": {"enabled": false},

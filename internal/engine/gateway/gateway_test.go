@@ -491,7 +491,7 @@ func TestUnreachable(t *testing.T) {
 
 // FuzzTally: an answer counts the same in whatever parts it arrives, and nothing in it is worth more than the limits.
 func FuzzTally(f *testing.F) {
-	for _, seed := range []string{part(started) + part(text) + part(counted) + part(stopped), started, "data: {\"usage\":{\"prompt_tokens\":5}}", "{\n\"usage\": {\"input_tokens\": 5}\n}\n", "data:[DONE]\n", "\x00\n{"} {
+	for _, seed := range []string{part(started) + part(text) + part(counted) + part(stopped), started, "data: {\"usage\":{\"prompt_tokens\":5}}", "[{\"usageMetadata\": {\"promptTokenCount\": 5}}]", "{\n\"usage\": {\"input_tokens\": 5}\n}\n", "data:[DONE]\n", "\x00\n{"} {
 		f.Add([]byte(seed), 3)
 	}
 	f.Fuzz(func(t *testing.T, answer []byte, size int) {

@@ -247,7 +247,10 @@ func (g *Gateway) begin(r *http.Request, body []byte) (*call, error) {
 	if q.Background {
 		return nil, refused("the gateway of ollim passes on no request in the background")
 	}
-	free := strings.HasSuffix(r.URL.Path, "/count_tokens")
+	free := strings.HasSuffix(r.URL.Path, "/count_tokens") || strings.HasSuffix(r.URL.Path, ":countTokens")
+	if _, last, named := strings.Cut(r.URL.Path, "/models/"); named { // of the Gemini API
+		q.Model, _, _ = strings.Cut(last, ":")
+	}
 	c := &call{g: g, model: q.Model, counts: free, left: r.Context(), ctx: r.Context()}
 	g.mu.Lock()
 	defer g.mu.Unlock()

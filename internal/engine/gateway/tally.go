@@ -11,7 +11,7 @@ import (
 )
 
 // tally reads an answer while it streams: who answers, what was used, how much text there is. It knows the streams and the whole answers of
-// the Anthropic Messages API and of OpenAI's APIs for chat completions and responses. Anything else has no usage.
+// the Anthropic Messages API, of OpenAI's APIs for chat completions and responses, and of the Gemini API. Anything else has no usage.
 type tally struct {
 	model    string
 	usage    runlog.Usage
@@ -46,6 +46,12 @@ type event struct {
 		Model string `json:"model"`
 		Usage *usage `json:"usage"`
 	} `json:"response"`
+	Candidates []candidate `json:"candidates"`
+	Version    string      `json:"modelVersion"`
+	Metadata   *metadata   `json:"usageMetadata"`
+	Feedback   struct {
+		Block string `json:"blockReason"`
+	} `json:"promptFeedback"`
 	Item struct {
 		Type string `json:"type"`
 	} `json:"item"`
@@ -59,6 +65,37 @@ type event struct {
 		} `json:"delta"`
 	} `json:"choices"`
 	Stop *string `json:"stop_reason"` // of a whole answer
+}
+
+// candidate is an answer of the Gemini API, or a part of it.
+type candidate struct {
+	Content struct {
+		Parts []struct {
+			Text string          `json:"text"`
+			Call json.RawMessage `json:"functionCall"`
+		} `json:"parts"`
+	} `json:"content"`
+	Finish string `json:"finishReason"`
+	Ground struct {
+		Queries []string `json:"webSearchQueries"`
+	} `json:"groundingMetadata"`
+}
+
+// metadata has the counts of the Gemini API. The tokens of the prompt include what came from the cache.
+type metadata struct {
+	Prompt   int `json:"promptTokenCount"`
+	Tools    int `json:"toolUsePromptTokenCount"`
+	Out      int `json:"candidatesTokenCount"`
+	Thoughts int `json:"thoughtsTokenCount"`
+	Cached   int `json:"cachedContentTokenCount"`
+}
+
+func (m *metadata) usage() *usage {
+	if m == nil || min(m.Prompt, m.Tools, m.Out, m.Thoughts, m.Cached) < 0 || max(m.Prompt, m.Tools, m.Out, m.Thoughts, m.Cached) > engine.MostTokens {
+		return nil
+	}
+	cached := min(m.Cached, m.Prompt)
+	return &usage{In: m.Prompt - cached + m.Tools, Out: m.Out + m.Thoughts, CacheRead: cached}
 }
 
 // delta is a part of an answer: an object, or a text in the API for responses.
@@ -107,7 +144,7 @@ func (t *tally) add(part []byte) {
 	for len(part) > 0 {
 		if !t.seen {
 			t.seen = len(bytes.TrimSpace(part)) > 0
-			t.whole = bytes.HasPrefix(bytes.TrimSpace(part), []byte("{"))
+			t.whole = bytes.HasPrefix(bytes.TrimSpace(part), []byte("{")) || bytes.HasPrefix(bytes.TrimSpace(part), []byte("["))
 		}
 		if t.whole {
 			if t.long = t.long || len(t.line)+len(part) > maxLine; !t.long {
@@ -128,9 +165,15 @@ func (t *tally) add(part []byte) {
 	}
 }
 
-// end reads what has no line break at its end: a whole answer.
+// end reads what has no line break at its end: a whole answer, or all events of one in a list.
 func (t *tally) end() {
-	t.take(t.line)
+	list := []json.RawMessage{t.line}
+	if bytes.HasPrefix(bytes.TrimSpace(t.line), []byte("[")) {
+		_ = json.Unmarshal(t.line, &list) // another text says nothing
+	}
+	for _, event := range list {
+		t.take(event)
+	}
 	t.line = nil
 }
 
@@ -148,9 +191,10 @@ func (t *tally) take(line []byte) {
 	if json.Unmarshal(data, &e) != nil {
 		return
 	}
-	t.model = cmp.Or(t.model, e.Message.Model, e.Response.Model, e.Model)
+	t.model = cmp.Or(t.model, e.Message.Model, e.Response.Model, e.Model, e.Version)
 	t.count(e.Message.Usage)
 	t.count(e.Response.Usage)
+	t.count(e.Metadata.usage())
 	t.count(e.Usage)
 	t.said += len(e.Delta.Text) + len(e.Delta.Thinking) + len(e.Delta.Input)
 	for _, c := range e.Choices {
@@ -164,10 +208,23 @@ func (t *tally) take(line []byte) {
 			t.searches = min(t.searches+1, engine.MostSearches)
 		}
 	}
+	t.generated(e)
 	t.begun = t.begun || slices.Contains([]string{"message_start", "response.output_item.added"}, e.Type) || len(e.Choices) > 0 || len(e.Output) > 0 || e.Stop != nil
 	t.ending = t.ending || e.Type == "message_delta"
 	t.complete = t.complete || slices.Contains(lastEvents(), e.Type) || !streamed
 	t.ending = t.ending || t.complete
+}
+
+// generated reads an event of the Gemini API.
+func (t *tally) generated(e event) {
+	for _, c := range e.Candidates {
+		t.begun, t.complete = true, t.complete || c.Finish != ""
+		t.searches = max(t.searches, min(len(c.Ground.Queries), engine.MostSearches))
+		for _, p := range c.Content.Parts {
+			t.said += len(p.Text) + len(p.Call)
+		}
+	}
+	t.complete = t.complete || e.Feedback.Block != ""
 }
 
 // searchCall is the type of an item of a response for a search by the service itself.
