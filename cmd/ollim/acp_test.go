@@ -129,7 +129,7 @@ func withAgent(t *testing.T, name string) *guest {
 		t.Fatal(err)
 	}
 	g.ok("routine", "add", "story", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(touch *)", "--allowed-tools", "Bash(sleep *)", "--allowed-tools", "Bash(./look)", "Do the story.")
-	g.write("routines/limited.md", "---\nid: limited\ncron: \"@yearly\"\nbackground: true\nisolated: true\nmax-cost: 0.05\n---\nDo what is dear.\n")
+	g.write("routines/limited.md", "---\nid: limited\ncron: \"@yearly\"\nbackground: true\nisolated: true\nmax-cost: 0.05\nnetwork: none\n---\nDo what is dear.\n")
 	g.ok("routine", "add", "daily", "--id", "daily", "--cron", "@yearly", "--background", "--session", "persistent", "Tell of the day.")
 	return g
 }
@@ -351,7 +351,7 @@ func (g *guest) ended(t *testing.T, sig syscall.Signal) {
 	g.fire(t, "story")
 }
 
-// limited: a cost limit ends the run before the next request.
+// limited: a cost limit ends the run before the next request. The agent reaches nothing but the gateway.
 func (g *guest) limited(t *testing.T) {
 	g.plan(move{tool: "report_updates", input: map[string]string{"message": "it was dear"}, read: 100_000})
 	g.complains(1, "cost limit reached", "fire", "limited")
