@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,11 +14,13 @@ import (
 type build struct {
 	scratch string
 	all     map[int]change
+	places  map[string]int // numbers of all
 	suites  []*suite
+	workers []*worker
 }
 
-// switches is the file that is added to each changed package. Its arguments are the package, the file that says which change is
-// on, and the file that notes which changes were reached.
+// switches is the file that is added to each changed package. Its argument is the package. The linker sets mutatedIn, the directory of the
+// file on, which says which change is on, and of the file reached, which notes those that were reached.
 const switches = `package %s
 
 import (
@@ -29,8 +30,10 @@ import (
 	"sync"
 )
 
+var mutatedIn string
+
 var mutatedOn = func() int {
-	text, err := os.ReadFile(%q)
+	text, err := os.ReadFile(mutatedIn + "/on")
 	if err != nil {
 		return -1
 	}
@@ -46,7 +49,7 @@ var mutatedSeen sync.Map
 func mutated(i int) bool {
 	if mutatedOn == -2 {
 		if _, seen := mutatedSeen.LoadOrStore(i, true); !seen {
-			if f, err := os.OpenFile(%q, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
+			if f, err := os.OpenFile(mutatedIn+"/reached", os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
 				_, _ = f.WriteString(strconv.Itoa(i) + "\n")
 				_ = f.Close()
 			}
@@ -94,6 +97,10 @@ func built(scratch string, dirs []string) (*build, error) {
 		}
 		said, err := goCommand(overlay, append([]string{"build", "-gcflags=-e"}, packages(dirs)...)...)
 		if err == nil {
+			b.places = map[string]int{}
+			for i, c := range b.all {
+				b.places[c.place()] = i
+			}
 			return b, b.link(overlay, dirs)
 		}
 		if !b.leaveOut(string(said)) {
@@ -161,7 +168,7 @@ func (b *build) write(names map[string]string) (string, error) {
 		}
 	}
 	for dir, name := range names {
-		if err := put(filepath.Join(dir, "mutated.go"), fmt.Appendf(nil, switches, name, b.path("on"), b.path("reached"))); err != nil {
+		if err := put(filepath.Join(dir, "mutated.go"), fmt.Appendf(nil, switches, name)); err != nil {
 			return "", err
 		}
 	}
@@ -185,21 +192,23 @@ func overlay(file string, replace map[string]string) error {
 
 func (b *build) path(name string) string { return filepath.Join(b.scratch, name) }
 
-// link builds ollim and the programs of the tests, and lists the tests in them.
+// link builds ollim and the programs of the tests for each worker, and lists the tests in them: the scripts last, because each takes long.
 func (b *build) link(overlay string, dirs []string) error {
-	ollim := b.path("bin/ollim")
-	if said, err := goCommand(b.path("program.json"), "build", "-ldflags=-s -w", "-o", ollim, "./cmd/ollim"); err != nil {
-		return fmt.Errorf("%w: %s", err, said)
-	}
 	for _, dir := range append(slices.Clone(dirs), "internal/cli", "cmd/ollim") {
-		s := &suite{dir: filepath.Clean(dir), program: b.path(strings.ReplaceAll(dir, "/", "-") + ".test"), ollim: ollim}
-		if said, err := goCommand(overlay, "test", "-c", "-o", s.program, "./"+s.dir); err != nil {
-			return fmt.Errorf("%w: %s", err, said)
-		}
-		if err := s.list(); err != nil {
+		b.suites = append(b.suites, &suite{dir: filepath.Clean(dir)})
+	}
+	b.suites = append(b.suites, &suite{dir: "cmd/ollim", scripts: true})
+	for i := range workers {
+		w := &worker{build: b, dir: b.path(strconv.Itoa(i))}
+		b.workers = append(b.workers, w)
+		if err := w.link(overlay, dirs); err != nil {
 			return err
 		}
-		b.suites = append(b.suites, s)
+	}
+	for _, s := range b.suites {
+		if err := s.list(b.workers[0]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -213,52 +222,6 @@ func (b *build) in(dir string) (numbers []int) {
 	}
 	slices.Sort(numbers)
 	return numbers
-}
-
-// reach runs each test alone and notes which changes it reaches.
-func (b *build) reach() error {
-	if err := os.WriteFile(b.path("on"), []byte("reach"), 0o600); err != nil {
-		return err
-	}
-	for _, s := range b.suites {
-		for _, test := range s.tests {
-			_ = os.Remove(b.path("reached"))
-			if !s.alone(test) {
-				_, _ = fmt.Fprintf(os.Stderr, "left out, because it fails without a change: %s %s\n", s.dir, test)
-				continue
-			}
-			text, err := os.ReadFile(b.path("reached"))
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return err
-			}
-			for line := range strings.Lines(string(text)) {
-				if i, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
-					s.reached[i] = append(s.reached[i], test)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// caught reports whether a test fails with change i.
-func (b *build) caught(i int) (bool, error) {
-	if err := os.WriteFile(b.path("on"), []byte(strconv.Itoa(i)), 0o600); err != nil {
-		return false, err
-	}
-	own := filepath.Dir(b.all[i].file)
-	order := slices.Clone(b.suites)
-	slices.SortStableFunc(order, func(x, y *suite) int { return first(x.dir == own) - first(y.dir == own) })
-	for _, s := range order {
-		for tests, n := s.closest(i), few; len(tests) > 0; n *= 4 {
-			n = min(n, len(tests))
-			if !s.together(tests[:n]) {
-				return true, nil
-			}
-			tests = tests[n:]
-		}
-	}
-	return false, nil
 }
 
 func first(own bool) int {

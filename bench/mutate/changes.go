@@ -31,6 +31,9 @@ type insert struct {
 
 func (c change) String() string { return fmt.Sprintf("%s:%d: %s", c.file, c.line, c.what) }
 
+// place tells the change from all others.
+func (c change) place() string { return fmt.Sprintf("%s %d %s", c.file, c.add[0].at, c.what) }
+
 // opposites are the comparisons and conjunctions that take the place of others.
 func opposites() map[token.Token]token.Token {
 	return map[token.Token]token.Token{

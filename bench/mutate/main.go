@@ -14,22 +14,25 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 )
 
 func main() {
 	n := flag.Int("n", 20, "changes of each package, chosen at random; 0 is all")
 	seed := flag.Uint64("seed", 1, "of the choice")
 	only := flag.String("only", "", "test only the changes whose text contains this")
+	kept := flag.String("reach", "", "`file` that keeps which changes each test reaches, for the next run")
 	flag.Parse()
-	if err := mutate(os.Stdout, flag.Args(), *n, *seed, *only); err != nil {
+	if err := mutate(os.Stdout, flag.Args(), *n, *seed, *only, *kept); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
 // mutate tests changes of the packages in the directories dirs and writes a line for each that survives, and the sums.
-func mutate(out io.Writer, dirs []string, n int, seed uint64, only string) error {
+func mutate(out io.Writer, dirs []string, n int, seed uint64, only, kept string) error {
 	scratch, err := os.MkdirTemp("", "ollim-mutate-")
 	if err != nil {
 		return err
@@ -39,35 +42,51 @@ func mutate(out io.Writer, dirs []string, n int, seed uint64, only string) error
 	if err != nil {
 		return err
 	}
-	if err := b.reach(); err != nil {
+	if err := b.reach(kept); err != nil {
 		return err
 	}
 	for _, dir := range dirs {
-		numbers := b.in(dir)
+		numbers := slices.DeleteFunc(b.in(dir), func(i int) bool { return !strings.Contains(b.all[i].String(), only) })
+		of := len(numbers)
 		random := rand.New(rand.NewPCG(seed, 0))
-		random.Shuffle(len(numbers), func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })
-		caught, survived := 0, 0
-		for _, i := range numbers {
-			if n > 0 && caught+survived == n {
-				break
-			}
-			if !strings.Contains(b.all[i].String(), only) {
-				continue
-			}
-			ok, err := b.caught(i)
-			_, _ = fmt.Fprintf(os.Stderr, "%s: caught: %t\n", b.all[i], ok)
-			switch {
-			case err != nil:
-				return err
-			case ok:
-				caught++
-			default:
-				survived++
-				_, _ = fmt.Fprintf(out, "survived: %s (%d tests reach it)\n", b.all[i], b.tests(i))
-			}
+		random.Shuffle(of, func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })
+		if n > 0 {
+			numbers = numbers[:min(n, of)]
 		}
-		_, _ = fmt.Fprintf(out, "%s: %d caught, %d survived of %d (%.0f %% caught)\n",
-			dir, caught, survived, len(numbers), 100*float64(caught)/float64(max(1, caught+survived)))
+		s, err := b.sumsOf(out, numbers)
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(out, "%s: %d caught, %d of them because a test did not end, %d survived of %d (%.0f %% caught)\n",
+			dir, s.caught, s.hangs, s.survived, of, 100*float64(s.caught)/float64(max(1, s.caught+s.survived)))
 	}
 	return nil
+}
+
+// sums are what became of changes.
+type sums struct{ caught, hangs, survived int }
+
+// sumsOf tests changes and writes a line for each that survives.
+func (b *build) sumsOf(out io.Writer, numbers []int) (s sums, err error) {
+	var mu sync.Mutex
+	err = b.each(len(numbers), func(w *worker, at int) error {
+		i := numbers[at]
+		caught, hung, err := w.caught(i)
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = fmt.Fprintf(os.Stderr, "%s: caught: %t, hung: %t\n", b.all[i], caught, hung)
+		switch {
+		case err != nil:
+			return err
+		case !caught:
+			s.survived++
+			_, _ = fmt.Fprintf(out, "survived: %s (%d tests reach it)\n", b.all[i], b.tests(i))
+			return nil
+		case hung:
+			s.hangs++
+		}
+		s.caught++
+		return nil
+	})
+	return s, err
 }

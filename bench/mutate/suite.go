@@ -1,42 +1,38 @@
 package main
 
 import (
-	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
-// suite is the tests of one package.
+// suite is the tests of one package, or its scripts.
 type suite struct {
 	dir     string
-	program string
-	ollim   string           // the program that scripts start
+	scripts bool
 	tests   []string         // names; those of scripts are TestScript/NAME
 	reached map[int][]string // tests by the change that they reach
 	took    map[string]time.Duration
 }
 
-// list finds the names of the tests. Of cmd/ollim they are the scripts.
-func (s *suite) list() error {
+// list finds the names of the tests.
+func (s *suite) list(w *worker) error {
 	s.reached, s.took = map[int][]string{}, map[string]time.Duration{}
-	if s.dir == "cmd/ollim" {
+	if s.scripts {
 		scripts, err := filepath.Glob("cmd/ollim/testdata/script/*.txtar")
 		for _, script := range scripts {
 			s.tests = append(s.tests, "TestScript/"+strings.TrimSuffix(filepath.Base(script), ".txtar"))
 		}
 		return err
 	}
-	cmd := exec.Command(s.program, "-test.list", ".")
+	cmd := exec.Command(w.program(s), "-test.list", ".")
 	cmd.Dir = s.dir
 	out, err := cmd.Output()
 	for line := range strings.Lines(string(out)) {
-		if name := strings.TrimSpace(line); strings.HasPrefix(name, "Test") {
+		if name := strings.TrimSpace(line); strings.HasPrefix(name, "Test") && name != "TestScript" {
 			s.tests = append(s.tests, name)
 		}
 	}
@@ -59,35 +55,6 @@ func (s *suite) closest(i int) []string {
 	return tests
 }
 
-// alone runs one test, notes how long it takes and reports whether it passes.
-func (s *suite) alone(test string) bool {
-	began := time.Now()
-	ok := s.run(10*time.Minute, test)
-	s.took[test] = time.Since(began)
-	return ok
-}
-
-// together runs tests and reports whether they pass in time: a change that makes them hang is caught.
-func (s *suite) together(tests []string) bool {
-	limit := 30 * time.Second
-	for _, test := range tests {
-		limit += 10 * s.took[test]
-	}
-	return s.run(limit, tests...)
-}
-
-func (s *suite) run(limit time.Duration, tests ...string) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, s.program, "-test.run", pattern(tests), "-test.failfast", "-test.timeout", "0")
-	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "OLLIM_TEST_PROGRAM="+s.ollim, "PATH="+filepath.Dir(s.ollim)+":"+os.Getenv("PATH"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	return cmd.Run() == nil
-}
-
 // pattern matches exactly the tests: of each level the alternatives.
 func pattern(tests []string) string {
 	var levels [2][]string
@@ -101,11 +68,4 @@ func pattern(tests []string) string {
 		text += "/^(" + strings.Join(levels[1], "|") + ")$"
 	}
 	return text
-}
-
-// goCommand runs the go command with an overlay and returns what it wrote.
-func goCommand(overlay string, args ...string) ([]byte, error) {
-	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
-	return cmd.CombinedOutput()
 }
