@@ -15,15 +15,12 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// lateAfter is the delay after which a plain reminder says that it is late. hourLate is the delay after which quiet hours hold it back.
-const (
-	lateAfter = 2 * time.Minute
-	hourLate  = time.Hour
-)
+// hourLate is the delay after which quiet hours hold a plain reminder back.
+const hourLate = time.Hour
 
 // lateness returns a text that says how late something is; "" if it is not late. due is nil if it had no time.
 func lateness(due *time.Time, now time.Time) string {
-	if due == nil || now.Sub(*due) <= lateAfter {
+	if !late(due, now) {
 		return ""
 	}
 	return fmt.Sprintf("(late: it was due %s, %s)", due.In(now.Location()).Format("Mon 2 Jan 3:04 PM"), prompt.Ago(now.Sub(*due)))

@@ -121,9 +121,12 @@ func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
 	return in, err
 }
 
-// late reports whether a run is so late that its agent is told. at is the scheduled time; nil if there is none.
+// lateAfter is the delay after which the agent of a run, or the text of a plain reminder, says that it is late.
+const lateAfter = 2 * time.Minute
+
+// late reports whether a run is late. at is the scheduled time; nil if there is none.
 func late(at *time.Time, now time.Time) bool {
-	return at != nil && now.Sub(*at) > 2*time.Minute
+	return at != nil && now.Sub(*at) > lateAfter
 }
 
 // input completes the input of a Spec with the time and the facts of the record.
