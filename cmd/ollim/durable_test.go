@@ -284,6 +284,23 @@ func TestReservationIsSynced(t *testing.T) {
 	}
 }
 
+// TestReservationBeforeAnAgent: an agent that sends requests of its own is not started where the reservation cannot be synced.
+func TestReservationBeforeAnAgent(t *testing.T) {
+	t.Parallel()
+	c := newCommand(t)
+	started := filepath.Join(c.data, "started")
+	c.write("config.yaml", "engine: acp:mine\ntimezone: UTC\nseal: 'off'\nacp:\n  mine:\n    command: [touch, "+started+"]\n    trusted: on\n")
+	log := filepath.Join(c.data, "state/ledger", ledgerFile())
+	out, code, trace := c.strace([]string{"-e", "trace=fsync", "-e", "inject=fsync:error=EIO", "-P", log}, "-p", "go")
+	if _, err := os.Stat(started); !errors.Is(err, os.ErrNotExist) || code == 0 || !strings.Contains(trace, "INJECTED") {
+		t.Errorf("started: %v, exit status %d: %s", err, code, out)
+	}
+	_ = c.cmd("-p", "go").Run() // touch is no agent
+	if _, err := os.Stat(started); err != nil {
+		t.Errorf("without a fault it is not started: %v", err)
+	}
+}
+
 // TestSyncFails: a disk that fails fsync is an error that the caller sees, and nothing that depends on it goes on.
 func TestSyncFails(t *testing.T) {
 	t.Parallel()
