@@ -68,7 +68,9 @@ func TestFaults(t *testing.T) {
 		"the fork cannot be read":         {func(r *run.Runner) error { return instead(r.Home.Fork()) }, []string{"Chat", "Exit", "Idle", "Nudge", "Report", "Save"}},
 		"the main session cannot be read": {func(r *run.Runner) error { return instead(r.Home.MainSession()) }, []string{"Chat", "Exit", "Idle", "Nudge", "Report", "Save"}},
 		"tool-policy.yaml is wrong": {
-			func(r *run.Runner) error { return os.WriteFile(r.Home.Path("tool-policy.yaml"), []byte("none: 1\n"), 0o600) }, []string{"Chat", "Report"},
+			func(r *run.Runner) error {
+				return os.WriteFile(r.Home.Path("tool-policy.yaml"), []byte("none: 1\n"), 0o600)
+			}, []string{"Chat", "Report"},
 		},
 		"CHANNEL.md cannot be read": {func(r *run.Runner) error { return instead(r.Home.Path("CHANNEL.md")) }, []string{"Channel"}},
 	} {
