@@ -13,6 +13,7 @@ import (
 // build is the test programs with all changes in them.
 type build struct {
 	scratch string
+	judges  judges
 	all     map[int]change
 	places  map[string]int // numbers of all
 	suites  []*suite
@@ -77,8 +78,8 @@ var _ = mutatedSign[int]
 `
 
 // built builds the tests that judge changes of the packages in dirs. A change that does not compile is left out.
-func built(scratch string, dirs []string) (*build, error) {
-	b := &build{scratch: scratch, all: map[int]change{}}
+func built(scratch string, dirs []string, j judges) (*build, error) {
+	b := &build{scratch: scratch, judges: j, all: map[int]change{}}
 	names := map[string]string{}
 	for _, dir := range dirs {
 		found, name, err := changes(filepath.Clean(dir))
@@ -194,10 +195,12 @@ func (b *build) path(name string) string { return filepath.Join(b.scratch, name)
 
 // link builds ollim and the programs of the tests for each worker, and lists the tests in them: the scripts last, because each takes long.
 func (b *build) link(overlay string, dirs []string) error {
-	for _, dir := range append(slices.Clone(dirs), "internal/cli", "cmd/ollim") {
+	for _, dir := range dirs {
 		b.suites = append(b.suites, &suite{dir: filepath.Clean(dir)})
 	}
-	b.suites = append(b.suites, &suite{dir: "cmd/ollim", scripts: true})
+	if !b.judges.own {
+		b.suites = append(b.suites, &suite{dir: "internal/cli"}, &suite{dir: "cmd/ollim"}, &suite{dir: "cmd/ollim", scripts: true})
+	}
 	for i := range workers {
 		w := &worker{build: b, dir: b.path(strconv.Itoa(i))}
 		b.workers = append(b.workers, w)

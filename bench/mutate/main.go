@@ -23,22 +23,37 @@ func main() {
 	n := flag.Int("n", 20, "changes of each package, chosen at random; 0 is all")
 	seed := flag.Uint64("seed", 1, "of the choice")
 	only := flag.String("only", "", "test only the changes whose text contains this")
+	own := flag.Bool("own", false, "only the tests of the package itself judge a change")
+	most := flag.Int("most", 0, "of each suite so many tests judge a change, those that reach the fewest changes; 0 is all")
 	kept := flag.String("reach", "", "`file` that keeps which changes each test reaches, for the next run")
 	flag.Parse()
-	if err := mutate(os.Stdout, flag.Args(), *n, *seed, *only, *kept); err != nil {
+	if err := mutate(os.Stdout, flag.Args(), choice{*n, *seed, *only}, judges{*own, *most}, *kept); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
+// choice says which changes are tested.
+type choice struct {
+	n    int
+	seed uint64
+	only string
+}
+
+// judges says which tests judge a change.
+type judges struct {
+	own  bool
+	most int
+}
+
 // mutate tests changes of the packages in the directories dirs and writes a line for each that survives, and the sums.
-func mutate(out io.Writer, dirs []string, n int, seed uint64, only, kept string) error {
+func mutate(out io.Writer, dirs []string, c choice, j judges, kept string) error {
 	scratch, err := os.MkdirTemp("", "ollim-mutate-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	b, err := built(scratch, dirs)
+	b, err := built(scratch, dirs, j)
 	if err != nil {
 		return err
 	}
@@ -46,12 +61,12 @@ func mutate(out io.Writer, dirs []string, n int, seed uint64, only, kept string)
 		return err
 	}
 	for _, dir := range dirs {
-		numbers := slices.DeleteFunc(b.in(dir), func(i int) bool { return !strings.Contains(b.all[i].String(), only) })
+		numbers := slices.DeleteFunc(b.in(dir), func(i int) bool { return !strings.Contains(b.all[i].String(), c.only) })
 		of := len(numbers)
-		random := rand.New(rand.NewPCG(seed, 0))
+		random := rand.New(rand.NewPCG(c.seed, 0))
 		random.Shuffle(of, func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })
-		if n > 0 {
-			numbers = numbers[:min(n, of)]
+		if c.n > 0 {
+			numbers = numbers[:min(c.n, of)]
 		}
 		s, err := b.sumsOf(out, numbers)
 		if err != nil {

@@ -95,7 +95,11 @@ func (w *worker) caught(i int) (caught, hung bool, err error) {
 	order := slices.Clone(w.suites)
 	slices.SortStableFunc(order, func(x, y *suite) int { return first(x.dir == own) - first(y.dir == own) })
 	for _, s := range order {
-		for tests, n := s.closest(i), few; len(tests) > 0; n *= 4 {
+		tests := s.closest(i)
+		if most := w.judges.most; most > 0 {
+			tests = tests[:min(most, len(tests))]
+		}
+		for n := few; len(tests) > 0; n *= 4 {
 			n = min(n, len(tests))
 			if caught, hung, err = w.judge(s, i, tests[:n]); caught || err != nil {
 				return caught, hung, err
