@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -32,14 +33,20 @@ func (w *work) sendBody(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, until, now := in.Task.Body, time.Time{}, w.r.Disk.Now().In(w.r.Zone)
+	text, now := in.Task.Body, w.r.Disk.Now().In(w.r.Zone)
 	if late := lateness(w.run.Scheduled, now); late != "" {
 		text += "\n" + late
 	}
-	if w.run.Scheduled != nil && now.Sub(*w.run.Scheduled) > hourLate && w.r.Settings.Quiet.Contains(now) {
-		until = w.r.Settings.Quiet.End(now) // it is more than an hour late
+	return w.r.Mail().Tell(ctx, w.spec.Sender, w.run, text, heldUntil(w.run.Scheduled, now, w.r.Settings.Quiet))
+}
+
+// heldUntil returns when the text of a plain reminder may be sent, which was due at an instant: after the quiet hours if it is more than an
+// hour late; the zero time is at once. due is nil if it had no time.
+func heldUntil(due *time.Time, now time.Time, quiet timeparse.Span) time.Time {
+	if due != nil && now.Sub(*due) > hourLate && quiet.Contains(now) {
+		return quiet.End(now)
 	}
-	return w.r.Mail().Tell(ctx, w.spec.Sender, w.run, text, until)
+	return time.Time{}
 }
 
 // deliver sends the owner the final text if the policy says so. A text that cannot be delivered waits in the outbox. A failed delivery
@@ -110,31 +117,37 @@ func (w *work) recovered(ctx context.Context) {
 	book := w.r.Notify()
 	open, err := book.OpenCauses()
 	w.r.Warn(err)
-	answered := w.run.Turns > 0
 	for key, e := range open {
-		over, how, since := false, "", !w.run.Started.Before(e.Since)
 		if e.Kind == string(notify.Gone) && e.Subject == w.run.Job {
 			w.r.Warn(book.Drop(ctx, key))
 		}
-		switch notify.Kind(e.Kind) {
-		case notify.Service, notify.Key:
-			over = answered && since && e.Subject == w.run.Engine
-		case notify.Engine:
-			over = answered && since && (e.Subject == w.run.Engine || e.Subject == "none")
-		case notify.Limit, notify.Reserved:
-			over, how = w.run.Accounted && since && !w.spec.Policy.Owner, notify.NoLonger
-		case notify.Unit:
-			over = w.run.Job != "" && (strings.HasSuffix(e.Subject, "-"+w.run.Job+".service") || strings.HasSuffix(e.Subject, "@"+w.run.Job+".service"))
-		case notify.Job, notify.Refused, notify.Approval:
-			over = e.Subject == w.run.Job && w.run.Job != "" && w.run.Outcome != runlog.Waiting
-			if notify.Kind(e.Kind) == notify.Approval {
-				how = "is approved"
-			}
-		}
-		if over {
+		if over, how := isOver(e, w.run.Record, w.spec.Policy.Owner); over {
 			w.r.Warn(book.Close(ctx, key, how))
 		}
 	}
+}
+
+// isOver reports whether a cause is over according to a run which ended ok, unreported or waiting, and how it ended if there is a special
+// word for it. owner: no limit was in force for the run.
+func isOver(e notice.Entry, r runlog.Record, owner bool) (over bool, how string) {
+	since := !r.Started.Before(e.Since)
+	answered := since && r.Turns > 0
+	ofJob := r.Job != "" && e.Subject == r.Job && r.Outcome != runlog.Waiting
+	switch notify.Kind(e.Kind) {
+	case notify.Service, notify.Key:
+		return answered && e.Subject == r.Engine, ""
+	case notify.Engine:
+		return answered && (e.Subject == r.Engine || e.Subject == "none"), ""
+	case notify.Limit, notify.Reserved:
+		return since && r.Accounted && !owner, notify.NoLonger
+	case notify.Unit:
+		return r.Job != "" && (strings.HasSuffix(e.Subject, "-"+r.Job+".service") || strings.HasSuffix(e.Subject, "@"+r.Job+".service")), ""
+	case notify.Job, notify.Refused:
+		return ofJob, ""
+	case notify.Approval:
+		return ofJob, "is approved"
+	}
+	return false, ""
 }
 
 // end lets the origin do what follows from the outcome of the run.
