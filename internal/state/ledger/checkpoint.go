@@ -43,8 +43,8 @@ func (l *Ledger) atBase() *view {
 }
 
 func (l *Ledger) loadBase() (checkpoint, bool) {
-	c, invalid, err := store.PeekJSON[checkpoint](l.basePath())
-	return c, err == nil && invalid == nil && c.At.Day != ""
+	c, _, _ := store.PeekJSON[checkpoint](l.basePath()) // zero if it cannot be read
+	return c, c.At.Day != ""
 }
 
 // save writes the checkpoint. The checkpoint is a cache: after an error the next processes have to read a longer tail.

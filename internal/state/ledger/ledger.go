@@ -183,8 +183,8 @@ func (l *Ledger) append(tx *Tx, d store.Durability) error {
 // beginDay syncs the name of a new file, and the file before it: a change that is synced later syncs only the file that it is in, and the
 // facts before it must be on disk too.
 func (l *Ledger) beginDay(path string) error {
-	if before := l.path(l.view.at.Day); l.view.at.Offset > 0 && before != path {
-		if err := syncFile(before); err != nil && !errors.Is(err, fs.ErrNotExist) { // Trim has removed it
+	if before := l.path(l.view.at.Day); before != path {
+		if err := syncFile(before); err != nil && !errors.Is(err, fs.ErrNotExist) { // Trim has removed it, or there was none
 			return err
 		}
 	}
@@ -239,8 +239,9 @@ func (l *Ledger) Sync() error {
 	if err := syncFile(path); err != nil {
 		return &store.NotWritten{Path: path, Err: err}
 	}
-	head, _, err := store.PeekJSON[position](l.headPath())
-	if err != nil || head.Day < l.dirty.Day || head.Day == l.dirty.Day && head.Offset < l.dirty.Offset { // else another process synced more
+	// head is zero if it cannot be read. If it is later, another process has synced more.
+	head, _, _ := store.PeekJSON[position](l.headPath())
+	if head.Day < l.dirty.Day || head.Day == l.dirty.Day && head.Offset < l.dirty.Offset {
 		l.writeHead(l.dirty)
 	}
 	l.dirty = position{}

@@ -391,12 +391,53 @@ func TestVerify(t *testing.T) {
 			if err := os.WriteFile(l.path(day), text, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if faults, _, err := open(dir, c.Now).Verify(); err != nil || len(faults) == 0 {
+			faults, _, err := open(dir, c.Now).Verify()
+			if err != nil || len(faults) == 0 {
 				t.Errorf("%s: change %d is not found: %v\n%s", day, i, err, text)
+				continue
 			}
+			if first := differs(whole, text); bytes.Count(text, []byte{'\n'}) == len(lines) && faults[0].Line != first {
+				t.Errorf("%s: change %d is in line %d, not %d", day, i, first, faults[0].Line)
+			}
+		}
+		if err := os.Remove(l.path(day)); err != nil {
+			t.Fatal(err)
+		}
+		if faults, _, err := open(dir, c.Now).Verify(); err != nil || len(faults) == 0 {
+			t.Errorf("%s: it is not found that the file is gone: %v", day, err)
 		}
 		if err := os.WriteFile(l.path(day), whole, 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// differs returns the number of the first line that two texts do not have in common.
+func differs(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return 1 + bytes.Count(a[:i], []byte{'\n'})
+		}
+	}
+	return 0
+}
+
+// A part of a line is no line.
+func TestMalformed(t *testing.T) {
+	t.Parallel()
+	text, _ := encode([]Line{{At: newClock().now, Kind: "test.put", JSON: []byte(`{"key":"a"}`)}}, position{Hash: first})
+	text = bytes.TrimSuffix(text, []byte{'\n'})
+	if l, err := parse(text); err != nil || l.Kind != "test.put" || l.more != 0 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	for i := range text {
+		if _, err := parse(text[:i]); err == nil {
+			t.Errorf("the first %d bytes are a line", i)
+		}
+		if i > 0 {
+			if _, err := parse(text[i:]); err == nil {
+				t.Errorf("the line without its first %d bytes is one", i)
+			}
 		}
 	}
 }

@@ -145,7 +145,7 @@ func (l *Ledger) refresh() error {
 
 // fresh returns a view that is made of what is on disk: of the checkpoint if it belongs to the files, else of the base.
 func (l *Ledger) fresh() (*view, error) {
-	if c, invalid, err := store.PeekJSON[checkpoint](l.checkpointPath()); err == nil && invalid == nil && c.At.Offset > 0 {
+	if c, _, _ := store.PeekJSON[checkpoint](l.checkpointPath()); c.At.Offset > 0 { // zero if it cannot be read
 		v := l.from(c)
 		if err := v.readOn(newest(), v.add); !errors.Is(err, errOther) {
 			return v, err
