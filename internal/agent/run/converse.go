@@ -119,7 +119,6 @@ func (w *work) askOwner(ctx context.Context) (stop func()) {
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		look := time.NewTicker(tools.AskEvery)
-		defer look.Stop()
 		for ctx.Err() == nil {
 			asked, err := w.run.Unanswered()
 			w.r.Warn(err)

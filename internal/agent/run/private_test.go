@@ -61,6 +61,11 @@ func TestSweepPrivate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	file := filepath.Join(root, "cache", "file") // nobody's cache
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, now.Add(-2*cacheLife), now.Add(-2*cacheLife))); err != nil {
+		t.Fatal(err)
+	}
+	ages["cache/file"] = 2 * cacheLife
 	if err := r.Host.Sealing.Sweep(t.Context(), r.Runs, now); err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +74,20 @@ func TestSweepPrivate(t *testing.T) {
 		if gone := err != nil; gone != (name == "tmp/ollim-"+dead+"-1" || name == "cache/routine-old") {
 			t.Errorf("%s: removed %v", name, gone)
 		}
+	}
+}
+
+// TestCanary: the file that no sealed program may open is made once, and where that fails nothing is sealed.
+func TestCanary(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "canary")
+	for range 2 {
+		if err := makeCanary(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := makeCanary(filepath.Join(path, "below")); err == nil {
+		t.Error("a file below a file is made")
 	}
 }
 
