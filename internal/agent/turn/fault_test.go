@@ -22,6 +22,10 @@ func TestFaults(t *testing.T) {
 			_, err := New(r).Ask(t.Context(), Question{Text: "Why?", Discard: true}, owner)
 			return err
 		},
+		"Asked": func(r *run.Runner) error {
+			_, err := Replies{r}.Asked(t.Context(), "none")
+			return err
+		},
 		"Channel": func(r *run.Runner) error {
 			name, err := channel.NewName("mine", "1")
 			if err != nil {
@@ -67,6 +71,7 @@ func TestFaults(t *testing.T) {
 		}, []string{"Ask", "Channel", "Chat", "Report"}},
 		"the fork cannot be read":         {func(r *run.Runner) error { return instead(r.Home.Fork()) }, []string{"Chat", "Exit", "Idle", "Nudge", "Report", "Save"}},
 		"the main session cannot be read": {func(r *run.Runner) error { return instead(r.Home.MainSession()) }, []string{"Chat", "Exit", "Idle", "Nudge", "Report", "Save"}},
+		"the messages cannot be read":     {func(r *run.Runner) error { return instead(r.Home.State("fork_messages.json")) }, []string{"Asked"}},
 		"tool-policy.yaml is wrong": {
 			func(r *run.Runner) error {
 				return os.WriteFile(r.Home.Path("tool-policy.yaml"), []byte("none: 1\n"), 0o600)
