@@ -514,8 +514,13 @@ func TestImportOfNothing(t *testing.T) {
 	if _, err := os.Lstat(l.folder()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
+	other := open(dir, newClock().Now)
+	add(t, other, put{"a", 0})
+	if got := read(t, l); !maps.Equal(got, map[string]int{"a": 0}) {
+		t.Errorf("beside facts: %v", got)
+	}
 	add(t, l, put{"a", 1})
-	if _, n, err := l.Verify(); n != 2 || err != nil {
+	if _, n, err := l.Verify(); n != 3 || err != nil {
 		t.Errorf("%d facts, %v", n, err)
 	}
 }
@@ -613,6 +618,64 @@ func TestLargeState(t *testing.T) {
 	wants(false)
 	more(l)
 	wants(true)
+}
+
+// TestLongLines: lines that are longer than what is read at once, and files that are longer than what is kept in memory, are read and trimmed
+// as short ones.
+func TestLongLines(t *testing.T) {
+	t.Parallel()
+	dir, c := testkit.MemoryDir(t), newClock()
+	l, want := open(dir, c.Now), map[string]int{}
+	for i := range 5 {
+		long := strings.Repeat(fmt.Sprint(i), chunkSize+chunkSize/4)
+		add(t, l, put{"n", i}, put{long, i}, gone{long}, put{"k" + fmt.Sprint(i), i})
+		want["n"], want["k"+fmt.Sprint(i)] = i, i
+	}
+	if err := os.Remove(l.checkpointPath()); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []*Ledger{l, open(dir, c.Now)} {
+		if got := read(t, other); !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	c.now = c.now.Add(72 * time.Hour)
+	add(t, l, put{"last", 1})
+	want["last"] = 1
+	if err := l.Trim(t.Context(), c.now); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(l.checkpointPath()); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, open(dir, c.Now)); !maps.Equal(got, want) {
+		t.Errorf("trimmed: %v, want %v", got, want)
+	}
+}
+
+// TestNewBook: a book that a checkpoint does not have gets each fact once.
+func TestNewBook(t *testing.T) {
+	t.Parallel()
+	type count struct{ N int }
+	book := NewBook("count", On("test.put", func(s *count, _ time.Time, _ put) { s.N++ }))
+	dir, c := testkit.MemoryDir(t), newClock()
+	l := open(dir, c.Now)
+	for i := range 6 {
+		add(t, l, put{"a", i}, gone{"a"})
+		if i == 2 {
+			c.now = c.now.Add(24 * time.Hour)
+		}
+	}
+	err := New(paths.Dir(dir), store.Disk{Now: c.Now, Warn: func(string) {}}, book).Read(func(v View) error {
+		s, err := Of(v, book)
+		if err == nil && s.N != 6 {
+			t.Errorf("%d facts, want 6", s.N)
+		}
+		return errors.Join(err, os.ErrInvalid)
+	})
+	if !errors.Is(err, os.ErrInvalid) {
+		t.Errorf("the error of the reader is lost: %v", err)
+	}
 }
 
 // FuzzFile: whatever is in the file of today, reading it does not panic, and a change that is added is there.
