@@ -81,6 +81,28 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// TestReservedBeforeItBegins: the fact that a run of a slot begins says that it has money, so that its end is settled after a crash.
+func TestReservedBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	r, run := bench(t, runlog.Record{Engine: engine.Native, Scheduled: &at})
+	if _, err := r.accountOf(run, Spec{}).reserve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for line, err := range r.Spend.Ledger.Lines(time.Time{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(line.Kind, "run.") {
+			said += string(line.JSON)
+		}
+	}
+	if !strings.Contains(said, `"accounted":true`) || !strings.Contains(said, `"reserved":`) {
+		t.Errorf("the ledger has %s", said)
+	}
+}
+
 // TestReserveAtALimit: a run for which nothing is left is refused, and the owner's is not.
 func TestReserveAtALimit(t *testing.T) {
 	t.Parallel()
@@ -167,8 +189,12 @@ func TestUnreadableRun(t *testing.T) {
 		"the pings of a background run": {
 			func(r *Runner, _ string) string { return r.Home.PingBudget() },
 			func(r *Runner, run *runlog.Run) error {
-				_, err := r.input(Spec{Input: prompt.Input{Task: prompt.Task{Background: true, AllowPing: true}}}, run.Record)
-				return err
+				in := prompt.Input{Task: prompt.Task{Background: true, AllowPing: true}}
+				w := &work{r: r, run: run, spec: Spec{Input: in, Origin: idle{}}}
+				if _, err := w.prepare(t.Context()); !errors.Is(err, errPrepared) {
+					return err
+				}
+				return nil
 			},
 		},
 		"the patterns": {
