@@ -137,8 +137,8 @@ func TestLines(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	info, err := os.Stat(filepath.Join(dir, "state/ledger/2026-11-23.jsonl"))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
+	if err != nil || info.Mode().Perm() != 0o600 || l.Size() != info.Size() {
+		t.Errorf("%v %d %v", info.Mode(), l.Size(), err)
 	}
 }
 

@@ -46,7 +46,6 @@ type view struct {
 	weight int      // of the tail, in bytes
 	at     position // after the tail
 	torn   bool     // an incomplete change follows
-	bad    int      // lines that are not facts, or that their book cannot decode
 }
 
 // state is the state of a book after the mark and so many lines of the tail.
@@ -72,9 +71,7 @@ func (v *view) state(b Reducer) (any, error) {
 		v.states[b.key()] = s
 	}
 	for ; s.applied < len(v.tail); s.applied++ {
-		if b.apply(s.value, v.tail[s.applied]) != nil {
-			v.bad++
-		}
+		_ = b.apply(s.value, v.tail[s.applied]) // a fact that the book cannot decode changes nothing
 	}
 	return s.value, nil
 }
@@ -101,11 +98,7 @@ func (v *view) atMark(b Reducer) (any, error) {
 		}
 	}
 	again := &view{l: v.l, base: from, at: from}
-	return value, again.readOn(v.mark, func(l Line) {
-		if b.apply(value, l) != nil {
-			v.bad++
-		}
-	})
+	return value, again.readOn(v.mark, func(l Line) { _ = b.apply(value, l) })
 }
 
 // fold makes the end of the view its mark, with the states of all books of the ledger.
@@ -259,7 +252,6 @@ func (v *view) take(g *group, text []byte, from int64, pass func(Line)) {
 		from += int64(len(line))
 		l, err := parse(bytes.TrimSuffix(line, []byte{'\n'}))
 		if err != nil {
-			v.bad++
 			if len(g.lines) == 0 {
 				v.at.Offset = from
 			}
