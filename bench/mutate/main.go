@@ -6,6 +6,7 @@
 // The program is built once, with all changes in it and each of them off; a file says which is on. A change that does not compile
 // is left out. A change is caught by the tests of its own package, by those of the command line, which run in process, or by the
 // scripts; only tests that reach the change run. The sources stay as they are: the changed ones are an overlay of the go command.
+// All of it runs over a copy of the file system, in memory, because a changed program may remove or overwrite anything: it needs root.
 package main
 
 import (
@@ -27,6 +28,16 @@ func main() {
 	most := flag.Int("most", 0, "of each suite so many tests judge a change, those that reach the fewest changes; 0 is all")
 	kept := flag.String("reach", "", "`file` that keeps which changes each test reaches, for the next run")
 	flag.Parse()
+	if os.Getenv(apartVariable) == "" {
+		if err := apart(*kept); err != nil {
+			fmt.Fprintln(os.Stderr, "mutate:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if *kept != "" {
+		*kept = "/tmp/shared"
+	}
 	if err := mutate(os.Stdout, flag.Args(), choice{*n, *seed, *only}, judges{*own, *most}, *kept); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
