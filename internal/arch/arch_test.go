@@ -159,6 +159,29 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestNoExpressionAtStart: no regular expression is compiled at the start of every command, which has to wait for it.
+func TestNoExpressionAtStart(t *testing.T) {
+	for _, path := range sources(t) {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			if isFunc(decl) {
+				continue
+			}
+			ast.Inspect(decl, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "MustCompile" {
+					t.Errorf("%s: compile it at its first use", fset.Position(n.Pos()))
+				}
+				_, inner := n.(*ast.FuncLit)
+				return !inner
+			})
+		}
+	}
+}
+
 // mostMethods is the most methods that a type of internal/agent may have, with those of the types of internal/agent that it embeds: a type
 // with more is several types that share a receiver.
 const mostMethods = 25

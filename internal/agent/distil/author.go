@@ -3,7 +3,6 @@ package distil
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -72,11 +71,11 @@ func (a *author) write(ctx context.Context, why string) (filter string, err erro
 	return filterIn(result.Text), nil
 }
 
-var codeBlock = regexp.MustCompile("(?s)```[a-z]*\n(.*?)\n?```")
+var codeBlock = compiled("(?s)```[a-z]*\n(.*?)\n?```")
 
 // filterIn returns the script in an answer.
 func filterIn(text string) string {
-	if m := codeBlock.FindStringSubmatch(text); m != nil {
+	if m := codeBlock().FindStringSubmatch(text); m != nil {
 		text = m[1]
 	}
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/backtest"
@@ -209,17 +210,22 @@ func unfetched(use backtest.RecordedCall) string {
 
 // Marks of results that a record does not have in full.
 var (
-	cutMark   = regexp.MustCompile(`(?m)^(… \(\d+ characters omitted\) …|\(cut at .*\)|\(the file continues; .*\)|\(the page is longer .*\))$|… \(line cut\)`)
-	numbered  = regexp.MustCompile(`^ *\d+(?:\t|→)`)
-	reminders = regexp.MustCompile(`(?s)\s*<system-reminder>.*</system-reminder>\s*$`)
+	cutMark   = compiled(`(?m)^(… \(\d+ characters omitted\) …|\(cut at .*\)|\(the file continues; .*\)|\(the page is longer .*\))$|… \(line cut\)`)
+	numbered  = compiled(`^ *\d+(?:\t|→)`)
+	reminders = compiled(`(?s)\s*<system-reminder>.*</system-reminder>\s*$`)
 )
+
+// compiled returns a function that compiles an expression at its first call, and not at the start of every command.
+func compiled(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // result returns what a program that repeats a use of a tool would have printed then, without newlines at the end. why says that the record
 // does not show that.
 func result(use backtest.RecordedCall) (text, why string) {
-	text = reminders.ReplaceAllString(use.Text, "")
+	text = reminders().ReplaceAllString(use.Text, "")
 	switch {
-	case cutMark.MatchString(text):
+	case cutMark().MatchString(text):
 		return "", "its result is cut in the record"
 	case use.Failed:
 		return "", "it failed"
@@ -235,7 +241,7 @@ func result(use backtest.RecordedCall) (text, why string) {
 		}
 		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 		for i, line := range lines {
-			mark := numbered.FindString(line)
+			mark := numbered().FindString(line)
 			if mark == "" {
 				return "", "its result is not the text of a file"
 			}

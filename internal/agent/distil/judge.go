@@ -3,7 +3,6 @@ package distil
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -105,7 +104,7 @@ const (
 	rare       = 10
 )
 
-var token = regexp.MustCompile(`[\p{L}\p{N}](?:[\p{L}\p{N}._:/%-]*[\p{L}\p{N}])?`)
+var token = compiled(`[\p{L}\p{N}](?:[\p{L}\p{N}._:/%-]*[\p{L}\p{N}])?`)
 
 // unfit returns why a deciding part is not to be judged: it is no filter, or it knows the runs by heart.
 func unfit(filter string, seen []Case) string {
@@ -115,7 +114,7 @@ func unfit(filter string, seen []Case) string {
 	}
 	words := map[string]bool{}
 	for _, text := range literals {
-		for _, word := range token.FindAllString(text, -1) {
+		for _, word := range token().FindAllString(text, -1) {
 			if len(word) > 1 {
 				words[word] = true
 			}
@@ -124,7 +123,7 @@ func unfit(filter string, seen []Case) string {
 	in := map[string]int{} // how many runs have a word in their inputs
 	for _, c := range seen {
 		once := map[string]bool{}
-		for _, word := range token.FindAllString(strings.Join(c.Inputs, "\n"), -1) {
+		for _, word := range token().FindAllString(strings.Join(c.Inputs, "\n"), -1) {
 			if words[word] && !once[word] {
 				once[word] = true
 				in[word]++

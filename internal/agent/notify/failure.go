@@ -86,12 +86,10 @@ func keyRemedy(name string) string {
 	return "`ollim secret set engine.ANTHROPIC_API_KEY`, or `engine.OPENAI_API_KEY`, with a valid key"
 }
 
-var limitText = regexp.MustCompile(`\b(runs-per-day|per-day|per-month): .* of ([0-9.]+).*, until ([0-9TZ:+-]+)`)
-
 // limitIn returns the daily or monthly limit that the error of a run names; nil if it names none. The cause is then the same whether the
 // limit ended the run or refused it.
 func limitIn(text string) *spend.Limit {
-	m := limitText.FindStringSubmatch(text)
+	m := regexp.MustCompile(`\b(runs-per-day|per-day|per-month): .* of ([0-9.]+).*, until ([0-9TZ:+-]+)`).FindStringSubmatch(text)
 	if m == nil {
 		return nil
 	}
