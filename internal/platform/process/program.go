@@ -75,14 +75,11 @@ func Run(ctx context.Context, c Call) (Result, error) {
 		return none, context.Cause(ctx)
 	}
 	out, said := &kept{limit: c.Limit, last: c.Last}, &kept{limit: StderrLimit, last: true}
-	cmd, err := c.command(said)
-	if err != nil {
-		return none, err
+	cmd, done, err := c.begin(out, said)
+	for pause := time.Millisecond; errors.Is(err, syscall.ETXTBSY) && pause < busy && ctx.Err() == nil; pause *= 2 {
+		time.Sleep(pause)
+		cmd, done, err = c.begin(out, said)
 	}
-	if c.Limit > 0 {
-		cmd.Stdout = out
-	}
-	done, err := c.start(cmd)
 	if err != nil {
 		return none, err
 	}
@@ -100,6 +97,23 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	}
 	r.Status = cmd.ProcessState.ExitCode()
 	return r, nil
+}
+
+// busy is half the time for which a start is tried again because the program's file is open for writing. One that this process has just
+// written and closed stays so while another process looks at the descriptors of this one, as lsof and `ollim doctor` do.
+const busy = time.Second
+
+// begin starts the program.
+func (c Call) begin(out *kept, said io.Writer) (*exec.Cmd, <-chan struct{}, error) {
+	cmd, err := c.command(said)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Limit > 0 {
+		cmd.Stdout = out
+	}
+	done, err := c.start(cmd)
+	return cmd, done, err
 }
 
 // start starts a command with the standard input of the call.

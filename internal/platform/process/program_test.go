@@ -183,6 +183,33 @@ func TestStdin(t *testing.T) {
 	}
 }
 
+// TestBusy: a program whose file is open for writing is started when it is closed, and not started if it stays open.
+func TestBusy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		closed time.Duration
+		want   error
+	}{"soon closed": {100 * time.Millisecond, nil}, "never closed": {time.Hour, syscall.ETXTBSY}} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "program")
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o700)
+			if err == nil {
+				_, err = f.WriteString("#!/bin/sh\necho ran\n")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			closing := time.AfterFunc(tc.closed, func() { _ = f.Close() })
+			r, err := Run(t.Context(), Call{Argv: []string{path}, Dir: t.TempDir(), Env: os.Environ(), Limit: 100})
+			if !errors.Is(err, tc.want) || err == nil && string(r.Out) != "ran\n" {
+				t.Errorf("%q, %v", r.Out, err)
+			}
+			if closing.Stop() {
+				_ = f.Close()
+			}
+		})
+	}
+}
+
 // What is inherited: the given variables, the given directory, three descriptors. Not our variables, files or session.
 func TestNothingOfOurs(t *testing.T) {
 	t.Setenv("LEAK", "ours")
