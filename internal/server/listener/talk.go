@@ -277,7 +277,7 @@ func (c *conversation) turn(own []spoken) (left []spoken, done []string) {
 		_, err := h.Runner.Outbox.Send(ctx, outbox.Message{ID: id, Run: run, Kind: outbox.Text, Text: o.Text})
 		return err
 	}}
-	_, err := show.Show(l.turns, stream.Source{Channel: c.channel, Message: first.id}, func(a *stream.Answer) (record runlog.Record, err error) {
+	_, err := show.Show(l.turns, stream.Source{Channel: c.channel, Message: first.id, Place: first.place}, func(a *stream.Answer) (record runlog.Record, err error) {
 		record, left, err = c.converse(h, own, a)
 		run = record.ID
 		return record, err
@@ -300,9 +300,6 @@ func (c *conversation) converse(h Home, own []spoken, a *stream.Answer) (record 
 		for _, note := range s.notes {
 			a.Note(note)
 		}
-	}
-	if first := own[0].place; first.Ahead > 0 {
-		a.Queued(first)
 	}
 	observe := a.Observer()
 	observe.Permit = l.Permit(c.channel)

@@ -49,6 +49,7 @@ const Working = "👀"
 type Source struct {
 	Channel string
 	Message string // its id; "" if the turn answers no message
+	Place   queue.Place
 }
 
 // Shown is what became of an answer.
@@ -100,6 +101,9 @@ func (s Stream) begin(ctx context.Context, at Source) *Answer {
 		stream: s, able: able, at: at, content: newContent(able, s.Now()), posted: posted{able: able}, changed: make(chan struct{}, 1), placed: make(chan struct{}),
 		stop: stop, cancel: cancel,
 	}
+	if at.Place.Ahead > 0 { // before anything is shown
+		a.content.wait(at.Place.String(), s.Now())
+	}
 	a.running.Go(func() { a.acknowledge(request) })
 	a.running.Go(func() { a.post(live, request) })
 	a.running.Go(func() { a.typing(live) })
@@ -115,11 +119,6 @@ func (a *Answer) Observer() run.Observer {
 			return nil
 		},
 	}
-}
-
-// Queued shows that other messages are answered first.
-func (a *Answer) Queued(p queue.Place) {
-	a.change(func(c *content) { c.wait(p.String(), a.stream.Now()) })
 }
 
 // Note adds a line about the turn to the answer. Nothing in it is formatted.

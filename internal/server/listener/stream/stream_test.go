@@ -24,6 +24,7 @@ type scene struct {
 	*discordapi.Server
 	stream Stream
 	asked  string // the owner's message
+	place  queue.Place
 	left   []messenger.Outgoing
 }
 
@@ -59,7 +60,7 @@ func done(texts ...string) (runlog.Record, error) {
 // show shows the answer of a turn and checks what holds in every case.
 func (s *scene) show(ctx context.Context, turn func(*Answer) (runlog.Record, error)) Shown {
 	s.Helper()
-	shown, err := s.stream.Show(ctx, Source{Channel: discordapi.DM, Message: s.asked}, turn)
+	shown, err := s.stream.Show(ctx, Source{Channel: discordapi.DM, Message: s.asked, Place: s.place}, turn)
 	if err != nil {
 		s.Error(err)
 	}
@@ -176,9 +177,9 @@ func TestFirstText(t *testing.T) {
 // TestLines: what the agent does is one line that is replaced; what happened to the conversation stays.
 func TestLines(t *testing.T) {
 	play(t, func(s *scene) {
+		s.place = queue.Place{Ahead: 2}
 		s.show(s.Context(), func(a *Answer) (runlog.Record, error) {
 			see := a.Observer()
-			a.Queued(queue.Place{Ahead: 2})
 			wait(20 * time.Second)
 			s.said("-# queued: 2 messages are before it")
 			see.Event(runlog.Event{Type: runlog.UpdatesPopped, Count: 2})
