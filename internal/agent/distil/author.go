@@ -3,6 +3,7 @@ package distil
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -71,11 +72,9 @@ func (a *author) write(ctx context.Context, why string) (filter string, err erro
 	return filterIn(result.Text), nil
 }
 
-var codeBlock = compiled("(?s)```[a-z]*\n(.*?)\n?```")
-
 // filterIn returns the script in an answer.
 func filterIn(text string) string {
-	if m := codeBlock().FindStringSubmatch(text); m != nil {
+	if m := regexp.MustCompile("(?s)```[a-z]*\n(.*?)\n?```").FindStringSubmatch(text); m != nil {
 		text = m[1]
 	}
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))

@@ -209,6 +209,8 @@ func unfetched(use backtest.RecordedCall) string {
 }
 
 // Marks of results that a record does not have in full.
+//
+//nolint:gochecknoglobals // constants
 var (
 	cutMark   = compiled(`(?m)^(… \(\d+ characters omitted\) …|\(cut at .*\)|\(the file continues; .*\)|\(the page is longer .*\))$|… \(line cut\)`)
 	numbered  = compiled(`^ *\d+(?:\t|→)`)

@@ -104,7 +104,7 @@ const (
 	rare       = 10
 )
 
-var token = compiled(`[\p{L}\p{N}](?:[\p{L}\p{N}._:/%-]*[\p{L}\p{N}])?`)
+var token = compiled(`[\p{L}\p{N}](?:[\p{L}\p{N}._:/%-]*[\p{L}\p{N}])?`) //nolint:gochecknoglobals // a constant
 
 // unfit returns why a deciding part is not to be judged: it is no filter, or it knows the runs by heart.
 func unfit(filter string, seen []Case) string {
