@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -11,11 +12,25 @@ import (
 )
 
 // TestKillsDuringAgent stops fires of opencode, or kills them with -9, at random moments: no process and no lock is left, and the next fire
-// works. OLLIM_TEST_ROUNDS raises the few rounds.
+// works. With OLLIM_TEST_ROUNDS it does so with each agent.
 func TestKillsDuringAgent(t *testing.T) {
 	t.Parallel()
 	agentapi.InCI(t)
-	g := withAgent(t, "opencode")
+	names := []string{"opencode", "codex", "gemini"}
+	if os.Getenv("OLLIM_TEST_ROUNDS") == "" {
+		names = names[:1]
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killsDuring(t, name)
+		})
+	}
+}
+
+func killsDuring(t *testing.T, name string) {
+	t.Helper()
+	g := withAgent(t, name)
 	for _, limit := range []string{"runs-per-day", "per-day", "per-month"} {
 		g.ok("config", "set", "spend."+limit, "none")
 	}
