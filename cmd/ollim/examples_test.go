@@ -116,8 +116,8 @@ func (c *exampleCommand) prepareExamples() {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		c.t.Fatal(err)
 	}
-	c.write("bin/mail", "#!/bin/sh\ncat >>\"$OLLIM_DATA_DIR/mailed\"\n")
-	c.write("bin/npx", "#!/bin/sh\nexit 1\n") // ollim check looks for the commands of mcp-servers
+	c.write("bin/mail", "#!/bin/sh\ncat >>'"+c.data+"/mailed'\n") // its environment has no OLLIM_DATA_DIR
+	c.write("bin/npx", "#!/bin/sh\nexit 1\n")                     // ollim check looks for the commands of mcp-servers
 	c.write("bin/crontab", "#!/bin/sh\necho '0 9 * * * claude -p \"What is new?\"'\n")
 	for _, name := range []string{"mail", "npx", "crontab"} {
 		if err := os.Chmod(filepath.Join(bin, name), 0o700); err != nil {
