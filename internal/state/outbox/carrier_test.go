@@ -159,12 +159,13 @@ func TestTriedMeanwhile(t *testing.T) {
 	o, m := newMessenger(t)
 	command := o.Carriers
 	o.Carriers = nil
-	for n := range 2 {
-		o.send(t, numbered(n, fmt.Sprint("m", n)), Queued)
-	}
-	o.Carriers, o.now = command, start.Add(time.Minute)
+	urgent := numbered(1, "m1")
+	urgent.Critical = true // it does not wait for the first, which is being sent
+	o.send(t, numbered(0, "m0"), Queued)
+	o.send(t, urgent, Queued)
+	o.Carriers, o.Urgent, o.now = command, []string{m.Name()}, start.Add(time.Minute)
 	other := officeAt(string(o.Home))
-	other.now, other.Timeout, other.Carriers = o.now, time.Minute, []Carrier{&messenger{}}
+	other.now, other.Timeout, other.Carriers, other.Urgent = o.now, time.Minute, []Carrier{&messenger{}}, o.Urgent
 	m.during = func() {
 		m.during = nil
 		if r, err := other.Flush(t.Context()); err != nil || r.Queued != 1 {

@@ -229,9 +229,16 @@ func (p Post) Flush(ctx context.Context) (Report, error) {
 		receipt, err := p.retry(ctx, e, lock.TryGuard)
 		r.count(receipt.Fate)
 		errs = append(errs, err)
-		blocked[lane] = p.ordered() && receipt.Fate == Queued && e.Attempts < patience
+		waits := receipt.Fate == Queued || receipt.Fate == "" && err == nil && p.has(e.ID) // or another process is at it
+		blocked[lane] = p.ordered() && waits && e.Attempts < patience
 	}
 	return r, errors.Join(errs...)
+}
+
+// has reports whether a message is in the outbox.
+func (p Post) has(id string) bool {
+	_, err := os.Lstat(p.path(id))
+	return err == nil
 }
 
 func (r *Report) count(f Fate) {

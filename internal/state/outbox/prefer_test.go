@@ -322,6 +322,29 @@ func TestHandOverAlone(t *testing.T) {
 	server.has(t, "a m0;")
 }
 
+// TestOrderBesideASender: while another process is at a message, no later one is sent.
+func TestOrderBesideASender(t *testing.T) {
+	server, a, _ := newDoors(t)
+	a.serve(t)
+	o, _, _ := server.peer()
+	queued, cancel := context.WithCancel(t.Context())
+	cancel()
+	for n := range 2 {
+		if r, err := o.Send(queued, numbered(n, fmt.Sprint("m", n))); r.Fate != Queued || err != nil {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	held, err := lock.TryGuard(server.path(numbered(0, "m0").ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.flush(t, Report{Queued: 1})
+	server.has(t, "")
+	held.Release()
+	server.flush(t, Report{Sent: 2})
+	server.has(t, "a m0;a m1;")
+}
+
 // nonces is a door whose messenger knows what it has: the same part again is the same message. Its messages have one part.
 type nonces struct{ *door }
 
