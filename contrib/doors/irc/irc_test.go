@@ -69,9 +69,7 @@ func TestDoor(t *testing.T) {
 // TestConforms: the door passes ollim's test of the protocol.
 func TestConforms(t *testing.T) {
 	t.Parallel()
-	if !testkit.CI() {
-		t.Skip("the door pauses between the lines of a long message, so this takes 10 s: set CI=true to run it")
-	}
+	testkit.OnlyInCI(t, "the door pauses between the lines of a long message, so this takes 10 s")
 	if done := doortest.Conform(t, door(t, "--plain", ngircd(t), "ollim"), "ollim"); done < 15 {
 		t.Errorf("it does %d cases", done)
 	}
