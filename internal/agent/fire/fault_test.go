@@ -64,8 +64,7 @@ func TestFaults(t *testing.T) {
 		"the inbox cannot be read":    {func(r *run.Runner) error { return file(r.Home.State("inbox")) }, []string{"Start"}},
 		"it is paused":                {func(r *run.Runner) error { return r.Spend.Pause(t.Context(), time.Time{}) }, []string{"Fire", "Preview"}},
 	} {
-		var failed []string
-		for call, do := range calls {
+		failed := runtest.Failing(calls, func() *run.Runner {
 			r := runtest.New(t, runtest.Answering{Asked: new([]engine.Request)})
 			r.Disk.Warn = func(string) {}
 			if err := store.Replace(r.Home.State("pause.json"), over); err != nil {
@@ -74,11 +73,9 @@ func TestFaults(t *testing.T) {
 			if err := c.fault(r); err != nil {
 				t.Fatal(err)
 			}
-			if err := do(r); err != nil {
-				failed = append(failed, call)
-			}
-		}
-		if slices.Sort(failed); !slices.Equal(failed, c.fail) {
+			return r
+		})
+		if !slices.Equal(failed, c.fail) {
 			t.Errorf("%s: %q fail, want %q", name, failed, c.fail)
 		}
 	}

@@ -79,8 +79,7 @@ func TestFaults(t *testing.T) {
 		},
 		"CHANNEL.md cannot be read": {func(r *run.Runner) error { return instead(r.Home.Path("CHANNEL.md")) }, []string{"Channel"}},
 	} {
-		var failed []string
-		for call, do := range calls {
+		failed := runtest.Failing(calls, func() *run.Runner {
 			r := runtest.New(t, runtest.Answering{Asked: new([]engine.Request)})
 			if _, err := (Forks{r}).Start(t.Context(), "tea", owner); err != nil {
 				t.Fatal(err)
@@ -88,11 +87,9 @@ func TestFaults(t *testing.T) {
 			if err := c.fault(r); err != nil {
 				t.Fatal(err)
 			}
-			if err := do(r); err != nil {
-				failed = append(failed, call)
-			}
-		}
-		if slices.Sort(failed); !slices.Equal(failed, c.fail) {
+			return r
+		})
+		if !slices.Equal(failed, c.fail) {
 			t.Errorf("%s: %q fail, want %q", name, failed, c.fail)
 		}
 	}
