@@ -215,6 +215,24 @@ func (h *handled) unfinished(id string) []string {
 	return h.state.Unfinished[id]
 }
 
+// shownTo returns the message to which the answer to several messages is shown: the one for which that is noted, else the first whose
+// answer is still to be shown; "" if there is none.
+func (h *handled) shownTo(ids []string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range ids {
+		if len(h.state.Unfinished[id]) > 0 {
+			return id
+		}
+	}
+	for _, id := range ids {
+		if h.state.Open[id] != "" {
+			return id
+		}
+	}
+	return ""
+}
+
 // forget drops a channel that the bot cannot see any more.
 func (h *handled) forget(channel string) error {
 	return h.change(func(s *noted) { delete(s.Channels, channel) })

@@ -131,7 +131,7 @@ func (l *Listener) earlier(h Home) map[string]bool {
 // recover completes what a process that was killed has left of a message: it removes the reaction, and shows the answer or says why
 // there is none.
 func (l *Listener) recover(ctx context.Context, channel, id string) {
-	if ctx.Err() != nil {
+	if _, open := l.handled.open()[id]; !open || ctx.Err() != nil { // an answer to several messages is shown once
 		return
 	}
 	h := l.now()
@@ -140,8 +140,10 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 			l.warn(l.Insist(ctx, func() error { return messenger.WithoutRefusal(l.API.Unreact(ctx, channel, id, emoji)) }))
 		}
 	}
-	text, err := l.unshown(h, channel, id)
+	text, answered, err := l.unshown(h, channel, id)
 	switch {
+	case errors.Is(err, errOther):
+		return
 	case errors.Is(err, errDelivered):
 		err = nil
 	case err == nil:
@@ -149,7 +151,7 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 	}
 	l.warn(err)
 	if ctx.Err() == nil && (err == nil || messenger.IsPermanent(err)) {
-		l.warn(l.handled.close(id))
+		l.warn(l.handled.close(append(answered, id)...))
 	}
 }
 
@@ -159,40 +161,47 @@ const (
 	sayCut    = "The listener was restarted during this turn, and the answer was cut off. Send your message again to have it answered."
 )
 
-// errDelivered is the error of an answer whose end went to the outbox: its beginning is shown and stays.
-var errDelivered = errors.New("the answer was delivered by way of the outbox")
+var (
+	// errDelivered is the error of an answer whose end went to the outbox: its beginning is shown and stays.
+	errDelivered = errors.New("the answer was delivered by way of the outbox")
+	// errOther is the error of a message that was answered together with another one, to which the answer is shown.
+	errOther = errors.New("the answer is a reply to another message")
+)
 
-// unshown returns what is to be shown for a message whose answer was not shown. A message that waits in the queue is answered by way
-// of the outbox.
-func (l *Listener) unshown(h Home, channel, id string) (text string, err error) {
+// unshown returns what is to be shown for a message whose answer was not shown, and which messages that answers. A message that waits in
+// the queue is answered by way of the outbox.
+func (l *Listener) unshown(h Home, channel, id string) (text string, answered []string, err error) {
 	record, err := l.answering(h, id)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	contents, err := h.Runner.Queue.Contents()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	switch {
 	case contains(contents.Waiting, id), contains(contents.Running, id):
-		return "", nil
+		return "", nil, nil
 	case contains(contents.CutOff, id):
-		return sayCutOff, nil
+		return sayCutOff, nil, nil
 	case record.ID == "" && channel == l.self.Direct: // the owner took it out of the queue
-		return "", nil
+		return "", nil, nil
 	case record.ID == "":
-		return sayCut, nil
+		return sayCut, nil, nil
 	}
 	standing, err := h.Runner.Runs.Standing(record.ID)
 	switch {
 	case err != nil:
-		return "", err
+		return "", nil, err
 	case standing.Messages > standing.Pings:
-		return "", errDelivered
+		return "", nil, errDelivered
 	case !record.Done():
-		return sayCut, nil
+		return sayCut, nil, nil
+	case l.handled.shownTo(record.Answers) != id:
+		return "", nil, errOther
 	}
-	return stream.Whole(l.API.Able(), record, h.Runner.Runs.Events(record.ID, nil))
+	text, err = stream.Whole(l.API.Able(), record, h.Runner.Runs.Events(record.ID, nil))
+	return text, record.Answers, err
 }
 
 // answering returns the record of the run that answers a message; the zero record if there is none.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/runtest"
+	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/server/listener/messenger"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -128,6 +129,54 @@ func TestPlainKilledBeforeNote(t *testing.T) {
 			}
 			if got := after.texts(1); len(got) != 1 || got[0] != "Answer 1." {
 				t.Errorf("the messenger shows %q", got)
+			}
+		})
+	}
+}
+
+// TestPlainJoined: a turn answers its message together with one that was left in the queue. That is one answer, also if the process was
+// killed before it has noted that the messages are answered.
+func TestPlainJoined(t *testing.T) {
+	t.Parallel()
+	for name, killed := range map[string]bool{"stopped": false, "killed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := gate{begun: make(chan bool, 2), next: make(chan string)}
+			d := newDesk(t, messenger.Able{Text: 300}, g)
+			d.listen()
+			d.says("first", "<one>", "")
+			<-g.begun
+			left := turn.Message{Text: "<two>", Group: "plain_" + direct, Source: "left"}
+			ticket, _, err := turn.New(d.runner).Queue.Enqueue(t.Context(), left, turn.Options{Owner: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, d.handled.add(direct, "left", true))
+			d.says("second", "<three>", "")
+			d.until(func() bool { return len(d.sent) == 1 }) // that it is queued
+			ticket.Leave()
+			g.next <- "One."
+			<-g.begun
+			if waiting, err := d.runner.Queue.Contents(); err != nil || len(waiting.Running) != 2 {
+				t.Fatalf("%+v are answered together, %v", waiting.Running, err)
+			}
+			g.next <- "Two."
+			d.texts(3)
+			d.stop()
+			if killed {
+				do(t, d.handled.add(direct, "second", true))
+				do(t, d.handled.add(direct, "left", true))
+				do(t, d.handled.showing("second")([]string{d.id(2)}))
+			}
+			d.nonces = true
+			d.listen()
+			d.lanes.wait()
+			d.stop()
+			if last := d.sent[len(d.sent)-1]; len(d.sent) != 3 || last.ReplyTo != "second" || last.Text != "Two." {
+				t.Errorf("said %+v", d.sent)
+			}
+			if open := d.handled.open(); len(open) > 0 {
+				t.Errorf("open: %v", open)
 			}
 		})
 	}

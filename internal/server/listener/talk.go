@@ -279,7 +279,7 @@ func (c *conversation) turn(own []spoken) (left []spoken, done []string) {
 	}}
 	_, err := show.Show(l.turns, stream.Source{Channel: c.channel, Message: first.id, Place: first.place}, func(a *stream.Answer) (record runlog.Record, err error) {
 		record, left, err = c.converse(h, own, a)
-		run = record.ID
+		run, done = record.ID, slices.Clone(record.Answers) // perhaps also messages that a listener has left in the queue
 		return record, err
 	})
 	l.warn(err)
