@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runtest"
 	"github.com/ollim/ollim/internal/agent/turn"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/server/listener/messenger"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -131,6 +132,29 @@ func TestPlainKilledBeforeNote(t *testing.T) {
 				t.Errorf("the messenger shows %q", got)
 			}
 		})
+	}
+}
+
+// TestPlainStoppedBeforeQueue: a message that is not in the queue yet when the listener is stopped is left for the next one.
+func TestPlainStoppedBeforeQueue(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	d := newDesk(t, messenger.Able{Text: 300}, nil)
+	d.runner.Engines = func(string) (engine.Engine, error) { return counting{p: d.plain, asked: &asked}, nil }
+	d.listen()
+	held, err := lock.Try(d.runner.Home.Lock("queue"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.says("one", "<message>", "")
+	time.Sleep(50 * time.Millisecond) // until it waits for the lock
+	d.stop()
+	held.Release()
+	d.listen()
+	said := d.texts(1)
+	d.stop()
+	if len(d.sent) != 1 || said[0] != "Answer 1." {
+		t.Errorf("said %+v", d.sent)
 	}
 }
 

@@ -84,6 +84,9 @@ func (l *Listener) talk(ctx context.Context, h Home, m *messenger.Message) {
 	if err == nil && !answered {
 		err = l.enqueue(ctx, h, m.Channel, m.ID, said)
 	}
+	if err != nil && ctx.Err() != nil { // it is not in the queue, and left for the next start
+		return
+	}
 	if err != nil {
 		l.tell(ctx, m.Channel, m.ID, "Your message was not accepted: "+stream.InShort(err.Error()))
 	}
