@@ -40,8 +40,8 @@ func layers() []layer {
 		}},
 		{path: "internal/schedule"},
 		{path: "internal/engine", beside: map[string][]string{
-			"acp":            {"", "command"},
-			"claudecode":     {"", "command", "gateway"},
+			"acp":            {"", "command", "scripted"},
+			"claudecode":     {"", "command", "gateway", "scripted"},
 			"command":        {"", "gateway"},
 			"gateway":        {""},
 			"mcpclient":      {""},

@@ -119,9 +119,13 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	return fmt.Sprintf("claude-code: claude %s, logged in by %s", version, method)
 }
 
-// agent asks an agent that speaks ACP for its version, and says whether that was tested.
+// agent lets an agent that speaks ACP try a command that is refused, and says whether its version was tested.
 func (e *examination) agent(ctx context.Context, name string, a *acp.Engine) string {
-	version, err := a.Version(ctx)
+	version, fault, err := a.Try(ctx)
+	if fault != "" {
+		e.fail(a.Profile.Install, "%s does not do what ollim relies on: %s", strings.TrimSpace(name+" "+version), fault)
+		return ""
+	}
 	if err != nil {
 		e.engineFault(name, app.Hint(err, "%s", cmp.Or(a.Profile.Install, "see its own documentation: the command must speak the Agent Client Protocol on its standard streams")))
 		return ""

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -278,43 +277,4 @@ func (e *Engine) died(peer *process.Peer) error {
 	stderr, _ := peer.Stderr()
 	text := fmt.Sprintf("the agent has ended (%s): %s", end, orElse(lastLine(stderr), "no output"))
 	return e.as(kindOf(text), text)
-}
-
-// Version asks the agent for its version, and with a key also for a session, which must be in the mode in which it asks. No model is asked. It
-// does not start an agent that runs only sealed because nothing is known of it, and returns "". The error wraps engine.ErrSetup.
-func (e *Engine) Version(ctx context.Context) (string, error) {
-	if e.Profile.Name == "" && !e.Trusted {
-		return "", nil
-	}
-	dir, err := os.MkdirTemp("", "ollim-acp-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	f := folder(dir)
-	if err := f.begin(ctx, false); err != nil {
-		return "", err
-	}
-	at, err := e.prepare(ctx, engine.Request{}, "none", f)
-	if err != nil {
-		return "", err
-	}
-	peer, err := process.Open(process.Call{Argv: e.argv(at.given), Env: at.env, Dir: dir, Tied: true})
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", engine.ErrSetup, store.Cause(err))
-	}
-	defer peer.Close(e.Grace)
-	t := &turn{stop: func() {}, known: make(chan struct{}), profile: e.Profile, given: at.given}
-	t.conn = &conn{out: peer.In, heard: t.heard, waiting: map[int]chan message{}}
-	go t.conn.listen(peer.Out)
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	hello, err := e.greet(ctx, t)
-	if err == nil && e.Profile.Name != "" && e.NoKey() == "" {
-		err = e.open(ctx, engine.Request{Scope: engine.Scope{Root: dir}}, &visit{folder: f, begins: true}, t, hello)
-	}
-	if errors.Is(err, errEnded) {
-		err = e.died(peer)
-	}
-	return hello.Agent.Version, err
 }

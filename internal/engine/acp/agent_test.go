@@ -157,7 +157,13 @@ func (a *agent) prompt(id json.RawMessage, text string) {
 		case "env":
 			a.say(os.Getenv(rest))
 		case "ask":
-			a.say(askModel(rest))
+			status, _ := askModel(fmt.Sprintf(`{"model":%q}`, rest))
+			a.say(status)
+		case "Try":
+			if !a.try() {
+				a.answer(id, map[string]any{"stopReason": "end_turn"})
+				return
+			}
 		case "cost":
 			a.cost += 0.4
 			a.update("usage_update", map[string]any{"used": 1200, "size": 200000, "cost": map[string]any{"amount": a.cost, "currency": "USD"}})
@@ -217,20 +223,39 @@ func (a *agent) fails(tool, text string) {
 	a.update("tool_call_update", fields)
 }
 
-// askModel asks the service for an answer of a model, and returns the status.
-func askModel(name string) string {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, os.Getenv("AGENT_BASE")+"/messages", strings.NewReader(fmt.Sprintf(`{"model":%q}`, name)))
+// askModel sends a request to the service, and returns the status and the answer of the model.
+func askModel(request string) (status, answer string) {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, os.Getenv("AGENT_BASE")+"/messages", strings.NewReader(request))
 	if err != nil {
-		return err.Error()
+		return err.Error(), ""
 	}
 	r.Header.Set("X-Api-Key", os.Getenv("TEST_KEY"))
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return err.Error()
+		return err.Error(), ""
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.Status
+	body, _ := io.ReadAll(resp.Body)
+	return resp.Status, string(body)
+}
+
+// try does what the model wants, and reports false if that was refused. An agent that is bold does not ask, a deaf one does it all the same,
+// and a timid one neither asks nor does it.
+func (a *agent) try() bool {
+	offered := `,"tools":[{"name":"bash"}]`
+	if a.is("toolless") {
+		offered = ""
+	}
+	_, answer := askModel(`{"model":"claude-test-1"` + offered + `}`)
+	if !strings.Contains(answer, "touch tried") {
+		return true
+	}
+	asks := !a.is("bold") && !a.is("timid")
+	allowed := a.use("touch tried", asks)
+	if a.is("bold") || a.is("deaf") {
+		_ = os.WriteFile("tried", nil, 0o600)
+	}
+	return allowed
 }
 
 // use uses the tool bash, and reports false if that was refused. The input comes after the request.

@@ -1,10 +1,15 @@
 package acp
 
-import "github.com/ollim/ollim/internal/engine"
+import (
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/scripted"
+)
 
 // codex runs commands in a sandbox of its own, which needs namespaces that the seal refuses. So a command under the seal either asks first,
 // because the model wants it outside of that sandbox, or it cannot run at all (codex-acp 2.6.0). The mode agent, which is the default, lets
 // a model decide instead. A directory .codex of the working directory has settings, too, so codex runs only sealed.
+//
+// Newer models are offered subagents, whatever multi_agent says. One that may be started beside the first agent would be too many.
 //
 // Its databases name the files of sessions by absolute paths. In a copy without them codex finds the files by itself.
 func codex() Profile {
@@ -21,12 +26,15 @@ func codex() Profile {
 		Config: `{"model_provider": "ollim", "model_providers": {"ollim": {"name": "ollim", "base_url": "${base}", "wire_api": "responses",
 			"env_key": "OPENAI_API_KEY", "requires_openai_auth": false, "supports_websockets": false}},
 			"web_search": "disabled", "check_for_update_on_startup": false, "analytics": {"enabled": false}, "feedback": {"enabled": false},
-			"history": {"persistence": "none"}, "otel": {"exporter": "none"}, "features": {"multi_agent": false, "goals": false}}`,
+			"history": {"persistence": "none"}, "otel": {"exporter": "none"}, "features": {"multi_agent": false, "multi_agent_v2": {"enabled": false, "max_concurrent_threads_per_session": 1}, "goals": false}}`,
 		Files: map[string]string{"${state}/codex/config.toml": ""},
 		Note: "No command can run in the sandbox of this machine. Run every command with sandbox_permissions: \"require_escalated\" and a " +
 			"justification. A command that is refused must not be tried in another form.",
 		Session: `{"systemPrompt": {"mode": "append", "content": [{"type": "text", "text": "${text}"}]}}`,
 		Form:    ByInput, Sealed: true, Mode: "read-only", Title: "session/set_title", Uncopied: []string{"*.sqlite*", "*.lock"}, Denial: true, Usage: true,
+		Try: scripted.Use{
+			Tool: "exec_command", Offer: "exec_command", Input: `{"cmd": "touch tried", "sandbox_permissions": "require_escalated", "justification": "Try"}`,
+		},
 		Promises: engine.Guarantees{Asks: engine.AsksSandbox, Branch: true},
 	}
 }

@@ -1,6 +1,9 @@
 package acp
 
-import "github.com/ollim/ollim/internal/engine"
+import (
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/scripted"
+)
 
 // gemini asks about everything but commands that only read in the working directory, because of a policy that no settings of that directory
 // change: settings there may allow tools, and may start programs, so gemini runs only sealed. Tools that do not say what they would do
@@ -44,6 +47,7 @@ priority = 950
 `,
 		},
 		Form: ByTitle, Quotes: true, Sealed: true, Mode: "default", Usage: true,
+		Try:      scripted.Use{Tool: "run_shell_command", Input: `{"command": "touch tried", "description": "Try"}`},
 		Promises: engine.Guarantees{Asks: engine.AsksEffects, Branch: true},
 	}
 }

@@ -1,11 +1,8 @@
 package acp
 
 import (
-	"errors"
 	"strings"
 	"testing"
-
-	"github.com/ollim/ollim/internal/engine"
 )
 
 func TestUntested(t *testing.T) {
@@ -31,21 +28,5 @@ func TestNoKey(t *testing.T) {
 		if e.Env = []string{entry}; e.NoKey() != "" {
 			t.Errorf("%s: got %q", entry, e.NoKey())
 		}
-	}
-}
-
-// TestVersion: the version, and with a key the mode of a session, without a prompt.
-func TestVersion(t *testing.T) {
-	w := newWorld(t)
-	if version, err := w.Version(t.Context()); err != nil || version != "1.2.3" {
-		t.Errorf("got %q, %v", version, err)
-	}
-	w = newWorld(t, "yolo", "stubborn", "first")
-	if _, err := w.Version(t.Context()); !errors.Is(err, engine.ErrSetup) || !strings.Contains(err.Error(), `in the mode "yolo" instead of "asks"`) {
-		t.Errorf("got %v", err)
-	}
-	w.Profile.Keys = []string{"OLLIM_TEST_NO_SUCH_KEY"} // it opens no session
-	if version, err := w.Version(t.Context()); err != nil || version != "1.2.3" {
-		t.Errorf("got %q, %v", version, err)
 	}
 }

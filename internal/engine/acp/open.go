@@ -148,11 +148,8 @@ func (e *Engine) safe(ctx context.Context, v *visit, t *turn, o opened) error {
 	})
 }
 
-// servers returns ollim's tool server and the other MCP servers of the request, which the agent reaches through ollim; none if there is no run.
+// servers returns ollim's tool server and the other MCP servers of the request, which the agent reaches through ollim.
 func (e *Engine) servers(r engine.Request) []object {
-	if r.Run.ID == "" {
-		return []object{}
-	}
 	env := maps.Clone(e.Located)
 	if env == nil {
 		env = map[string]string{}

@@ -225,7 +225,7 @@ func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f fol
 	if len(e.Profile.Services) > 0 {
 		p.given["base"] = e.Profile.Services[0].Address
 	}
-	if a, found := e.access(r.Model.Name); found && r.Run.ID != "" {
+	if a, found := e.access(r.Model.Name); found {
 		if err := e.gate(ctx, r, a, &p); err != nil {
 			return p, err
 		}

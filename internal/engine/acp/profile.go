@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/scripted"
 )
 
 // Profile is what ollim knows of one agent. It is data: nothing else in this package is about a particular agent.
@@ -69,6 +70,9 @@ type Profile struct {
 
 	// Early matches "TOOL: TEXT" of uses that fail before the agent asks about them, such as one with an input that the tool does not have.
 	Early string
+
+	// Try is a use of a tool that the agent has to ask about: the command makes the file tried in the working directory. See Engine.Try.
+	Try scripted.Use
 
 	Promises engine.Guarantees
 }
@@ -215,6 +219,7 @@ func opencode() Profile {
 			"bash": "Bash", "read": "Read", "edit": "Write Edit", "glob": "Glob", "list": "Glob", "grep": "Grep", "webfetch": "WebFetch",
 			"websearch": "WebSearch", "codesearch": "WebSearch", "todowrite": "TodoWrite", "todoread": "TodoWrite",
 		},
+		Try:      scripted.Use{Tool: "bash", Input: `{"command": "touch tried", "description": "Try"}`},
 		Promises: engine.Guarantees{Asks: engine.AsksAll, Reads: true, Branch: true, Records: true, Turns: true},
 	}
 }

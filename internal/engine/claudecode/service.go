@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/ollim/ollim/internal/engine/command"
+	"github.com/ollim/ollim/internal/engine/scripted"
 	"github.com/ollim/ollim/internal/state/model"
 )
 
@@ -113,32 +113,11 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 
 // reply streams an answer: text if the request has tool results, otherwise tool uses.
 func reply(w io.Writer, q asked) {
-	u := canaryUsage()
-	input := object{"input_tokens": u.In, "cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite, "output_tokens": 1}
-	send := func(kind string, more object) {
-		more["type"] = kind
-		data, _ := json.Marshal(more) // strings and numbers can always be encoded
-		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
+	a := scripted.Answer{Model: q.Model, Text: "done", Usage: canaryUsage()}
+	if !q.answered() {
+		a.Uses = []scripted.Use{{Tool: "Bash", Input: `{"command":"cat ` + canaryFile + `"}`}, {Tool: "Read", Input: `{"file_path":"` + canaryFile + `"}`}}
 	}
-	send("message_start", object{"message": object{
-		"id": newUUID(), "type": "message", "role": "assistant", "model": q.Model, "content": []object{}, "stop_reason": nil, "stop_sequence": nil, "usage": input,
-	}})
-	stop := "end_turn"
-	if q.answered() {
-		send("content_block_start", object{"index": 0, "content_block": object{"type": "text", "text": ""}})
-		send("content_block_delta", object{"index": 0, "delta": object{"type": "text_delta", "text": "done"}})
-		send("content_block_stop", object{"index": 0})
-	} else {
-		stop = "tool_use"
-		for i, tool := range canaryTools() {
-			input := map[string]string{"Bash": `{"command":"cat ` + canaryFile + `"}`, "Read": `{"file_path":"` + canaryFile + `"}`}[tool]
-			send("content_block_start", object{"index": i, "content_block": object{"type": "tool_use", "id": "toolu_" + newUUID(), "name": tool, "input": object{}}})
-			send("content_block_delta", object{"index": i, "delta": object{"type": "input_json_delta", "partial_json": input}})
-			send("content_block_stop", object{"index": i})
-		}
-	}
-	send("message_delta", object{"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": u.Out}})
-	send("message_stop", object{})
+	scripted.Messages(w, a)
 }
 
 // answered reports whether the last message is a tool result.
