@@ -36,7 +36,7 @@ here=$PWD
 cd "$new/root"
 pivot_root . old
 umount --lazy old
-cd "$here" 2>/dev/null || { echo "$here is not on the file system of /" >&2; exit 1; }
+cd "$here" 2>/dev/null || { echo "$here is below /tmp, or not on the file system of /: run this elsewhere" >&2; exit 1; }
 TMPDIR=/tmp exec /tmp/mutate "$@"
 `
 
