@@ -17,10 +17,14 @@ var ErrWithdrawn = errors.New("withdrawn")
 // reaches the run from any PID namespace, and from any machine that shares the directory.
 const lookEvery = time.Second
 
-// lookPatience is how long a look may take. A file of a server that is cut off is not read until the server is back, however long that takes,
-// and meanwhile another machine may take the run's locks: so the time is less than most leases of network file systems (90 seconds on Linux,
-// 60 on NFS-Ganesha), and more than the 26 seconds that a restarted server took to answer in bench/nfs.
-const lookPatience = 30 * time.Second
+// How long a look may take, and then an answer of any kind. A file of a server that is cut off is not read until the server is back, however
+// long that takes, and meanwhile another machine may take the run's locks: so both together are less than most leases of network file systems
+// (90 seconds on Linux, 60 on NFS-Ganesha). A server that was restarted opens no files for as long as a lease, but answers, and gives nobody
+// a new lock; bench/nfs has shown looks of 26 seconds and more there.
+const (
+	lookPatience  = 25 * time.Second
+	reachPatience = 5 * time.Second
+)
 
 // errSilent is the cause of the end of a run whose file cannot be read in time. It is an interruption, as context.Canceled is.
 var errSilent error = silent{}
@@ -28,7 +32,7 @@ var errSilent error = silent{}
 type silent struct{}
 
 func (silent) Error() string {
-	return fmt.Sprintf("stopped, because the data directory did not answer for %s: its server is cut off or down", lookPatience)
+	return fmt.Sprintf("stopped, because the data directory did not answer for %s: its server is cut off or down", lookPatience+reachPatience)
 }
 
 func (silent) Is(target error) bool { return target == context.Canceled }
@@ -38,12 +42,18 @@ func (silent) Is(target error) bool { return target == context.Canceled }
 func (w *work) bounded(parent context.Context) (context.Context, context.CancelFunc) {
 	asked, stop := context.WithCancelCause(parent)
 	ctx, cancel := context.WithTimeoutCause(asked, w.spec.Limits.Time, ErrTimeout)
-	go watch(ctx, w.held.Look, stop)
+	go watch(ctx, w.held, stop)
 	return ctx, func() { cancel(); stop(nil) }
 }
 
-// watch calls look at intervals until ctx ends or the run has to, and stops it then.
-func watch(ctx context.Context, look func() (string, error), stop context.CancelCauseFunc) {
+// held is what a run holds of its data directory: a *runlog.Hold.
+type held interface {
+	Look() (stop string, err error)
+	Reach() error
+}
+
+// watch looks at intervals until ctx ends or the run has to, and stops it then.
+func watch(ctx context.Context, h held, stop context.CancelCauseFunc) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -52,27 +62,53 @@ func watch(ctx context.Context, look func() (string, error), stop context.Cancel
 			return
 		case <-tick.C:
 		}
-		seen := make(chan error, 1)
-		go func() { // it stays until the file is read
-			why, err := look()
+		looked := beside(func() error {
+			why, err := h.Look()
 			if err == nil && why != "" {
 				err = context.Canceled
 			}
-			seen <- err
-		}()
-		select {
-		case <-ctx.Done():
-			return
-		case err := <-seen:
-			if err != nil {
-				stop(err)
-				return
-			}
-		case <-time.After(lookPatience):
-			stop(errSilent)
+			return err
+		})
+		if err := await(ctx, looked, h.Reach); err != nil {
+			stop(err)
 			return
 		}
 	}
+}
+
+// await returns the result of a look, or errSilent if it is late and the server does not answer, or its error if it answers with one. It
+// returns nil when ctx ends.
+func await(ctx context.Context, looked <-chan error, reach func() error) error {
+	var reached <-chan error
+	late := time.NewTimer(lookPatience)
+	defer late.Stop()
+	for {
+		select {
+		case err := <-looked:
+			return err
+		case err := <-reached:
+			if err != nil {
+				return err
+			}
+			reached = nil
+			late.Reset(lookPatience)
+		case <-late.C:
+			if reached != nil {
+				return errSilent
+			}
+			reached = beside(reach)
+			late.Reset(reachPatience)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// beside calls do in a goroutine, which stays until the server of the data directory answers.
+func beside(do func() error) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- do() }()
+	return result
 }
 
 // stopped adds the reason of a stop to an error, because the engine only knows that its context ended.

@@ -10,22 +10,50 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// TestWatch: a run ends within a second of the moment at which its file says so, and half a minute after a read of the file that has no end.
+// holding is what a run holds, with looks of a test. Its server answers within a time.
+type holding struct {
+	look    func(n int) (string, error) // the nth
+	answers time.Duration
+	n       int
+}
+
+func (h *holding) Look() (string, error) {
+	h.n++
+	return h.look(h.n - 1)
+}
+
+func (h *holding) Reach() error {
+	time.Sleep(h.answers)
+	return nil
+}
+
+// TestWatch: a run ends within a second of the moment at which its file says so, and half a minute after a read of the file that has no end,
+// unless the server answers.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		look  func(n int) (string, error) // the nth
-		want  error
-		after time.Duration
+		look    func(n int) (string, error)
+		answers time.Duration
+		want    error
+		after   time.Duration
 	}{
-		"asked to end": {func(n int) (string, error) { return []string{"", "", "stopped by ollim stop"}[n], nil }, context.Canceled, 3 * time.Second},
-		"closed":       {func(int) (string, error) { return "", runlog.ErrClosed }, runlog.ErrClosed, time.Second},
+		"asked to end": {func(n int) (string, error) { return []string{"", "", "stopped by ollim stop"}[n], nil }, 0, context.Canceled, 3 * time.Second},
+		"closed":       {func(int) (string, error) { return "", runlog.ErrClosed }, 0, runlog.ErrClosed, time.Second},
 		"cut off": {func(n int) (string, error) {
 			if n == 4 {
 				time.Sleep(time.Hour)
 			}
 			return "", nil
-		}, errSilent, 35 * time.Second},
+		}, time.Hour, errSilent, 35 * time.Second},
+		"a grace period of 80 s": {func(n int) (string, error) {
+			switch n {
+			case 4:
+				time.Sleep(80 * time.Second)
+			case 9:
+				return "", runlog.ErrClosed
+			}
+			return "", nil
+		}, 4 * time.Second, runlog.ErrClosed, 89 * time.Second},
 		"cut off for 25 s": {func(n int) (string, error) {
 			switch n {
 			case 4:
@@ -34,14 +62,14 @@ func TestWatch(t *testing.T) {
 				return "", runlog.ErrClosed
 			}
 			return "", nil
-		}, runlog.ErrClosed, 34 * time.Second},
+		}, time.Hour, runlog.ErrClosed, 34 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				begun, n := time.Now(), -1
+				begun := time.Now()
 				ctx, stop := context.WithCancelCause(t.Context())
-				watch(ctx, func() (string, error) { n++; return tc.look(n) }, stop)
+				watch(ctx, &holding{look: tc.look, answers: tc.answers}, stop)
 				if err := context.Cause(ctx); !errors.Is(err, tc.want) || time.Since(begun) != tc.after {
 					t.Errorf("ended after %s: %v, want %s: %v", time.Since(begun), err, tc.after, tc.want)
 				}

@@ -48,6 +48,9 @@ func (g *Guard) Delete() error {
 // caller must not close it.
 func (g *Guard) File() *os.File { return g.file }
 
+// Reach waits until the server of the file's file system answers, which it does at once unless it is cut off or down.
+func (g *Guard) Reach() error { return reach(g.file) }
+
 // Note replaces the content of the lock file, which informs people and the next holder and is not the lock itself. The
 // new text is written before the old one is truncated, so that a crash never leaves an empty note. It is on the server of a network file
 // system when Note returns.

@@ -11,14 +11,26 @@ import (
 // network reports whether a file is on NFS.
 func network(f *os.File) bool {
 	const magic = 0x6969
+	fs, err := fileSystem(f)
+	return err == nil && fs.Type == magic
+}
+
+// reach waits until the server of a file answers. It does so also in its grace period, in which it opens no files: what it is asked, no client
+// keeps, and it needs no lock.
+func reach(f *os.File) error {
+	_, err := fileSystem(f)
+	return err
+}
+
+// fileSystem returns what is known of a file's file system.
+func fileSystem(f *os.File) (fs syscall.Statfs_t, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
-		return false
+		return fs, err
 	}
-	var fs syscall.Statfs_t
 	var failed error
 	err = conn.Control(func(fd uintptr) { failed = syscall.Fstatfs(int(fd), &fs) })
-	return err == nil && failed == nil && fs.Type == magic
+	return fs, errors.Join(err, failed)
 }
 
 // uncached returns the content of the file at path by reads that bypass the cache of this machine. An NFS client keeps the pages of a

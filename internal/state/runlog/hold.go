@@ -71,6 +71,14 @@ func (h *Hold) Look() (stop string, err error) {
 	return now.stop, nil
 }
 
+// Reach waits until the server of the data directory answers. While that keeps a Look waiting, no other process can take a lock either.
+func (h *Hold) Reach() error {
+	if h == nil {
+		return nil
+	}
+	return h.guard.Reach()
+}
+
 // Check returns ErrClosed if the run is not this process's any more.
 func (h *Hold) Check() error {
 	_, err := h.Look()
