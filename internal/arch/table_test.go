@@ -40,8 +40,8 @@ func layers() []layer {
 		}},
 		{path: "internal/schedule"},
 		{path: "internal/engine", beside: map[string][]string{
-			"acp":            {"", "command", "scripted"},
-			"claudecode":     {"", "command", "gateway", "scripted"},
+			"acp":            {"", "command", "trialmodel"},
+			"claudecode":     {"", "command", "gateway", "trialmodel"},
 			"command":        {"", "gateway"},
 			"gateway":        {""},
 			"mcpclient":      {""},

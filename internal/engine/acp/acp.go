@@ -172,7 +172,10 @@ func (e *Engine) arrive(ctx context.Context, r engine.Request) (v visit, err err
 			v.parent, v.Parent, v.ID = r.Session.ID, r.Session.ID, id
 			v.begins, v.branch = v.Agent == "", v.Agent != ""
 		}
-		return v, v.begin(ctx, v.branch)
+		if err := v.begin(ctx, v.branch); err != nil {
+			return v, errors.Join(err, store.RemoveAll(ctx, string(v.folder)))
+		}
+		return v, nil
 	}
 	v.folder = e.folder(r.Session.ID)
 	if v.note, err = v.read(); err != nil {

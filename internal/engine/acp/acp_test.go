@@ -372,7 +372,7 @@ func TestProfiles(t *testing.T) {
 	}
 	for name, p := range Profiles() {
 		for _, only := range []bool{false, true} {
-			g := newGiven("/s", "/c", "/c/system.md", "do it", "http://x")
+			g := newGiven("/s", "/c", "/c/system.md", "do it")
 			text := p.config(g, engine.Input{System: "do it", SystemOnly: only}, []string{"Read"}) + fmt.Sprint(g.object(p.Session))
 			for name, content := range p.Files {
 				text += g.fill(name) + g.fill(content)
@@ -384,7 +384,7 @@ func TestProfiles(t *testing.T) {
 				t.Errorf("%s: got %s", name, text)
 			}
 		}
-		if p.Agent == "" || p.Install == "" || len(p.Default) == 0 || len(p.Keys) == 0 || p.Promises.Asks == "" {
+		if p.Agent == "" || p.Install == "" || len(p.Default) == 0 || len(p.Keys) == 0 || p.Promises.Asks == "" || len(p.Services) == 0 || !strings.Contains(p.Try.Input, "touch tried") {
 			t.Errorf("%s: incomplete: %+v", name, p)
 		}
 	}

@@ -2,14 +2,14 @@ package acp
 
 import (
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/scripted"
+	"github.com/ollim/ollim/internal/engine/trialmodel"
 )
 
 // codex runs commands in a sandbox of its own, which needs namespaces that the seal refuses. So a command under the seal either asks first,
 // because the model wants it outside of that sandbox, or it cannot run at all (codex-acp 2.6.0). The mode agent, which is the default, lets
 // a model decide instead. A directory .codex of the working directory has settings, too, so codex runs only sealed.
 //
-// Newer models are offered subagents, whatever multi_agent says. One that may be started beside the first agent would be too many.
+// Newer models are offered subagents, whatever multi_agent says. A session may have one thread, which is the first agent's, so none can be started.
 //
 // Its databases name the files of sessions by absolute paths. In a copy without them codex finds the files by itself.
 func codex() Profile {
@@ -32,7 +32,7 @@ func codex() Profile {
 			"justification. A command that is refused must not be tried in another form.",
 		Session: `{"systemPrompt": {"mode": "append", "content": [{"type": "text", "text": "${text}"}]}}`,
 		Form:    ByInput, Sealed: true, Mode: "read-only", Title: "session/set_title", Uncopied: []string{"*.sqlite*", "*.lock"}, Denial: true, Usage: true,
-		Try: scripted.Use{
+		Try: trialmodel.Use{
 			Tool: "exec_command", Offer: "exec_command", Input: `{"cmd": "touch tried", "sandbox_permissions": "require_escalated", "justification": "Try"}`,
 		},
 		Promises: engine.Guarantees{Asks: engine.AsksSandbox, Branch: true},

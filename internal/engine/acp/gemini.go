@@ -2,7 +2,7 @@ package acp
 
 import (
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/scripted"
+	"github.com/ollim/ollim/internal/engine/trialmodel"
 )
 
 // gemini asks about everything but commands that only read in the working directory, because of a policy that no settings of that directory
@@ -47,7 +47,7 @@ priority = 950
 `,
 		},
 		Form: ByTitle, Quotes: true, Sealed: true, Mode: "default", Usage: true,
-		Try:      scripted.Use{Tool: "run_shell_command", Input: `{"command": "touch tried", "description": "Try"}`},
+		Try:      trialmodel.Use{Tool: "run_shell_command", Input: `{"command": "touch tried", "description": "Try"}`},
 		Promises: engine.Guarantees{Asks: engine.AsksEffects, Branch: true},
 	}
 }

@@ -201,12 +201,8 @@ func (p Profile) name(u *use, root string, servers []string) (n named, ok bool) 
 	return named{cmp.Or(n.tool, p.ownName(u), "unknown"), []object{u.plain()}}, true
 }
 
-func (u *use) plain() object {
-	if u.input == nil {
-		return object{}
-	}
-	return object(u.input)
-}
+// plain returns a copy of the input, because updates change it.
+func (u *use) plain() object { return orEmpty(maps.Clone(u.input)) }
 
 // files returns the use of a tool with an input for each file.
 func (n named) files(paths []string, input func(path string) object) (named, bool) {

@@ -189,12 +189,11 @@ func copyTree(from, to string, leave ...string) error {
 
 // place is where a process of the agent runs.
 type place struct {
-	folder folder
-	given  given
-	env    []string
-	seal   *seal.Seal
-	gate   *command.Gate  // way to the model's service; nil: the agent connects to it itself
-	at     netip.AddrPort // of the gate
+	given given
+	env   []string
+	seal  *seal.Seal
+	gate  *command.Gate  // way to the model's service; nil: the agent connects to it itself
+	at    netip.AddrPort // of the gate
 }
 
 func (p place) close() {
@@ -213,7 +212,7 @@ func (p place) explain(err error) error {
 
 // prepare writes what the agent is given, and returns its environment and its seal. The caller closes the place.
 func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f folder) (p place, err error) {
-	p = place{folder: f, seal: r.Scope.Seal, env: e.Env}
+	p = place{seal: r.Scope.Seal, env: e.Env}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -221,7 +220,7 @@ func (e *Engine) prepare(ctx context.Context, r engine.Request, id string, f fol
 	}()
 	system := f.path("config", "system.md")
 	text := joined(r.Input.System, e.Profile.Note)
-	p.given = newGiven(f.path("state"), f.path("config"), system, text, "")
+	p.given = newGiven(f.path("state"), f.path("config"), system, text)
 	if len(e.Profile.Services) > 0 {
 		p.given["base"] = e.Profile.Services[0].Address
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/scripted"
+	"github.com/ollim/ollim/internal/engine/trialmodel"
 )
 
-// Profile is what ollim knows of one agent. It is data: nothing else in this package is about a particular agent.
+// Profile is what ollim knows of one agent. It is data; only the types of messages have fields that one agent alone sends.
 //
-// Env, Config, Files and Session may contain the names of the table below, which are replaced:
+// All texts for the agent may contain the names of the table below, which are replaced:
 //
 //	${state}   directory that the agent can write, and that keeps the session
 //	${config}  directory that the agent can only read
@@ -72,7 +72,7 @@ type Profile struct {
 	Early string
 
 	// Try is a use of a tool that the agent has to ask about: the command makes the file tried in the working directory. See Engine.Try.
-	Try scripted.Use
+	Try trialmodel.Use
 
 	Promises engine.Guarantees
 }
@@ -100,8 +100,8 @@ func Unknown() Profile { return Profile{Server: "mcp__", Between: "__"} }
 // given are the values of the names in a profile.
 type given map[string]string
 
-func newGiven(state, config, system, text, base string) given {
-	return given{"service": "", "state": state, "config": config, "system": system, "text": text, "base": base, "random": strings.ToLower(rand.Text())}
+func newGiven(state, config, system, text string) given {
+	return given{"service": "", "state": state, "config": config, "system": system, "text": text, "base": "", "random": strings.ToLower(rand.Text())}
 }
 
 // fill replaces the names in a text.
@@ -219,7 +219,7 @@ func opencode() Profile {
 			"bash": "Bash", "read": "Read", "edit": "Write Edit", "glob": "Glob", "list": "Glob", "grep": "Grep", "webfetch": "WebFetch",
 			"websearch": "WebSearch", "codesearch": "WebSearch", "todowrite": "TodoWrite", "todoread": "TodoWrite",
 		},
-		Try:      scripted.Use{Tool: "bash", Input: `{"command": "touch tried", "description": "Try"}`},
+		Try:      trialmodel.Use{Tool: "bash", Input: `{"command": "touch tried", "description": "Try"}`},
 		Promises: engine.Guarantees{Asks: engine.AsksAll, Reads: true, Branch: true, Records: true, Turns: true},
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/scripted"
+	"github.com/ollim/ollim/internal/engine/trialmodel"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -23,9 +23,9 @@ import (
 const tryTime = 2 * time.Minute
 
 // Try runs the agent for one turn, without a seal, with an invented key and with a service in this process, whose model wants to run a
-// command that is refused. Nothing leaves the machine and nothing is charged. fault is what the agent does against its profile; "" if
-// nothing. An agent whose service ollim does not know is only asked for its version; one that runs only
-// sealed, because nothing is known of it, is not started, and its version is "". The error wraps engine.ErrSetup.
+// command that is refused. No other model is asked, and nothing is charged. fault is what the agent does against its profile; "" if nothing.
+// An agent whose service ollim does not know is only asked for its version; one that runs only sealed, because nothing is known of it, is not
+// started, and its version is "". The error wraps engine.ErrSetup if the agent cannot be used.
 func (e *Engine) Try(ctx context.Context) (version, fault string, err error) {
 	if len(e.Profile.Services) == 0 {
 		version, err = e.version(ctx)
@@ -35,27 +35,30 @@ func (e *Engine) Try(ctx context.Context) (version, fault string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	defer func() { err = errors.Join(err, store.RemoveAll(context.WithoutCancel(ctx), dir)) }()
-	ctx, stop := context.WithTimeout(ctx, tryTime)
+	defer func() { _ = store.Discard(context.WithoutCancel(ctx), dir) }()
+	ctx, stop := context.WithTimeoutCause(ctx, tryTime, fmt.Errorf("%w: it does not end a turn within %s", engine.ErrSetup, tryTime))
 	defer stop()
-	service, err := scripted.Serve(ctx, e.Profile.Try)
+	service, err := trialmodel.Serve(ctx, e.Profile.Try)
 	if err != nil {
 		return "", "", err
 	}
 	defer service.Close()
-	trial, root := e.trial(dir, service.URL()), filepath.Join(dir, "work")
+	own, root := e.inTrial(dir, service.URL), filepath.Join(dir, "work")
 	r := engine.Request{
 		Run: engine.Run{ID: filepath.Base(dir)}, Input: engine.Input{Prompt: "Try the command."}, Scope: engine.Scope{Root: root, BuiltIns: []string{"Bash"}},
 	}
-	for _, made := range []string{root, trial.Home.Run(r.Run.ID)} {
+	for _, made := range []string{root, own.Home.Run(r.Run.ID)} {
 		if err := store.MkdirAll(made); err != nil {
 			return "", "", err
 		}
 	}
-	tools := &refusing{}
-	_, err = trial.Run(ctx, r, tools, func(event runlog.Event) error {
-		if event.Type == runlog.Session {
+	tools, refused := &refusing{}, ""
+	_, err = own.Run(ctx, r, tools, func(event runlog.Event) error {
+		switch {
+		case event.Type == runlog.Session:
 			version = event.Version
+		case event.Type == runlog.ToolResult && event.IsError:
+			refused = event.Text
 		}
 		return nil
 	})
@@ -63,8 +66,12 @@ func (e *Engine) Try(ctx context.Context) (version, fault string, err error) {
 	switch {
 	case statErr == nil:
 		return version, "it runs a command that ollim refuses", nil
-	case tools.asked.Load() > 0: // however it ends its turn then
+	case errors.Is(err, engine.ErrSetup):
+		return version, "", err
+	case tools.asked.Load(): // however it ends its turn then
 		return version, "", nil
+	case refused != "":
+		return version, "it does not say which command it asks about: " + refused, nil
 	case err != nil:
 		return version, "", err
 	case !service.Offered():
@@ -73,8 +80,8 @@ func (e *Engine) Try(ctx context.Context) (version, fault string, err error) {
 	return version, "it does not ask before it runs a command", nil
 }
 
-// trial is the engine with a data directory, a key and a service of its own.
-func (e *Engine) trial(dir, url string) *Engine {
+// inTrial is the engine with a data directory, a key and a service of its own.
+func (e *Engine) inTrial(dir, url string) *Engine {
 	t := *e
 	service := t.Profile.Services[0]
 	t.Home, t.Args, t.AskServers, t.Self = paths.Dir(filepath.Join(dir, "data")), nil, nil, "/bin/false"
@@ -97,13 +104,15 @@ func (e *Engine) trial(dir, url string) *Engine {
 type refusing struct {
 	engine.Tools
 
-	asked atomic.Int32
+	asked atomic.Bool // for the command of the trial
 }
 
 func (*refusing) List() []engine.Tool { return nil }
 
-func (r *refusing) Verdict(context.Context, string, string, json.RawMessage) (string, error) {
-	r.asked.Add(1)
+func (r *refusing) Verdict(_ context.Context, tool, _ string, input json.RawMessage) (string, error) {
+	if tool == "Bash" && strings.Contains(string(input), "touch tried") {
+		r.asked.Store(true)
+	}
 	return "this is a trial: nothing is carried out", nil
 }
 
@@ -134,7 +143,7 @@ func (e *Engine) version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w: %s", engine.ErrSetup, store.Cause(err))
 	}
 	defer peer.Close(e.Grace)
-	t := &turn{stop: func() {}, known: make(chan struct{}), profile: e.Profile, given: at.given}
+	t := &turn{stop: func() {}, known: make(chan struct{})}
 	t.conn = &conn{out: peer.In, heard: t.heard, waiting: map[int]chan message{}}
 	go t.conn.listen(peer.Out)
 	ctx, stop := context.WithTimeout(ctx, time.Minute)

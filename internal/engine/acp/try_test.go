@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/scripted"
+	"github.com/ollim/ollim/internal/engine/trialmodel"
 )
 
 // TestTry: an agent passes that asks before it runs a command, and obeys the refusal. Nothing of it stays, and its key is not used.
@@ -27,7 +27,7 @@ func TestTry(t *testing.T) {
 			w.Profile.Keys, w.Profile.Reads = []string{"TEST_KEY"}, []string{"TEST_SETTINGS"}
 			w.Profile.AsksAll = words != "timid" // one that does is refused, as in a run
 			w.Profile.Env = append(w.Profile.Env, "AGENT_BASE=${base}")
-			w.Profile.Try = scripted.Use{Tool: "bash", Input: `{"command":"touch tried"}`}
+			w.Profile.Try = trialmodel.Use{Tool: "bash", Input: `{"command":"touch tried"}`}
 			w.Env = append(w.Env, "TEST_KEY=secret", "TEST_SETTINGS=/nonexistent")
 			version, fault, err := w.Try(t.Context())
 			if version != "1.2.3" || fault != want || err != nil {

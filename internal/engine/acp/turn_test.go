@@ -29,20 +29,25 @@ func TestMute(t *testing.T) {
 
 // asked is a turn whose agent asks for a use of bash. judge decides it.
 func asked(ctx context.Context, judge func(ctx context.Context, t *turn) (string, error)) (t *turn, out *strings.Builder) {
+	return askedFor(ctx, "execute", judge)
+}
+
+// askedFor is asked for a use of a kind.
+func askedFor(ctx context.Context, kind string, judge func(ctx context.Context, t *turn) (string, error)) (t *turn, out *strings.Builder) {
 	out = &strings.Builder{}
 	t = &turn{ctx: ctx, listening: true, known: make(chan struct{}), conn: &conn{out: out}, stop: func() {}, sink: func(e runlog.Event) error {
 		t.text += fmt.Sprintln(e.Type, e.Tool, e.Text, e.IsError)
 		return nil
 	}}
 	t.tools = verdicts{judge: func(ctx context.Context) (string, error) { return judge(ctx, t) }}
-	t.heard(request("echo hi"))
+	t.heard(request(kind, "echo hi"))
 	t.deciding.Wait()
 	return t, out
 }
 
-func request(command string) message {
-	return message{ID: json.RawMessage("1"), Method: "session/request_permission", Params: json.RawMessage(fmt.Sprintf(`{"toolCall": {"toolCallId": "u", "kind": "execute",
-		"rawInput": {"command": %q}}, "options": [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]}`, command))}
+func request(kind, command string) message {
+	return message{ID: json.RawMessage("1"), Method: "session/request_permission", Params: json.RawMessage(fmt.Sprintf(`{"toolCall": {"toolCallId": "u", "kind": %q,
+		"rawInput": {"command": %q}}, "options": [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]}`, kind, command))}
 }
 
 type verdicts struct {
@@ -55,11 +60,18 @@ func (v verdicts) Verdict(ctx context.Context, _, _ string, _ json.RawMessage) (
 	return v.judge(ctx)
 }
 
-// TestChanged: a use whose command changes while it is judged is judged again, and refused if that goes on.
+// TestChanged: a use whose input changes while it is judged is judged again, and refused if that goes on: a command, and a tool of which
+// ollim knows nothing.
 func TestChanged(t *testing.T) {
+	changed(t, "execute")
+	changed(t, "other")
+}
+
+func changed(t *testing.T, kind string) {
+	t.Helper()
 	for most, want := range map[int]string{0: "yes", 1: "yes", 9: "no"} {
 		n := 0
-		tn, out := asked(t.Context(), func(_ context.Context, tn *turn) (string, error) {
+		tn, out := askedFor(t.Context(), kind, func(_ context.Context, tn *turn) (string, error) {
 			if n++; n <= most {
 				tn.heard(message{Method: "session/update", Params: json.RawMessage(fmt.Sprintf(`{"update": {"sessionUpdate": "tool_call_update",
 					"toolCallId": "u", "rawInput": {"command": "echo %d"}}}`, n))})
@@ -67,7 +79,7 @@ func TestChanged(t *testing.T) {
 			return "", nil
 		})
 		if !strings.Contains(out.String(), want) || n != min(most+1, mostAsked) || want == "no" && !strings.Contains(tn.uses["u"].denied, "has changed") {
-			t.Errorf("%d changes: judged %d times: %s", most, n, out.String())
+			t.Errorf("%s: %d changes: judged %d times: %s", kind, most, n, out.String())
 		}
 	}
 }
@@ -112,7 +124,7 @@ func TestReusedID(t *testing.T) {
 	tn, _ := asked(t.Context(), func(context.Context, *turn) (string, error) { n++; return []string{"", "not allowed", ""}[n-1], nil })
 	tn.heard(status(toolUpdate, "u", completed))
 	for range 2 { // without and with an announcement
-		tn.heard(request("echo more"))
+		tn.heard(request("execute", "echo more"))
 		tn.deciding.Wait()
 		tn.heard(status(toolCall, "u", "pending"))
 	}
@@ -133,7 +145,7 @@ func TestClosed(t *testing.T) {
 	say("in time")
 	tn.rest()
 	say(", late")
-	tn.heard(request("echo hi"))
+	tn.heard(request("execute", "echo hi"))
 	tn.rest()
 	if err := tn.flush(); err != nil || tn.text != "in time" || !strings.Contains(out.String(), `"no"`) || len(tn.order) > 0 {
 		t.Errorf("got %v, %q, %s, %d uses", err, tn.text, out.String(), len(tn.order))

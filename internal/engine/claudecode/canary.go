@@ -52,8 +52,8 @@ func (e *Engine) canary(ctx context.Context, known Known) (fault string, err err
 	if err != nil {
 		return "", err
 	}
-	defer service.close()
-	trial, err := e.trial(dir, service.url())
+	defer service.Close()
+	trial, err := e.trial(dir, service.URL)
 	if err != nil {
 		return "", err
 	}

@@ -5,21 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/ollim/ollim/internal/engine/command"
-	"github.com/ollim/ollim/internal/engine/scripted"
+	"github.com/ollim/ollim/internal/engine/trialmodel"
 	"github.com/ollim/ollim/internal/state/model"
 )
 
 // service is a model's API for the canary, on the loopback interface. At the beginning of each turn its model asks for the canary's
 // tools. It ends the turn when it has their results.
 type service struct {
-	listener net.Listener
-	server   *http.Server
+	trialmodel.Server
 
 	mu     sync.Mutex
 	look   func() []string // returns where the command accepts connections
@@ -60,19 +58,11 @@ func canaryUsage() model.Tokens {
 }
 
 func newService(ctx context.Context) (*service, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &service{listener: listener, served: map[int][]asked{}}
-	s.server = &http.Server{Handler: http.HandlerFunc(s.serve)}
-	go func() { _ = s.server.Serve(listener) }() // ends when close is called
-	return s, nil
+	s := &service{served: map[int][]asked{}}
+	var err error
+	s.Server, err = trialmodel.Listen(ctx, http.HandlerFunc(s.serve))
+	return s, err
 }
-
-func (s *service) url() string { return "http://" + s.listener.Addr().String() }
-
-func (s *service) close() { _ = s.server.Close() }
 
 // begin begins a turn.
 func (s *service) begin(turn int, look func() []string) {
@@ -113,11 +103,11 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 
 // reply streams an answer: text if the request has tool results, otherwise tool uses.
 func reply(w io.Writer, q asked) {
-	a := scripted.Answer{Model: q.Model, Text: "done", Usage: canaryUsage()}
+	a := trialmodel.Answer{Model: q.Model, Text: "done", Usage: canaryUsage()}
 	if !q.answered() {
-		a.Uses = []scripted.Use{{Tool: "Bash", Input: `{"command":"cat ` + canaryFile + `"}`}, {Tool: "Read", Input: `{"file_path":"` + canaryFile + `"}`}}
+		a.Uses = []trialmodel.Use{{Tool: "Bash", Input: `{"command":"cat ` + canaryFile + `"}`}, {Tool: "Read", Input: `{"file_path":"` + canaryFile + `"}`}}
 	}
-	scripted.Messages(w, a)
+	trialmodel.Messages(w, a)
 }
 
 // answered reports whether the last message is a tool result.

@@ -215,13 +215,13 @@ func (h *handled) unfinished(id string) []string {
 	return h.state.Unfinished[id]
 }
 
-// shownTo returns the message to which the answer to several messages is shown: the one for which that is noted, else the first whose
-// answer is still to be shown; "" if there is none.
+// shownTo returns the message to which the answer to several messages is shown: of those whose answer is still to be shown the one for which
+// that is noted, else the first, since a message that was left in the queue before the turn's own is not among them; "" if there is none.
 func (h *handled) shownTo(ids []string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, id := range ids {
-		if len(h.state.Unfinished[id]) > 0 {
+		if h.state.Open[id] != "" && len(h.state.Unfinished[id]) > 0 {
 			return id
 		}
 	}

@@ -1,7 +1,7 @@
-// Package scripted is a model service on the loopback interface whose model says what it is told to say. With it an engine finds out what a
-// program does with the answers of a model: nothing leaves the machine, and nothing is charged. It speaks Anthropic's Messages API,
+// Package trialmodel is a model service on the loopback interface whose model says what it is told to say. With it an engine finds out what a
+// program does with the answers of a model; no other model is asked, and nothing is charged. It speaks Anthropic's Messages API,
 // OpenAI's Responses API and Google's generateContent, with answers that are streamed.
-package scripted
+package trialmodel
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/ollim/ollim/internal/state/model"
 )
@@ -35,43 +35,47 @@ type Answer struct {
 type Use struct {
 	Tool  string
 	Input string // JSON
-	Offer string // what a request has that offers the tool; "": the name as a JSON value
+	Offer string // what a request has that offers the tool; "": "name":"TOOL", as programs encode it
 }
 
-// Service is a running service.
-type Service struct {
+// Server serves HTTP on a port of 127.0.0.1.
+type Server struct {
+	URL    string // without a path
 	server *http.Server
-	url    string
-	use    Use
-
-	mu     sync.Mutex
-	bodies [][]byte
 }
 
-// Serve starts a service whose model uses a tool once in each conversation in which it is offered, and else says "done".
-func Serve(ctx context.Context, use Use) (*Service, error) {
+// Listen starts a server.
+func Listen(ctx context.Context, handler http.Handler) (Server, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return Server{}, err
 	}
-	s := &Service{url: "http://" + listener.Addr().String(), use: use}
-	s.server = &http.Server{Handler: http.HandlerFunc(s.serve)}
+	s := Server{"http://" + listener.Addr().String(), &http.Server{Handler: handler}}
 	go func() { _ = s.server.Serve(listener) }() // ends when Close is called
 	return s, nil
 }
 
-// URL returns the address of the service, without a path.
-func (s *Service) URL() string { return s.url }
+// Close ends the server and its connections.
+func (s Server) Close() { _ = s.server.Close() }
 
-// Close ends the service and its connections.
-func (s *Service) Close() { _ = s.server.Close() }
+// Service is a running service.
+type Service struct {
+	Server
+
+	use     Use
+	offered atomic.Bool
+}
+
+// Serve starts a service whose model uses a tool once in each conversation in which it is offered, and else says "done".
+func Serve(ctx context.Context, use Use) (*Service, error) {
+	s := &Service{use: use}
+	var err error
+	s.Server, err = Listen(ctx, http.HandlerFunc(s.serve))
+	return s, err
+}
 
 // Offered reports whether a request has offered the tool to the model.
-func (s *Service) Offered() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.bodies, s.offers)
-}
+func (s *Service) Offered() bool { return s.offered.Load() }
 
 func (s *Service) offers(body []byte) bool {
 	return bytes.Contains(body, []byte(cmp.Or(s.use.Offer, `"name":"`+s.use.Tool+`"`)))
@@ -91,16 +95,16 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	s.mu.Lock()
-	s.bodies = append(s.bodies, body)
-	s.mu.Unlock()
 	var q struct {
 		Model string `json:"model"`
 	}
 	_ = json.Unmarshal(body, &q) // Google's has none
 	a := Answer{Model: q.Model, Text: "done", Usage: model.Tokens{In: 1, Out: 1}}
-	if s.offers(body) && !hasResult(body) {
-		a.Uses = []Use{s.use}
+	if s.offers(body) {
+		s.offered.Store(true)
+		if !hasResult(body) {
+			a.Uses = []Use{s.use}
+		}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	write(w, a)

@@ -1,4 +1,4 @@
-package scripted
+package trialmodel
 
 import (
 	"io"
@@ -31,7 +31,7 @@ func TestService(t *testing.T) {
 				{`{"model":"m",` + says.offered + `,` + quoted + `}`, says.use, says.text},
 				{`{"model":"m",` + says.offered + `,` + says.result + `}`, says.text, says.use},
 			} {
-				got := post(t, s.URL()+path, c.body)
+				got := post(t, s.URL+path, c.body)
 				if !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
 					t.Errorf("the answer to %s is %s", c.body, got)
 				}
