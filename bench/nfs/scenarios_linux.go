@@ -99,7 +99,7 @@ func (b *bench) show(m *machine, s scenario, run string) (r record, err error) {
 
 // told returns how often the word of a machine was sent to the owner, and how often it was reported.
 func (b *bench) told(m *machine, s scenario, word string) (sent, reported string) {
-	r, _ := m.run("grep -c 'from %[2]s' /data/%[1]s/received; %[3]s | grep -c 'from %[2]s'", s.name, word, s.in("update list"))
+	r, _ := m.run("touch /data/%[1]s/received; grep -c 'from %[2]s' /data/%[1]s/received; %[3]s | grep -c 'from %[2]s'", s.name, word, s.in("update list"))
 	sent, reported, _ = strings.Cut(r.Out, "\n")
 	return sent, reported
 }
@@ -338,7 +338,7 @@ func (b *bench) contender(s scenario) error {
 		if slot != at {
 			return nil
 		}
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 		if err := b.b.kill(); err != nil {
 			return err
 		}
@@ -348,7 +348,7 @@ func (b *bench) contender(s scenario) error {
 	if err != nil {
 		return err
 	}
-	b.row(s, "the fires of A exit 0", statuses[0] == 2*slots-1, "%v", statuses)
+	b.row(s, "the fires of A exit 0", statuses[0] >= 2*slots-1, "%v", statuses)
 	if ok := b.a.until(2*time.Minute, "%s; ! %s | grep -q running", s.in("tick"), s.in("run list")); !ok {
 		return errors.New("a run of the killed machine is in progress for ever")
 	}
