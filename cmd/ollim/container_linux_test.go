@@ -49,6 +49,12 @@ func TestContainerRoot(t *testing.T) {
 	if libraries, err := program.ImportedLibraries(); err != nil || len(libraries) > 0 || program.Section(".interp") != nil {
 		t.Errorf("not static: %v %v", libraries, err)
 	}
+	inPod(t, root)
+}
+
+// inPod uses the program of an image's root as a pod does.
+func inPod(t *testing.T, root string) {
+	t.Helper()
 	out, err := exec.Command("unshare", "--mount", "sh", "-ec", podScript, "sh", root).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "uid=1000 gid=1000") || !strings.Contains(string(out), "\thello\n") {
 		t.Errorf("%v\n%s", err, out)
@@ -69,8 +75,8 @@ inside "$1" update pop
 stat -c 'uid=%u gid=%g' "$1"/home/ollim/.ollim-bot/config.yaml
 `
 
-// TestContainerImage builds the image where a builder answers: buildah and podman need no service, docker does. Here and in CI there may be
-// none, since a builder also needs the base images from a registry; TestContainerRoot then shows what can be shown without.
+// TestContainerImage builds the image where a builder answers, and uses the program in it. Here and in CI there may be none, since a builder
+// also needs the base image from a registry, or one that OLLIM_TEST_GO_IMAGE names; TestContainerRoot then shows what can be shown without.
 func TestContainerImage(t *testing.T) {
 	t.Parallel()
 	builder := os.Getenv("OLLIM_TEST_BUILDER")
@@ -78,15 +84,28 @@ func TestContainerImage(t *testing.T) {
 		t.Skip("no builder of images: set OLLIM_TEST_BUILDER to docker, podman or buildah")
 	}
 	const image = "localhost/ollim-test"
-	for _, args := range [][]string{
-		{"build", "-f", dockerfile, "-t", image, "."},
-		{"run", "--rm", "--read-only", "--user=1000:1000", "--cap-drop=ALL", "--security-opt=no-new-privileges", image, "version"},
-		{"rmi", image},
-	} {
+	do := func(args ...string) string {
+		t.Helper()
 		cmd := exec.Command(builder, args...)
 		cmd.Dir = filepath.Join("..", "..")
-		if out, err := cmd.CombinedOutput(); err != nil {
+		out, err := cmd.Output()
+		if err != nil {
 			t.Fatalf("%s %s: %v\n%s", builder, args[0], err, out)
 		}
+		return strings.TrimSpace(string(out))
 	}
+	build := []string{"build", "-f", dockerfile, "-t", image}
+	if base := os.Getenv("OLLIM_TEST_GO_IMAGE"); base != "" {
+		build = append(build, "--build-arg", "GO="+base)
+	}
+	if builder != "buildah" {
+		do(append(build, ".")...)
+		do("run", "--rm", "--read-only", "--user=1000:1000", "--cap-drop=ALL", "--security-opt=no-new-privileges", image, "version")
+		do("rmi", image)
+		return
+	}
+	do(append(build, "--isolation", "chroot", ".")...) // it needs no service, and has no command that runs an image as a pod does
+	container := do("from", image)
+	defer do("rm", container)
+	inPod(t, do("mount", container))
 }
