@@ -135,6 +135,7 @@ func (b *bench) lost(s scenario, lose, back func() error) error {
 	if err := back(); err != nil {
 		return err
 	}
+	b.a.run("ls /data") // returns when A's file system answers: a connection that was cut off for long is made again after some seconds
 	went := time.Now()
 	r, _ = a.wait(patience)
 	took := time.Since(went)

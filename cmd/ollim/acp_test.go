@@ -277,7 +277,7 @@ func (g *guest) tools(t *testing.T) {
 		t.Errorf("the record lacks the refusals:\n%s", log)
 	}
 	g.nothingLeft()
-	if out, _ := g.cmd("doctor").Output(); !strings.Contains(string(out), "acp:"+g.name+": ") || !strings.Contains(string(out), ", asks about: ") {
+	if out, _ := g.cmd("doctor").Output(); !strings.Contains(string(out), "acp:"+g.name+": ") || !strings.Contains(string(out), ", asks before ") {
 		t.Errorf("doctor:\n%s", out)
 	}
 }

@@ -78,7 +78,7 @@ func killListener(t *testing.T, messages, kills int) {
 // cut off the beginning stays, with a line that says so.
 func TestKilledAnswer(t *testing.T) {
 	t.Parallel()
-	const cutOff = "-# The listener was restarted during this turn, and the answer was cut off. Your message is kept: the agent reads it again with your next one."
+	const cutOff = "-# ollim was restarted during this turn, and the answer was cut off. Your message is kept: the agent reads it again with your next one."
 	for name, tc := range map[string]struct {
 		delay string // in the turn
 		want  string

@@ -50,8 +50,12 @@ func (h Home) agent(name string, atShell bool) (*acp.Engine, error) {
 	if found, err := process.LookPath(command[0], env); err == nil {
 		command[0] = found
 	} else {
+		remedy := profile.Install
+		if tested {
+			remedy += "; if it is installed: add its directory to PATH in env of config.yaml"
+		}
 		err = fmt.Errorf("%w: acp.%s.command: %w", engine.ErrSetup, name, err)
-		return nil, Hint(err, "%s", cmp.Or(profile.Install, "install it, and write its absolute path"))
+		return nil, Hint(err, "%s", cmp.Or(remedy, "install it, and write its absolute path"))
 	}
 	return &acp.Engine{
 		Name: name, Command: command, Profile: profile, Trusted: a.IsTrusted(), Self: self,

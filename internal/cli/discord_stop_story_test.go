@@ -74,7 +74,7 @@ func TestListenCutsOffTheTurn(t *testing.T) {
 		t.Error(err)
 	}
 	b := w.listen(s)
-	b.says("The listener was restarted during this turn, and the answer was cut off. Your message is kept")
+	b.says("ollim was restarted during this turn, and the answer was cut off. Your message is kept")
 	b.Say(discordapi.Post{Text: "Are you there?"})
 	b.says("Once more.")
 	b.Wait("the end", func() bool { return len(b.settled(discordapi.DM)) > 0 })

@@ -82,13 +82,15 @@ func (g Guarantees) List() []string {
 	return list
 }
 
-// Guarded is an engine whose guarantees are not Complete.
-type Guarded interface{ Guarantees() Guarantees }
+// Guarded is an engine whose guarantees are not Complete. They may depend on the model of a request.
+type Guarded interface {
+	Guarantees(model string) Guarantees
+}
 
-// GuaranteesOf returns the guarantees of an engine.
-func GuaranteesOf(e Engine) Guarantees {
+// GuaranteesOf returns the guarantees of an engine for requests to a model; "" is its own.
+func GuaranteesOf(e Engine, model string) Guarantees {
 	if g, ok := e.(Guarded); ok {
-		return g.Guarantees()
+		return g.Guarantees(model)
 	}
 	return Complete()
 }

@@ -57,7 +57,7 @@ func (u Rules) CheckEngine(j job.Job) (key string, err error) {
 	if err != nil {
 		return "", nil //nolint:nilerr // the check of the settings reports it
 	}
-	return "", engine.GuaranteesOf(made).Lacks(needsOf(j), name)
+	return "", engine.GuaranteesOf(made, j.Model).Lacks(needsOf(j), name)
 }
 
 // Unreached returns the engine of a job with network: none if it is an agent that then reaches no model service; "" if it is not.
@@ -66,7 +66,7 @@ func (u Rules) Unreached(j job.Job) string {
 	if j.Network != job.NetworkNone || !strings.HasPrefix(name, engine.ACP+":") {
 		return ""
 	}
-	if made, err := u.r.Engines(name); err != nil || engine.GuaranteesOf(made).Key { // an error is reported elsewhere
+	if made, err := u.r.Engines(name); err != nil || engine.GuaranteesOf(made, j.Model).Key { // an error is reported elsewhere
 		return ""
 	}
 	return name

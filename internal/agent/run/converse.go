@@ -31,15 +31,15 @@ func (r *Runner) engineOf(s Spec) (engine.Engine, error) {
 
 // fits returns a *config.Wrong if an engine cannot promise what a run needs.
 func fits(e engine.Engine, c Choice) error {
-	if err := engine.GuaranteesOf(e).Lacks(c.Needs, c.Name); err != nil {
+	if err := engine.GuaranteesOf(e, c.Model).Lacks(c.Needs, c.Name); err != nil {
 		return &config.Wrong{Reason: err.Error()}
 	}
 	return nil
 }
 
 // guarantees returns what holds for the agent of an engine, for the record; nil if it is all.
-func guarantees(e engine.Engine) []string {
-	if g := engine.GuaranteesOf(e); g != engine.Complete() {
+func guarantees(e engine.Engine, model string) []string {
+	if g := engine.GuaranteesOf(e, model); g != engine.Complete() {
 		return g.List()
 	}
 	return nil

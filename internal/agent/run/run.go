@@ -78,7 +78,7 @@ func (w *work) carryOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.run.Guarantees = guarantees(engine)
+	w.run.Guarantees = guarantees(engine, w.spec.Engine.Model)
 	granted, err := w.money.reserve(ctx)
 	if err == nil {
 		err = w.run.Save() // with the seal and the reservation, before the first program or request

@@ -21,7 +21,9 @@ type transcriber struct {
 }
 
 // Guarantees returns those of the engine.
-func (t *transcriber) Guarantees() engine.Guarantees { return engine.GuaranteesOf(t.Engine) }
+func (t *transcriber) Guarantees(model string) engine.Guarantees {
+	return engine.GuaranteesOf(t.Engine, model)
+}
 
 // Run runs the engine, and writes the prompt and the engine's messages to the transcript.
 func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {

@@ -26,7 +26,7 @@ import (
 // makes a difference.
 func (e *examination) engines(ctx context.Context) string {
 	if e.home.Config.Engine == "" {
-		e.fail("ollim config set engine claude-code, or native", "no engine is configured")
+		e.fail("ollim init; or: ollim config set engine claude-code", "no engine is configured")
 		return ""
 	}
 	var well []string
@@ -136,7 +136,12 @@ func (e *examination) agent(ctx context.Context, name string, a *acp.Engine) str
 	if missing := a.NoKey(); missing != "" {
 		e.warn("ollim secret set engine."+a.Profile.Keys[0], "%s has no key: %s", name, missing)
 	}
-	return fmt.Sprintf("%s: %s, asks about: %s", name, cmp.Or(version, "no version"), a.Guarantees().Asks)
+	return fmt.Sprintf("%s: %s, %s", name, cmp.Or(version, "no version"), map[engine.Asks]string{
+		engine.AsksAll:     "asks before every use of a tool",
+		engine.AsksEffects: "asks before uses of tools that change something",
+		engine.AsksSandbox: "asks before commands that leave its sandbox",
+		engine.AsksNothing: "what it asks about is not known",
+	}[a.Guarantees("").Asks])
 }
 
 // cache returns the directory in which the claude command is tested, and in which the result is kept.

@@ -46,11 +46,11 @@ type Engine struct {
 	AskServers func(context.Context, engine.Request) map[string][]string
 }
 
-// Guarantees returns what the agent's profile promises, and what a gateway does.
-func (e *Engine) Guarantees() engine.Guarantees {
+// Guarantees returns what the agent's profile promises, and what a gateway to the service of a model does.
+func (e *Engine) Guarantees(model string) engine.Guarantees {
 	g := e.Profile.Promises
 	g.Asks = cmp.Or(g.Asks, engine.AsksNothing)
-	_, g.Key = e.access("")
+	_, g.Key = e.access(model)
 	g.MaxCost = g.Key
 	return g
 }
@@ -116,7 +116,7 @@ func (e *Engine) fit(r engine.Request) error {
 	case r.Session.Fork && !e.Profile.Promises.Branch:
 		return fmt.Errorf("%w: acp:%s cannot branch a session", engine.ErrSetup, e.Name)
 	case e.Profile.Sealed && r.Scope.Seal == nil:
-		return fmt.Errorf("%w: acp:%s reads settings that it can write itself, and so runs only sealed: `ollim config set seal on`", engine.ErrSetup, e.Name)
+		return fmt.Errorf("%w: acp:%s can change its own settings, so it runs only sealed: remove `seal: off`, or use Linux 6.12 or later", engine.ErrSetup, e.Name)
 	case e.Profile.Name != "" && r.Scope.Offline && !gated:
 		return fmt.Errorf("%w: with network: none acp:%s reaches no model service, because it needs the gateway of ollim for that: leave network out", engine.ErrSetup, e.Name)
 	case e.Profile.Name == "" && !e.Trusted && (r.Scope.Seal == nil || !r.Scope.Offline):

@@ -111,7 +111,7 @@ func (t *turn) finds(n named) (reason string, err error) {
 			return n.tool + ": " + err.Error(), nil //nolint:nilerr // it is the reason of the refusal
 		}
 		if inside := ground.Encloses(real); inside != "" {
-			return fmt.Sprintf("%s: %s is protected and lies in %s, and without a seal this agent would search it too: search a directory beside it", n.tool, inside, real), nil
+			return fmt.Sprintf("%s: %s is protected and lies in %s, which this agent would search without a seal: search a directory that does not contain it", n.tool, inside, real), nil
 		}
 	}
 	return "", nil

@@ -137,7 +137,7 @@ func (f folder) branch(to folder, leave []string) (n note, err error) {
 		if after := stamp(f.path("base")); err == nil && (before == nil) == (after == nil) && (before == nil || os.SameFile(before, after)) {
 			break
 		}
-		err = errors.Join(errors.New("the session to branch changes"), os.RemoveAll(to.path("state")))
+		err = errors.Join(errors.New("the session changed while it was copied: try again"), os.RemoveAll(to.path("state")))
 	}
 	if err != nil {
 		return n, err

@@ -76,7 +76,7 @@ func (e *Engine) gate(ctx context.Context, r engine.Request, a access, p *place)
 	}
 	g.Service, g.Paths, g.Models, g.Strict = service, a.Paths, e.Models, r.Limits.Strict
 	if p.at, err = g.ListenTCP(ctx); err != nil {
-		return fmt.Errorf("the way to the model: %w", err)
+		return fmt.Errorf("open a port of 127.0.0.1 for the gateway: %w", err)
 	}
 	p.gate = g
 	p.given["base"], p.given["service"] = g.At(p.at.String()), a.Name

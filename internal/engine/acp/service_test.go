@@ -55,7 +55,7 @@ func (w *world) booked() (usd float64, used runlog.Usage, open bool) {
 func TestGateway(t *testing.T) {
 	w := newWorld(t)
 	asked := w.serve()
-	if g := w.Guarantees(); !g.MaxCost || !g.Key {
+	if g := w.Guarantees(""); !g.MaxCost || !g.Key {
 		t.Errorf("got %+v", g)
 	}
 	first, err := w.ask(engine.Request{}, "ask priced-1\nenv TEST_KEY\nenv TEST_BASE_URL\ncost")
@@ -95,7 +95,7 @@ func TestStrict(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	w.Env = append(w.Env, "TEST_SETTINGS=/owner/settings")
-	if g := w.Guarantees(); g.MaxCost || g.Key {
+	if g := w.Guarantees(""); g.MaxCost || g.Key {
 		t.Errorf("got %+v", g)
 	}
 	if _, err := w.ask(strict, "say x"); !errors.Is(err, engine.ErrSetup) || !strings.Contains(err.Error(), "without the gateway of ollim") || len(*asked) > 0 {

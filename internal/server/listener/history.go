@@ -157,8 +157,8 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 
 // What the listener says about turns that it did not finish.
 const (
-	sayCutOff = "The listener was restarted during this turn, and the answer was cut off. Your message is kept: the agent reads it again with your next one."
-	sayCut    = "The listener was restarted during this turn, and the answer was cut off. Send your message again to have it answered."
+	sayCutOff = "ollim was restarted during this turn, and the answer was cut off. Your message is kept: the agent reads it again with your next one."
+	sayCut    = "ollim was restarted during this turn, and the answer was cut off. Send your message again to have it answered."
 )
 
 var (

@@ -355,7 +355,7 @@ func (t *talks) abandoned(l *Listener, h Home) {
 	t.standIn = true
 	t.running.Go(func() {
 		if err := turn.New(h.Runner).Queue.AnswerAbandoned(l.turns, turn.Options{}); err != nil && l.turns.Err() == nil {
-			l.warn(fmt.Errorf("answer messages whose senders have died: %w", err))
+			l.warn(fmt.Errorf("answer queued messages whose processes have ended: %w", err))
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
