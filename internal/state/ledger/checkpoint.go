@@ -32,19 +32,28 @@ func (l *Ledger) from(c checkpoint) *view {
 }
 
 // atBase returns the view of the state before the first fact that is on disk.
-func (l *Ledger) atBase() *view {
-	c, ok := l.loadBase()
-	if !ok {
-		c = checkpoint{At: position{Hash: first}}
+func (l *Ledger) atBase() (*view, error) {
+	c, err := l.loadBase()
+	if err != nil {
+		return nil, err
 	}
 	v := l.from(c)
 	v.base = c.At
-	return v
+	return v, nil
 }
 
-func (l *Ledger) loadBase() (checkpoint, bool) {
-	c, _, _ := store.PeekJSON[checkpoint](l.basePath()) // zero if it cannot be read
-	return c, c.At.Day != ""
+// loadBase returns the state before the first fact that is on disk. A base that cannot be read is an error: nothing else has that state.
+func (l *Ledger) loadBase() (checkpoint, error) {
+	c, invalid, err := store.PeekJSON[checkpoint](l.basePath())
+	switch {
+	case err != nil:
+		return c, err
+	case invalid != nil:
+		return c, fmt.Errorf("%s: not valid: %w: restore it from a backup, or remove it, which forgets what its days have said", l.basePath(), invalid)
+	case c.At.Day == "": // there is none
+		c = checkpoint{At: position{Hash: first}}
+	}
+	return c, nil
 }
 
 // save writes the checkpoint. The checkpoint is a cache: after an error the next processes have to read a longer tail.
@@ -138,9 +147,12 @@ func (l *Ledger) tidy() error {
 
 // rebase makes the end of a day the base.
 func (l *Ledger) rebase(day string) error {
-	v := l.atBase()
+	v, err := l.atBase()
+	if err != nil {
+		return err
+	}
 	var failed error
-	err := v.readOn(position{Day: day, Offset: -1}, func(line Line) {
+	err = v.readOn(position{Day: day, Offset: -1}, func(line Line) {
 		if v.add(line); v.weight > most && failed == nil {
 			failed = v.fold()
 		}

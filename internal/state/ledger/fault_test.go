@@ -65,7 +65,13 @@ func TestFaults(t *testing.T) {
 			func(l *Ledger) error { return instead(l.home.Lock("ledger"), folder) }, []string{"Change", "Trim"},
 		},
 		"the checkpoint is a folder": {func(l *Ledger) error { return instead(l.checkpointPath(), folder) }, nil},
-		"the base cannot be written": {func(l *Ledger) error { return folder(l.basePath()) }, []string{"Trim"}},
+		"the base is a folder":       {func(l *Ledger) error { return folder(l.basePath()) }, []string{"Trim", "Verify"}},
+		"the base is a folder, and there is no checkpoint": {func(l *Ledger) error {
+			return errors.Join(os.Remove(l.checkpointPath()), folder(l.basePath()))
+		}, []string{"Change", "Lines", "Newest", "Read", "Trim", "Verify"}},
+		"the base is no JSON": {func(l *Ledger) error {
+			return errors.Join(os.Remove(l.checkpointPath()), file("{")(l.basePath()))
+		}, []string{"Change", "Lines", "Newest", "Read", "Trim", "Verify"}},
 		"the base has no state": {func(l *Ledger) error {
 			return errors.Join(os.Remove(l.checkpointPath()),
 				file(`{"at":{"day":"2026-11-22","offset":0,"hash":"0000000000000000"},"books":{"values":5}}`)(l.basePath()))

@@ -101,11 +101,12 @@ func (l *Ledger) Verify() (faults []Fault, facts int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	before := first
-	if base, ok := l.loadBase(); ok {
-		before = base.At.Hash
-		days = slices.DeleteFunc(days, func(day string) bool { return day <= base.At.Day })
+	base, err := l.loadBase()
+	if err != nil {
+		return nil, 0, err
 	}
+	before := base.At.Hash
+	days = slices.DeleteFunc(days, func(day string) bool { return day <= base.At.Day })
 	for _, day := range days {
 		text, err := store.Read(l.path(day))
 		if err != nil {

@@ -86,18 +86,17 @@ func (v *view) atMark(b Reducer) (any, error) {
 	if v.mark.Day == "" {
 		return b.fresh(), nil
 	}
-	value, from := b.fresh(), position{Hash: first}
-	if base, ok := v.l.loadBase(); ok {
-		from = base.At
-		if part, ok := base.Books[b.key()]; ok {
-			decoded, err := b.decode(part)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", v.l.basePath(), b.key(), err)
-			}
-			value = decoded
+	base, err := v.l.loadBase()
+	if err != nil {
+		return nil, err
+	}
+	value := b.fresh()
+	if part, ok := base.Books[b.key()]; ok {
+		if value, err = b.decode(part); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", v.l.basePath(), b.key(), err)
 		}
 	}
-	again := &view{l: v.l, base: from, at: from}
+	again := &view{l: v.l, base: base.At, at: base.At}
 	return value, again.readOn(v.mark, func(l Line) { _ = b.apply(value, l) })
 }
 
@@ -144,7 +143,10 @@ func (l *Ledger) fresh() (*view, error) {
 			return v, err
 		}
 	}
-	v := l.atBase()
+	v, err := l.atBase()
+	if err != nil {
+		return nil, err
+	}
 	return v, v.readOn(newest(), v.add)
 }
 
