@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -13,6 +14,9 @@ import (
 
 // patience is how many times an entry may fail before it no longer holds up later ones.
 const patience = 5
+
+// errBusy is the reason why a message waits that no attempt was made to send.
+var errBusy = errors.New("another process is sending an earlier message")
 
 // sendEarlier tries the messages that were created before m, if they have to arrive first. The error says why one of them was not sent.
 func (p Post) sendEarlier(ctx context.Context, m Message) error {
@@ -44,8 +48,11 @@ func (p Post) sendEarlier(ctx context.Context, m Message) error {
 		if err != nil {
 			p.Disk.Warn(oneLine(err.Error()))
 		}
-		if receipt.Fate == Queued {
+		switch {
+		case receipt.Fate == Queued:
 			return fmt.Errorf("an earlier message waits: %w", receipt.Reason)
+		case receipt.Fate == "" && err == nil && p.busy(e.ID):
+			return errBusy
 		}
 	}
 	return nil
@@ -73,6 +80,8 @@ func (p Post) retry(ctx context.Context, seen entry, take func(path string) (*lo
 // attempt tries once every carrier that has not finished the message, or those that the order of preference needs, and records the result.
 // The caller holds the entry. Nothing is recorded if another process is to continue the attempt; then the reason wraps an *Elsewhere.
 func (p Post) attempt(ctx context.Context, e entry, ways []Carrier) (Receipt, error) {
+	now := p.Disk.Now()
+	_ = os.Chtimes(p.path(e.ID), now, now) // see busy
 	r := Receipt{Fate: Refused}
 	var failed, refused []error
 	var left error // an *Elsewhere

@@ -182,7 +182,7 @@ func (p Post) first(ctx context.Context, m Message) (Receipt, error) {
 	}
 	reason := p.sendEarlier(ctx, m)
 	switch {
-	case elsewhere(reason):
+	case elsewhere(reason), errors.Is(reason, errBusy):
 		return Receipt{Fate: Queued, Reason: reason}, nil
 	case reason != nil:
 		return Receipt{Fate: Queued, Reason: reason}, p.note(m.ID, line{Error: oneLine(reason.Error())})
@@ -229,16 +229,20 @@ func (p Post) Flush(ctx context.Context) (Report, error) {
 		receipt, err := p.retry(ctx, e, lock.TryGuard)
 		r.count(receipt.Fate)
 		errs = append(errs, err)
-		waits := receipt.Fate == Queued || receipt.Fate == "" && err == nil && p.has(e.ID) // or another process is at it
+		waits := receipt.Fate == Queued || receipt.Fate == "" && err == nil && p.busy(e.ID) // or another process is at it
 		blocked[lane] = p.ordered() && waits && e.Attempts < patience
 	}
 	return r, errors.Join(errs...)
 }
 
-// has reports whether a message is in the outbox.
-func (p Post) has(id string) bool {
-	_, err := os.Lstat(p.path(id))
-	return err == nil
+// longest is how long one attempt takes at most: by more ways than anybody has, after the earlier messages.
+const longest = 10 * time.Minute
+
+// busy reports whether a message that could not be locked is being sent by another process. One that was stopped during an attempt does not
+// hold up later messages for ever.
+func (p Post) busy(id string) bool {
+	info, err := os.Lstat(p.path(id))
+	return err == nil && p.Disk.Now().Sub(info.ModTime()) < longest
 }
 
 func (r *Report) count(f Fate) {

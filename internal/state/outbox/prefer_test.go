@@ -322,7 +322,7 @@ func TestHandOverAlone(t *testing.T) {
 	server.has(t, "a m0;")
 }
 
-// TestOrderBesideASender: while another process is at a message, no later one is sent.
+// TestOrderBesideASender: while another process is at a message, no later one is sent, unless that process has been at it for too long.
 func TestOrderBesideASender(t *testing.T) {
 	server, a, _ := newDoors(t)
 	a.serve(t)
@@ -339,10 +339,20 @@ func TestOrderBesideASender(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.flush(t, Report{Queued: 1})
+	o.Carriers, o.Timeout = a.o.Carriers, 50*time.Millisecond
+	if r, err := o.Send(t.Context(), numbered(2, "m2")); r.Fate != Queued || err != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
 	server.has(t, "")
-	held.Release()
+	before := server.Disk.Now().Add(-longest)
+	if err := os.Chtimes(server.path(numbered(0, "m0").ID), before, before); err != nil {
+		t.Fatal(err)
+	}
 	server.flush(t, Report{Sent: 2})
-	server.has(t, "a m0;a m1;")
+	server.has(t, "a m1;a m2;")
+	held.Release()
+	server.flush(t, Report{Sent: 1})
+	server.has(t, "a m1;a m2;a m0;")
 }
 
 // nonces is a door whose messenger knows what it has: the same part again is the same message. Its messages have one part.
