@@ -49,7 +49,7 @@ func (g *Gateway) ListenTCP(ctx context.Context) (at netip.AddrPort, err error) 
 		return at, errors.Join(err, listener.Close())
 	}
 	g.keyed = true
-	g.serve(listener)
+	g.serve(own{listener, os.Getuid()})
 	return at, nil
 }
 
@@ -62,7 +62,7 @@ func (g *Gateway) serve(listener net.Listener) {
 		FlushInterval: -1, // each part at once
 		ErrorLog:      silent,
 	}
-	g.server = &http.Server{Handler: g.guard(forward), ReadHeaderTimeout: time.Minute, ErrorLog: silent}
+	g.server = &http.Server{Handler: g.guard(forward), ReadHeaderTimeout: time.Minute, IdleTimeout: 5 * time.Minute, ErrorLog: silent}
 	go func() { _ = g.server.Serve(listener) }() // ends when Close is called
 }
 
@@ -76,6 +76,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		fault, given := g.given()
 		switch {
 		case g.keyed && !g.knows(r.Header):
+			w.Header().Set("Connection", "close")
 			refuse(w, http.StatusUnauthorized, "authentication_error", "the gateway of ollim does not know the key of this request")
 		case r.Method == http.MethodHead: // the command tries the connection
 			w.WriteHeader(http.StatusOK)

@@ -3,9 +3,13 @@ package gateway
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // post sends a request to a port, with a header, and returns the status and the body of the answer.
@@ -72,8 +76,10 @@ func TestStrict(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	for body, want := range map[string]string{
-		`{"model":"unknown-1"}`:                       "the price of the model unknown-1 is unknown",
-		`{"model":"claude-test-1","background":true}`: "in the background",
+		`{"model":"unknown-1"}`:                                          "the price of the model unknown-1 is unknown",
+		`{"model":"claude-test-1","background":true}`:                    "in the background",
+		`{"model":"claude-test-1","background":true,"Background":false}`: "in the background",
+		`{"model":"unknown-1","Model":"claude-test-1"}`:                  "the price of the model unknown-1 is unknown",
 	} {
 		if status, got := w.post("/v1/messages", "X-Api-Key", "placeholder", body); status != http.StatusBadRequest || !strings.Contains(got, want) || asked != 1 {
 			t.Errorf("%s: %d %s, and the service was asked %d times", body, status, got, asked)
@@ -84,5 +90,28 @@ func TestStrict(t *testing.T) {
 	}
 	if usd, unreported := w.g.Spent(); unreported != 0 || usd == 0 {
 		t.Errorf("%v USD, %d without a report", usd, unreported)
+	}
+}
+
+// TestOtherUsers: a connection of another user's process is closed at once.
+func TestOtherUsers(t *testing.T) {
+	if !testkit.Unprivileged(t) {
+		return
+	}
+	for uid, want := range map[int]bool{os.Getuid(): true, os.Getuid() + 1: false} {
+		w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { streamed(rw, started, stopped) })
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.g.serve(own{listener, uid})
+		t.Cleanup(w.g.Close)
+		resp, err := http.Head("http://" + listener.Addr().String())
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if (err == nil) != want {
+			t.Errorf("for user %d: %v", uid, err)
+		}
 	}
 }

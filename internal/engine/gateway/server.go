@@ -239,19 +239,19 @@ func (r refused) Error() string { return string(r) }
 
 // begin registers a request. The error is a refusal.
 func (g *Gateway) begin(r *http.Request, body []byte) (*call, error) {
-	var q struct {
-		Model      string `json:"model"`
-		Background bool   `json:"background"`
-	}
-	_ = json.Unmarshal(body, &q) // the service says what is wrong with it
-	if q.Background {
+	var q map[string]json.RawMessage // a struct would take a key in other letters for the same one, and services do not
+	_ = json.Unmarshal(body, &q)     // the service says what is wrong with it
+	var model string
+	var background bool
+	_, _ = json.Unmarshal(q["model"], &model), json.Unmarshal(q["background"], &background)
+	if background {
 		return nil, refused("the gateway of ollim passes on no request in the background")
 	}
 	free := strings.HasSuffix(r.URL.Path, "/count_tokens") || strings.HasSuffix(r.URL.Path, ":countTokens")
 	if _, last, named := strings.Cut(r.URL.Path, "/models/"); named { // of the Gemini API
-		q.Model, _, _ = strings.Cut(last, ":")
+		model, _, _ = strings.Cut(last, ":")
 	}
-	c := &call{g: g, model: q.Model, counts: free, left: r.Context(), ctx: r.Context()}
+	c := &call{g: g, model: model, counts: free, left: r.Context(), ctx: r.Context()}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.Strict && !free && !g.Models.Resolve(c.model).Priced {

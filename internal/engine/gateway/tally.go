@@ -32,7 +32,7 @@ type tally struct {
 // maxLine is how many bytes of a line are looked at.
 const maxLine = 8 << 20
 
-// event is what an event of either API, or a whole answer, says about itself.
+// event is what an event of any of the APIs, or a whole answer, says about itself.
 type event struct {
 	Type    string `json:"type"`
 	Model   string `json:"model"`
