@@ -80,6 +80,9 @@ func Run(ctx context.Context, c Call) (Result, error) {
 		time.Sleep(pause)
 		cmd, done, err = c.begin(out, said)
 	}
+	if errors.Is(err, syscall.ETXTBSY) && ctx.Err() != nil {
+		return none, context.Cause(ctx)
+	}
 	if err != nil {
 		return none, err
 	}
@@ -99,7 +102,7 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	return r, nil
 }
 
-// busy is half the time for which a start is tried again because the program's file is open for writing. One that this process has just
+// busy is about how long a start is tried again because the program's file is open for writing. One that this process has just
 // written and closed stays so while another process looks at the descriptors of this one, as lsof and `ollim doctor` do.
 const busy = time.Second
 
