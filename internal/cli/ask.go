@@ -157,6 +157,9 @@ func (o *askOptions) question(ctx context.Context, d *deps, h app.Home) (turn.Qu
 	if q.Root, err = workingDir(); err != nil {
 		return q, options, err
 	}
+	if o.agent.maxCost > 0 {
+		q.Needs.MaxCost = "--max-cost"
+	}
 	if err := o.agent.apply(&q); err != nil {
 		return q, options, err
 	}

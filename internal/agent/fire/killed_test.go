@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,5 +134,22 @@ func TestKilledBeforePutAway(t *testing.T) {
 				t.Errorf("begun %d times, want %d; its file: %v", begun, tc.begun, err)
 			}
 		})
+	}
+}
+
+// TestSilentIsReported: a run that ends itself because the data directory does not answer is reported, as one whose process died.
+func TestSilentIsReported(t *testing.T) {
+	t.Parallel()
+	f := runtest.New(t, runtest.Turn(func(engine.Request) error { return run.ErrSilent }))
+	if err := store.Replace(f.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\nisolated: true\n---\nGo.\n")); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(f).Fire(t.Context(), "a", Options{})
+	if r.Outcome != runlog.Interrupted || !errors.Is(err, run.ErrSilent) {
+		t.Errorf("%q, %v", r.Outcome, err)
+	}
+	pending, err := f.Updates.Peek(t.Context())
+	if err != nil || len(pending) != 1 || !strings.Contains(pending[0].Message, "a was cut off before it ended") {
+		t.Errorf("%+v, %v", pending, err)
 	}
 }

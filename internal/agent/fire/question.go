@@ -266,7 +266,7 @@ func (c *continuation) spec() run.Spec {
 	s.Input = prompt.Input{Task: s.Input.Task, Piped: prompt.Piped{Answer: &c.question}}
 	s.Input.Task.Background, s.Input.Task.AllowPing = true, b.AllowPing && s.Policy.AllowPing
 	if !c.carriedOver() {
-		s.Engine = run.Choice{Name: b.Engine, Model: b.Model, Fallback: s.Engine.Fallback, Thinking: s.Engine.Thinking}
+		s.Engine = run.Choice{Name: b.Engine, Model: b.Model, Fallback: s.Engine.Fallback, Thinking: s.Engine.Thinking, Needs: s.Engine.Needs}
 	}
 	s.Policy.Tools = slices.DeleteFunc(slices.Clone(b.Tools), func(p string) bool { return !slices.Contains(s.Policy.Tools, p) })
 	s.Policy.Dirs = slices.DeleteFunc(slices.Clone(s.Policy.Dirs), func(d policy.Root) bool { return !slices.Contains(b.Dirs, run.DirOf(d)) })

@@ -34,8 +34,8 @@ func (w *work) conclude(ctx context.Context, cause error) error {
 		reason = fmt.Sprintf("stopped after %s", job.FormatDuration(w.spec.Limits.Time))
 	case outcome == runlog.Interrupted && w.run.Withdrawn:
 		reason = "stopped by you"
-	case errors.Is(cause, errSilent):
-		reason = errSilent.Error()
+	case errors.Is(cause, ErrSilent):
+		reason = ErrSilent.Error()
 	case outcome == runlog.Interrupted:
 		reason = cmp.Or(w.r.Runs.StopReason(w.run.ID), "stopped by a signal")
 	case cause != nil:

@@ -26,8 +26,8 @@ const (
 	reachPatience = 5 * time.Second
 )
 
-// errSilent is the cause of the end of a run whose file cannot be read in time. It is an interruption, as context.Canceled is.
-var errSilent error = silent{}
+// ErrSilent is the cause of the end of a run whose file cannot be read in time. It is an interruption, as context.Canceled is.
+var ErrSilent error = silent{}
 
 type silent struct{}
 
@@ -76,7 +76,7 @@ func watch(ctx context.Context, h held, stop context.CancelCauseFunc) {
 	}
 }
 
-// await returns the result of a look, or errSilent if it is late and the server does not answer, or its error if it answers with one. It
+// await returns the result of a look, or ErrSilent if it is late and the server does not answer, or its error if it answers with one. It
 // returns nil when ctx ends.
 func await(ctx context.Context, looked <-chan error, reach func() error) error {
 	var reached <-chan error
@@ -94,7 +94,7 @@ func await(ctx context.Context, looked <-chan error, reach func() error) error {
 			late.Reset(lookPatience)
 		case <-late.C:
 			if reached != nil {
-				return errSilent
+				return ErrSilent
 			}
 			reached = beside(reach)
 			late.Reset(reachPatience)

@@ -44,7 +44,7 @@ func TestWatch(t *testing.T) {
 				time.Sleep(time.Hour)
 			}
 			return "", nil
-		}, time.Hour, errSilent, 35 * time.Second},
+		}, time.Hour, ErrSilent, 35 * time.Second},
 		"a grace period of 80 s": {func(n int) (string, error) {
 			switch n {
 			case 4:
@@ -83,9 +83,9 @@ func TestWatch(t *testing.T) {
 func TestSilentIsAnInterruption(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancelCause(t.Context())
-	stop(errSilent)
+	stop(ErrSilent)
 	err := stopped(ctx, errors.New("signal: killed"))
-	if got := outcomeOf(err); got != runlog.Interrupted || !errors.Is(err, errSilent) {
+	if got := outcomeOf(err); got != runlog.Interrupted || !errors.Is(err, ErrSilent) {
 		t.Errorf("the outcome is %s: %v", got, err)
 	}
 }
