@@ -134,16 +134,15 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 	if _, open := l.handled.open()[id]; !open || ctx.Err() != nil { // an answer to several messages is shown once
 		return
 	}
-	h := l.now()
-	if l.API.Able().Reactions {
-		for _, emoji := range []string{stream.Working, waitingMark} {
-			l.warn(l.Insist(ctx, func() error { return messenger.WithoutRefusal(l.API.Unreact(ctx, channel, id, emoji)) }))
-		}
-	}
-	text, answered, err := l.unshown(h, channel, id)
-	switch {
-	case errors.Is(err, errOther):
+	text, answered, err := l.unshown(l.now(), channel, id)
+	if errors.Is(err, errOther) {
 		return
+	}
+	if !slices.Contains(answered, id) {
+		answered = append(answered, id)
+	}
+	l.unreact(ctx, channel, answered...)
+	switch {
 	case errors.Is(err, errDelivered):
 		err = nil
 	case err == nil:
@@ -151,7 +150,19 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 	}
 	l.warn(err)
 	if ctx.Err() == nil && (err == nil || messenger.IsPermanent(err)) {
-		l.warn(l.handled.close(append(answered, id)...))
+		l.warn(l.handled.close(answered...))
+	}
+}
+
+// unreact removes the reactions of messages that were left by a process that has ended.
+func (l *Listener) unreact(ctx context.Context, channel string, ids ...string) {
+	if !l.API.Able().Reactions {
+		return
+	}
+	for _, id := range ids {
+		for _, emoji := range []string{stream.Working, waitingMark} {
+			l.warn(l.Insist(ctx, func() error { return messenger.WithoutRefusal(l.API.Unreact(ctx, channel, id, emoji)) }))
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,49 +160,65 @@ func TestPlainStoppedBeforeQueue(t *testing.T) {
 }
 
 // TestPlainJoined: a turn answers its message together with one that was left in the queue. That is one answer, also if the process was
-// killed before it has noted that the messages are answered.
+// killed before it has noted that the messages are answered, and no reaction stays.
 func TestPlainJoined(t *testing.T) {
 	t.Parallel()
 	for name, killed := range map[string]bool{"stopped": false, "killed": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := gate{begun: make(chan bool, 2), next: make(chan string)}
-			d := newDesk(t, messenger.Able{Text: 300}, g)
-			d.listen()
-			d.says("first", "<one>", "")
-			<-g.begun
-			left := turn.Message{Text: "<two>", Group: "plain_" + direct, Source: "left"}
-			ticket, _, err := turn.New(d.runner).Queue.Enqueue(t.Context(), left, turn.Options{Owner: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			do(t, d.handled.add(direct, "left", true))
-			d.says("second", "<three>", "")
-			d.until(func() bool { return len(d.sent) == 1 }) // that it is queued
-			ticket.Leave()
-			g.next <- "One."
-			<-g.begun
-			if waiting, err := d.runner.Queue.Contents(); err != nil || len(waiting.Running) != 2 {
-				t.Fatalf("%+v are answered together, %v", waiting.Running, err)
-			}
-			g.next <- "Two."
-			d.texts(3)
-			d.stop()
-			if killed {
-				do(t, d.handled.add(direct, "second", true))
-				do(t, d.handled.add(direct, "left", true))
-				do(t, d.handled.showing("second")([]string{d.id(2)}))
-			}
-			d.nonces = true
-			d.listen()
-			d.lanes.wait()
-			d.stop()
-			if last := d.sent[len(d.sent)-1]; len(d.sent) != 3 || last.ReplyTo != "second" || last.Text != "Two." {
-				t.Errorf("said %+v", d.sent)
-			}
-			if open := d.handled.open(); len(open) > 0 {
-				t.Errorf("open: %v", open)
-			}
-		})
+		for _, able := range []messenger.Able{{Text: 300}, {Text: 300, Reactions: true}} {
+			t.Run(fmt.Sprint(name, able.Reactions), func(t *testing.T) {
+				t.Parallel()
+				plainJoined(t, able, killed)
+			})
+		}
+	}
+}
+
+func plainJoined(t *testing.T, able messenger.Able, killed bool) {
+	t.Helper()
+	g := gate{begun: make(chan bool, 2), next: make(chan string)}
+	d := newDesk(t, able, g)
+	d.listen()
+	d.says("first", "<one>", "")
+	<-g.begun
+	left := turn.Message{Text: "<two>", Group: "plain_" + direct, Source: "left"}
+	ticket, _, err := turn.New(d.runner).Queue.Enqueue(t.Context(), left, turn.Options{Owner: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, d.handled.add(direct, "left", true))
+	mark := func(id string) {
+		if able.Reactions {
+			do(t, d.React(t.Context(), direct, id, waitingMark))
+		}
+	}
+	mark("left")
+	d.says("second", "<three>", "")
+	d.until(func() bool { return len(d.sent) == 1 || slices.Contains(d.marked, "second"+waitingMark) }) // that it is queued
+	ticket.Leave()
+	g.next <- "One."
+	<-g.begun
+	if waiting, err := d.runner.Queue.Contents(); err != nil || len(waiting.Running) != 2 {
+		t.Fatalf("%+v are answered together, %v", waiting.Running, err)
+	}
+	g.next <- "Two."
+	d.until(func() bool { return len(d.sent) > 0 && d.sent[len(d.sent)-1].Text == "Two." })
+	d.stop()
+	all := len(d.sent)
+	if killed {
+		do(t, d.handled.add(direct, "second", true))
+		do(t, d.handled.add(direct, "left", true))
+		do(t, d.handled.showing("second")([]string{d.id(all - 1)}))
+		mark("left")
+		mark("second")
+	}
+	d.nonces = true
+	d.listen()
+	d.lanes.wait()
+	d.stop()
+	if last := d.sent[len(d.sent)-1]; len(d.sent) != all || last.ReplyTo != "second" || last.Text != "Two." {
+		t.Errorf("said %+v", d.sent)
+	}
+	if open := d.handled.open(); len(open) > 0 || len(d.marked) > 0 {
+		t.Errorf("open: %v, marked: %v", open, d.marked)
 	}
 }

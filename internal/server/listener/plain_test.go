@@ -34,6 +34,7 @@ type plain struct {
 	ids     []string // of sent
 	deleted []string // of sent; nil: the messenger cannot delete
 	nonces  bool     // the messenger knows nonces
+	marked  []string // ids with their reactions, if able says that there are some
 }
 
 var errLacking = errors.New("the messenger cannot do that")
@@ -84,9 +85,28 @@ func (p *plain) Delete(_ context.Context, _, id string) error {
 	return nil
 }
 
-func (p *plain) React(context.Context, string, string, string) error   { return p.lacking("react") }
-func (p *plain) Unreact(context.Context, string, string, string) error { return p.lacking("unreact") }
-func (*plain) Typing(context.Context, string) error                    { return nil }
+func (p *plain) React(_ context.Context, _, id, emoji string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.able.Reactions {
+		return p.lacking("react")
+	}
+	p.marked = append(p.marked, id+emoji)
+	p.changed.Broadcast()
+	return nil
+}
+
+func (p *plain) Unreact(_ context.Context, _, id, emoji string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.able.Reactions {
+		return p.lacking("unreact")
+	}
+	p.marked = slices.DeleteFunc(p.marked, func(mark string) bool { return mark == id+emoji })
+	return nil
+}
+
+func (*plain) Typing(context.Context, string) error { return nil }
 
 func (p *plain) Parent(context.Context, string) (string, error) {
 	return "", p.lacking("find the parent")

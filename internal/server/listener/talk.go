@@ -240,6 +240,7 @@ func (c *conversation) serve(t *talks) {
 		t.mu.Unlock()
 		left, done := c.turn(own)
 		c.unmark(marked)
+		c.unmarkLeft(own, done)
 		c.close(done)
 		t.mu.Lock()
 		c.waiting, c.turning = append(left, c.waiting...), nil
@@ -261,6 +262,17 @@ func (c *conversation) unmark(marked []mark) {
 	for _, m := range marked {
 		<-m.done
 		l.warn(stream.Insist(ctx, func() error { return messenger.WithoutRefusal(l.API.Unreact(ctx, c.channel, m.id, waitingMark)) }))
+	}
+}
+
+// unmarkLeft removes the reactions of those messages that a turn has answered beside its own, which a listener has left in the queue.
+func (c *conversation) unmarkLeft(own []spoken, done []string) {
+	ctx, cancel := stream.Patient(c.listener.turns, stream.Patience)
+	defer cancel()
+	for _, id := range done {
+		if !slices.ContainsFunc(own, func(s spoken) bool { return s.id == id }) {
+			c.listener.unreact(ctx, c.channel, id)
+		}
 	}
 }
 
