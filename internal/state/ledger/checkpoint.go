@@ -78,8 +78,8 @@ func (v *view) checkpoint() ([]byte, error) {
 		}
 		c.Books[name] = text
 	}
-	text, err := json.Marshal(c)
-	return append(text, '\n'), err
+	text, _ := json.Marshal(c) // it consists of JSON
+	return append(text, '\n'), nil
 }
 
 func (l *Ledger) headPath() string { return l.home.State("ledger", "head.json") }
@@ -153,13 +153,11 @@ func (l *Ledger) rebase(day string) error {
 	}
 	var failed error
 	err = v.readOn(position{Day: day, Offset: -1}, func(line Line) {
-		if v.add(line); v.weight > most && failed == nil {
-			failed = v.fold()
+		if v.add(line); v.weight > most {
+			failed = errors.Join(failed, v.fold())
 		}
 	})
-	if err == nil {
-		err = failed
-	}
+	err = errors.Join(err, failed)
 	if err == nil {
 		err = v.fold()
 	}

@@ -213,7 +213,6 @@ func (l *Ledger) write(at position, text []byte, d store.Durability) (err error)
 		if err := f.Truncate(at.Offset); err != nil {
 			return err
 		}
-		v.torn = false
 	}
 	_, err = f.Write(text)
 	if err == nil && d == store.Synced {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -467,11 +468,16 @@ func TestImport(t *testing.T) {
 	if got := read(t, with("queue")); !maps.Equal(got, want) || added["queue"] != 1 {
 		t.Errorf("read only: %v, added %v", got, added)
 	}
-	for line := range with("queue").Lines(time.Time{}, "test.put") {
-		if !line.At.Equal(c.now.Add(-100 * time.Hour)) {
+	lines := 0
+	for line := range with("queue", "box").Lines(time.Time{}, "test.put") {
+		if lines++; !line.At.Equal(c.now.Add(-100 * time.Hour)) {
 			t.Errorf("%v", line.At)
 		}
 	}
+	if lines != 2 {
+		t.Errorf("%d facts of two stores", lines)
+	}
+	clear(added)
 	if err := os.Remove(lockFile); err != nil {
 		t.Fatal(err)
 	}
@@ -675,6 +681,103 @@ func TestNewBook(t *testing.T) {
 	})
 	if !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("the error of the reader is lost: %v", err)
+	}
+
+	l = open(testkit.MemoryDir(t), c.Now)
+	for i := range 6 {
+		if i == 3 { // the mark is in the second part that is read at once, and so are the facts after it
+			l.save()
+		}
+		add(t, l, put{strings.Repeat("x", chunkSize*2/3>>(i/3*9)), i})
+	}
+	err = New(l.home, l.disk, book).Read(func(v View) error {
+		s, err := Of(v, book)
+		if s.N != 6 {
+			t.Errorf("%d facts of a long file, want 6", s.N)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// word and odd are facts that no line can hold.
+type word string
+
+func (word) Fact() string { return "test.word" }
+
+type odd struct{ N float64 }
+
+func (odd) Fact() string { return "test.odd" }
+
+// TestNoFacts: what is no JSON object is refused, and nothing of its change is written.
+func TestNoFacts(t *testing.T) {
+	l := open(testkit.MemoryDir(t), newClock().Now)
+	for _, f := range []Fact{word("x"), word(""), odd{math.NaN()}} {
+		if err := l.Change(t.Context(), store.Buffered, func(tx *Tx) error { return tx.Add(put{"a", 1}, f) }); err == nil {
+			t.Errorf("%v is accepted", f)
+		}
+	}
+	if got := read(t, l); len(got) != 0 {
+		t.Errorf("written: %v", got)
+	}
+}
+
+// TestForeignLines: a line that is none of the ledger's stays, and so does what is no file of a day. A fact that its book cannot decode changes
+// nothing. The facts after them count.
+func TestForeignLines(t *testing.T) {
+	dir, c := testkit.MemoryDir(t), newClock()
+	l := open(dir, c.Now)
+	add(t, l, put{"a", 1})
+	add(t, l, put{"b", 2})
+	path := l.path("2026-11-23")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := append([]byte("garbage\n"), bytes.Replace(text, []byte(`"key":"a"`), []byte(`"key":[7]`), 1)...)
+	damaged = append(damaged, "more garbage\n"...)
+	for name, text := range map[string][]byte{path: damaged, l.path("copy"): text, filepath.Join(l.folder(), "2026-11-24.bak"): text} {
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = os.Remove(l.checkpointPath())
+	l = open(dir, c.Now)
+	add(t, l, put{"c", 3})
+	for _, l := range []*Ledger{l, open(dir, c.Now)} {
+		if got := read(t, l); !maps.Equal(got, map[string]int{"b": 2, "c": 3}) {
+			t.Errorf("%v", got)
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(now, damaged) || bytes.Count(now, []byte{'\n'}) != 5 {
+		t.Errorf("%v\n%s", err, now)
+	}
+}
+
+// TestRestored: a process that knows a state sees that its files are gone or those of an earlier state.
+func TestRestored(t *testing.T) {
+	dir, c := testkit.MemoryDir(t), newClock()
+	l := open(dir, c.Now)
+	add(t, l, put{"a", 1})
+	early, err := os.ReadFile(l.path("2026-11-23"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, put{"b", 2})
+	_ = os.Remove(l.checkpointPath())
+	if err := os.WriteFile(l.path("2026-11-23"), early, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, l); !maps.Equal(got, map[string]int{"a": 1}) {
+		t.Errorf("an earlier state: %v", got)
+	}
+	if err := os.Remove(l.path("2026-11-23")); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, l); len(got) != 0 {
+		t.Errorf("no state: %v", got)
 	}
 }
 
