@@ -494,6 +494,7 @@ func FuzzTally(f *testing.F) {
 	for _, seed := range []string{part(started) + part(text) + part(counted) + part(stopped), started, "data: {\"usage\":{\"prompt_tokens\":5}}", "[{\"usageMetadata\": {\"promptTokenCount\": 5}}]", "{\n\"usage\": {\"input_tokens\": 5}\n}\n", "data:[DONE]\n", "\x00\n{"} {
 		f.Add([]byte(seed), 3)
 	}
+	f.Add([]byte("\u2000"), 1) // white space that JSON has not
 	f.Fuzz(func(t *testing.T, answer []byte, size int) {
 		var whole, parts tally
 		whole.add(answer)

@@ -29,6 +29,9 @@ type tally struct {
 	whole bool   // the answer is no stream, but one JSON text
 }
 
+// trim cuts off what JSON takes for white space. Other white space has several bytes, of which a part of an answer may have some only.
+func trim(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
+
 // maxLine is how many bytes of a line are looked at.
 const maxLine = 8 << 20
 
@@ -143,8 +146,9 @@ type usage struct {
 func (t *tally) add(part []byte) {
 	for len(part) > 0 {
 		if !t.seen {
-			t.seen = len(bytes.TrimSpace(part)) > 0
-			t.whole = bytes.HasPrefix(bytes.TrimSpace(part), []byte("{")) || bytes.HasPrefix(bytes.TrimSpace(part), []byte("["))
+			begin := trim(part)
+			t.seen = len(begin) > 0
+			t.whole = t.seen && (begin[0] == '{' || begin[0] == '[')
 		}
 		if t.whole {
 			if t.long = t.long || len(t.line)+len(part) > maxLine; !t.long {
@@ -168,7 +172,7 @@ func (t *tally) add(part []byte) {
 // end reads what has no line break at its end: a whole answer, or all events of one in a list.
 func (t *tally) end() {
 	list := []json.RawMessage{t.line}
-	if bytes.HasPrefix(bytes.TrimSpace(t.line), []byte("[")) {
+	if bytes.HasPrefix(trim(t.line), []byte("[")) {
 		_ = json.Unmarshal(t.line, &list) // another text says nothing
 	}
 	for _, event := range list {
@@ -179,7 +183,7 @@ func (t *tally) end() {
 
 func (t *tally) take(line []byte) {
 	data, streamed := bytes.CutPrefix(line, []byte("data:"))
-	data = bytes.TrimSpace(data)
+	data = trim(data)
 	if !streamed && !bytes.HasPrefix(data, []byte("{")) {
 		return
 	}
