@@ -272,18 +272,18 @@ func (f *fire) Postpone(ctx context.Context, run *runlog.Run, later *run.Later) 
 }
 
 // Report counts the job's failures and reports what the owner must know.
-func (f *fire) Report(ctx context.Context, record *runlog.Run, cause error) {
-	switch record.Outcome {
+func (f *fire) Report(ctx context.Context, ended *runlog.Run, cause error) {
+	switch ended.Outcome {
 	case runlog.Failed, runlog.Timeout:
-		if f.job.Kind != job.Reminder || record.Unverified() || record.Fault != "" { // see putAway
-			Reports{f.r}.failure(ctx, record.Record, map[runlog.Outcome]string{runlog.Failed: "failed", runlog.Timeout: "did not finish in time"}[record.Outcome])
+		if f.job.Kind != job.Reminder || ended.Unverified() || ended.Fault != "" { // see putAway
+			Reports{f.r}.failure(ctx, ended.Record, map[runlog.Outcome]string{runlog.Failed: "failed", runlog.Timeout: "did not finish in time"}[ended.Outcome])
 		}
 	case runlog.Interrupted:
 		if errors.Is(cause, run.ErrSilent) && f.job.Kind != job.Reminder { // a reminder is tried again
-			Reports{f.r}.failure(ctx, record.Record, "was cut off before it ended")
+			Reports{f.r}.failure(ctx, ended.Record, "was cut off before it ended")
 		}
 	case runlog.Refused:
-		f.r.ReportRefusal(ctx, record.Record, cause, 1)
+		f.r.ReportRefusal(ctx, ended.Record, cause, 1)
 	}
 }
 

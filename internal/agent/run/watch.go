@@ -17,10 +17,10 @@ var ErrWithdrawn = errors.New("withdrawn")
 // reaches the run from any PID namespace, and from any machine that shares the directory.
 const lookEvery = time.Second
 
-// How long a look may take, and then an answer of any kind. A file of a server that is cut off is not read until the server is back, however
-// long that takes, and meanwhile another machine may take the run's locks: so both together are less than most leases of network file systems
-// (90 seconds on Linux, 60 on NFS-Ganesha). A server that was restarted opens no files for as long as a lease, but answers, and gives nobody
-// a new lock; bench/nfs has shown looks of 26 seconds and more there.
+// lookPatience is how long a look may take, and reachPatience how long the server may then take to answer anything at all. A file of a server
+// that is cut off is not read until the server is back, however long that takes, and meanwhile another machine may take the run's locks. So
+// both together are less than most leases of network file systems (90 seconds on Linux, 60 on NFS-Ganesha). A server that was restarted opens
+// no files for as long as a lease, but it answers, and gives nobody a new lock. bench/nfs has shown looks of 26 seconds and more there.
 const (
 	lookPatience  = 25 * time.Second
 	reachPatience = 5 * time.Second

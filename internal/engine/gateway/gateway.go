@@ -1,7 +1,7 @@
 // Package gateway is what every request to a model passes. Send sends one request and keeps what the model answers: the native engine calls
-// it. A Gateway is an HTTP server on a unix socket, or on a port of 127.0.0.1, that does the same for a program, such as the claude command: it holds the key, counts
-// usage while the answer streams, and ends what exceeds the run's limit. It repeats no request: a program repeats its requests itself, and
-// the engine knows when that is safe.
+// it. A Gateway is an HTTP server on a unix socket, or on a port of 127.0.0.1, that does the same for a program, such as the claude command:
+// it holds the key, counts usage while the answer streams, and ends what exceeds the run's limit. It repeats no request: a program repeats
+// its requests itself, and the engine knows when that is safe.
 package gateway
 
 import (

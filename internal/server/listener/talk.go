@@ -84,7 +84,7 @@ func (l *Listener) talk(ctx context.Context, h Home, m *messenger.Message) {
 	if err == nil && !answered {
 		err = l.enqueue(ctx, h, m.Channel, m.ID, said)
 	}
-	if err != nil && ctx.Err() != nil { // it is not in the queue, and left for the next start
+	if err != nil && ctx.Err() != nil { // the message is not in the queue: the next listener takes it
 		return
 	}
 	if err != nil {

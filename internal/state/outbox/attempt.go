@@ -15,7 +15,7 @@ import (
 // patience is how many times an entry may fail before it no longer holds up later ones.
 const patience = 5
 
-// errBusy is the reason why a message waits that no attempt was made to send.
+// errBusy is the reason why a message waits for which there was no attempt.
 var errBusy = errors.New("another process is sending an earlier message")
 
 // sendEarlier tries the messages that were created before m, if they have to arrive first. The error says why one of them was not sent.

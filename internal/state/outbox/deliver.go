@@ -238,8 +238,8 @@ func (p Post) Flush(ctx context.Context) (Report, error) {
 // longest is how long one attempt takes at most: by more ways than anybody has, after the earlier messages.
 const longest = 10 * time.Minute
 
-// busy reports whether a message that could not be locked is being sent by another process. One that was stopped during an attempt does not
-// hold up later messages for ever.
+// busy reports whether a message that could not be locked is being sent by another process, which has set the time of its file when it began
+// to. A process that was stopped during an attempt does not hold up later messages for ever.
 func (p Post) busy(id string) bool {
 	info, err := os.Lstat(p.path(id))
 	return err == nil && p.Disk.Now().Sub(info.ModTime()) < longest
