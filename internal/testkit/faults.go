@@ -1,0 +1,43 @@
+package testkit
+
+import (
+	"iter"
+	"syscall"
+	"testing"
+)
+
+// Fault is one system call on a file that fails, as on a broken disk.
+type Fault struct {
+	// Call is what failed in the last In, such as "fsync state/ledger/2026-11-23.jsonl"; "" if there were too few calls.
+	Call string
+
+	nth    int
+	thread *faultyThread
+}
+
+// Faults is a loop in which each round lets another system call fail: In of the first round lets its first call fail, that of the
+// second its second. It ends after a round in which no call failed. The kernel asks about the calls of one thread, so that no other
+// process is needed; what do starts in goroutines of its own does not fail.
+//
+//	for fault := range testkit.Faults(t, syscall.EIO) {
+//		dir := t.TempDir()
+//		var err error
+//		fault.In(dir, func() { err = save(dir) })
+func Faults(t testing.TB, errno syscall.Errno) iter.Seq[*Fault] {
+	t.Helper()
+	return func(yield func(*Fault) bool) {
+		thread := newFaultyThread(t, errno)
+		defer close(thread.work)
+		for n := 1; ; n++ {
+			f := &Fault{nth: n, thread: thread}
+			if !yield(f) || f.Call == "" {
+				return
+			}
+		}
+	}
+}
+
+// In calls do, in which the call whose turn it is on a file below dir fails.
+func (f *Fault) In(dir string, do func()) {
+	f.Call = f.thread.run(dir, f.nth, do)
+}

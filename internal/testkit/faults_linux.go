@@ -1,0 +1,213 @@
+//go:build amd64 || arm64
+
+package testkit
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// faultyThread runs functions one after another in a thread whose calls on files the kernel asks about.
+type faultyThread struct {
+	errno    syscall.Errno
+	listener int
+	work     chan func()
+}
+
+// faultyCalls are the system calls on files that a Fault lets fail: those that take a path as their second argument, behind the directory
+// to which it is relative, and those that take an open file.
+func faultyCalls() map[uint32]struct {
+	name string
+	path bool
+} {
+	type call = struct {
+		name string
+		path bool
+	}
+	return map[uint32]call{
+		unix.SYS_OPENAT: {"open", true}, unix.SYS_NEWFSTATAT: {"stat", true}, unix.SYS_UNLINKAT: {"unlink", true},
+		unix.SYS_MKDIRAT: {"mkdir", true}, unix.SYS_RENAMEAT: {"rename", true}, unix.SYS_RENAMEAT2: {"rename", true},
+		unix.SYS_LINKAT: {"link", true}, unix.SYS_READLINKAT: {"readlink", true}, unix.SYS_FSTAT: {"fstat", false},
+		unix.SYS_READ: {"read", false}, unix.SYS_PREAD64: {"pread", false}, unix.SYS_WRITE: {"write", false},
+		unix.SYS_PWRITE64: {"pwrite", false}, unix.SYS_FSYNC: {"fsync", false}, unix.SYS_FTRUNCATE: {"truncate", false},
+		unix.SYS_GETDENTS64: {"list", false}, unix.SYS_LSEEK: {"seek", false},
+	}
+}
+
+// endOfWork is a call that no program of ours makes: with it the thread says that a function has returned.
+const endOfWork = unix.SYS_GETPRIORITY
+
+func newFaultyThread(t testing.TB, errno syscall.Errno) *faultyThread {
+	t.Helper()
+	f := &faultyThread{errno: errno, work: make(chan func())}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its filter
+		var err error
+		f.listener, err = askAbout()
+		started <- err
+		for do := range f.work {
+			do()
+			_, _, _ = unix.Syscall(endOfWork, 0, 0, 0) // RawSyscall would hold up the collector, and so the goroutine that answers
+		}
+	}()
+	if err := <-started; err != nil {
+		Missing(t, "no seccomp listener here: allow seccomp with SECCOMP_FILTER_FLAG_NEW_LISTENER (Linux 5.5): %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Close(f.listener) })
+	return f
+}
+
+// askAbout makes the kernel ask about the faulty calls of this thread, and returns the descriptor on which it asks. Reads and writes of eight
+// bytes and of the standard streams are let through: the Go runtime wakes itself with those, and reports with these.
+func askAbout() (listener int, err error) {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return 0, err
+	}
+	const number, first, third = 0, 16, 32 // offsets in seccomp_data
+	const load, ifEqual, ifGreater, end = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+		unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	program := []unix.SockFilter{
+		{Code: load, K: number},
+		{Code: ifGreater, Jt: 5, K: max(unix.SYS_READ, unix.SYS_WRITE)},
+		{Code: load, K: third},
+		{Code: ifEqual, Jt: 2, K: 8},
+		{Code: load, K: first},
+		{Code: ifGreater, Jt: 1, K: 2},
+		{Code: end, K: unix.SECCOMP_RET_ALLOW},
+		{Code: load, K: number},
+	}
+	calls := []uint32{endOfWork}
+	for call := range faultyCalls() {
+		calls = append(calls, call)
+	}
+	for _, call := range calls {
+		program = append(program,
+			unix.SockFilter{Code: ifEqual, Jf: 1, K: call}, unix.SockFilter{Code: end, K: unix.SECCOMP_RET_USER_NOTIF})
+	}
+	program = append(program, unix.SockFilter{Code: end, K: unix.SECCOMP_RET_ALLOW})
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	fd, _, failed := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER,
+		uintptr(unsafe.Pointer(&prog)))
+	runtime.KeepAlive(program)
+	if failed != 0 {
+		return 0, failed
+	}
+	return int(fd), nil
+}
+
+// question and answer are struct seccomp_notif and seccomp_notif_resp of linux/seccomp.h.
+type question struct {
+	id         uint64
+	pid, flags uint32
+	number     int32
+	arch       uint32
+	ip         uint64
+	args       [6]uint64
+}
+
+type answer struct {
+	id    uint64
+	value int64
+	errno int32
+	flags uint32
+}
+
+const (
+	receive  = 0xc0502100 // SECCOMP_IOCTL_NOTIF_RECV
+	send     = 0xc0182101 // SECCOMP_IOCTL_NOTIF_SEND
+	goesOn   = 1          // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+	memory   = "/proc/self/mem"
+	pathSize = 4096
+)
+
+// run calls do in the thread, lets the nth call on a file below dir fail, and returns that call. A call that a signal interrupts is
+// made again, and asked about again.
+func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
+	f.work <- do
+	for seen := 0; ; {
+		asked := []unix.PollFd{{Fd: int32(f.listener), Events: unix.POLLIN}}
+		if _, err := unix.Poll(asked, -1); err == nil && asked[0].Revents&unix.POLLIN == 0 {
+			panic("the function has ended its goroutine: it must return")
+		}
+		var q question
+		switch err := f.ioctl(receive, unsafe.Pointer(&q)); err {
+		case 0:
+		case unix.EINTR, unix.ENOENT:
+			continue
+		default:
+			panic(fmt.Sprintf("seccomp: %v", err))
+		}
+		a, call := answer{id: q.id, flags: goesOn}, q.call(dir)
+		fails := call != "" && seen+1 == nth
+		if fails {
+			a.flags, a.errno = 0, -int32(f.errno)
+		}
+		if f.ioctl(send, unsafe.Pointer(&a)) != 0 {
+			continue
+		}
+		if call != "" {
+			seen++
+		}
+		if fails {
+			failed = call
+		}
+		if q.number == endOfWork {
+			return failed
+		}
+	}
+}
+
+func (f *faultyThread) ioctl(request uintptr, value unsafe.Pointer) syscall.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(f.listener), request, uintptr(value))
+	return errno
+}
+
+// call returns the call that the kernel asks about with the path of its file below dir; "" if it is another file, or no file.
+func (q *question) call(dir string) string {
+	call, ok := faultyCalls()[uint32(q.number)]
+	if !ok {
+		return ""
+	}
+	path := opened(int32(q.args[0]))
+	if call.path {
+		name := text(q.args[1])
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(path, name)
+		}
+		path = name
+	}
+	below, ok := strings.CutPrefix(path+"/", dir+"/")
+	if !ok {
+		return ""
+	}
+	return call.name + " " + strings.TrimSuffix(below, "/")
+}
+
+// opened returns the path of an open file.
+func opened(fd int32) string {
+	path, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) // none for AT_FDCWD
+	return path
+}
+
+// text returns the text at an address of this process.
+func text(address uint64) string {
+	mem, err := os.Open(memory)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = mem.Close() }()
+	buf := make([]byte, pathSize)
+	n, _ := mem.ReadAt(buf, int64(address))
+	name, _, _ := bytes.Cut(buf[:n], []byte{0})
+	return string(name)
+}
