@@ -124,7 +124,11 @@ func (l *Ledger) Verify() (faults []Fault, facts int, err error) {
 		}
 	}
 	head, _, err := store.PeekJSON[position](l.headPath())
-	if !l.holds(head) {
+	if err != nil {
+		return faults, facts, err
+	}
+	there, err := l.holds(head)
+	if err == nil && !there {
 		faults = append(faults, Fault{File: l.path(head.Day), Text: fmt.Sprintf("there were facts up to byte %d", head.Offset)})
 	}
 	return faults, facts, err

@@ -154,24 +154,33 @@ func (l *Ledger) fresh() (*view, error) {
 var errOther = errors.New("the files of the ledger are of another history")
 
 // holds reports whether a line with the hash of a position ends there.
-func (l *Ledger) holds(at position) bool {
+func (l *Ledger) holds(at position) (bool, error) {
 	if at.Offset == 0 {
-		return true
+		return true, nil
 	}
 	f, err := store.Open(l.path(at.Day), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer func() { _ = f.Close() }()
 	return at.in(f)
 }
 
 // in reports whether a line with the hash of the position ends there in the open file of its day.
-func (at position) in(f io.ReaderAt) bool {
+func (at position) in(f io.ReaderAt) (bool, error) {
 	want := at.Hash + "\"}\n"
+	begin := at.Offset - int64(len(want))
+	if begin < 0 {
+		return false, nil
+	}
 	text := make([]byte, len(want))
-	_, err := f.ReadAt(text, at.Offset-int64(len(want)))
-	return err == nil && string(text) == want
+	if _, err := f.ReadAt(text, begin); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return string(text) == want, nil
 }
 
 // readOn reads the whole changes from v.at to a position, and passes their lines.
@@ -214,8 +223,12 @@ func (v *view) readDay(end int64, pass func(Line)) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	if v.at.Offset > 0 && v.at != v.base && !v.at.in(f) {
-		return errOther
+	if v.at.Offset > 0 && v.at != v.base {
+		if here, err := v.at.in(f); err != nil {
+			return err
+		} else if !here {
+			return errOther
+		}
 	}
 	if end < 0 {
 		if end, err = f.Seek(0, io.SeekEnd); err != nil {
