@@ -29,7 +29,7 @@ type reach struct {
 // is another one since; "" is no file.
 func (b *build) reach(kept string) error {
 	known := memory{}
-	if text, err := os.ReadFile(kept); err == nil {
+	if text, err := os.ReadFile(kept); err == nil && len(text) > 0 {
 		if err := json.Unmarshal(text, &known); err != nil {
 			return fmt.Errorf("%s: %w", kept, err)
 		}
