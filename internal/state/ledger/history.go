@@ -37,21 +37,18 @@ func (l *Ledger) lines(
 ) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		imported, err := l.begin()
-		if imported != nil { // the import cannot be written
-			for line := range ofLines(imported.tail) {
-				if isChosen(line, since, kinds) && !yield(line, nil) {
-					return
-				}
-			}
-			return
-		}
 		var days []string
 		if err == nil {
 			days, err = l.since(since)
 		}
+		if imported != nil { // the import cannot be written
+			days = append(days, "")
+		}
 		for day := range ofDays(days) {
 			var lines []Line
-			if lines, err = l.day(day, since, kinds); err != nil {
+			if day == "" {
+				lines = slices.DeleteFunc(imported.facts, func(line Line) bool { return !isChosen(line, since, kinds) })
+			} else if lines, err = l.day(day, since, kinds); err != nil {
 				break
 			}
 			for line := range ofLines(lines) {

@@ -72,8 +72,8 @@ func (l *Ledger) isOwed() (bool, error) {
 }
 
 // begin imports the stores that were not imported yet and have something to import. If that cannot be written, as on a read-only file
-// system, it returns the view with their facts; else nil.
-func (l *Ledger) begin() (*view, error) {
+// system, it returns the change that would import them; else nil.
+func (l *Ledger) begin() (*Tx, error) {
 	if owed, err := l.isOwed(); !owed || err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (l *Ledger) begin() (*view, error) {
 	if l.Change(context.Background(), store.Synced, func(*Tx) error { return nil }) == nil {
 		return nil, nil
 	}
-	return v, nil
+	return tx, nil
 }
 
 // putAway moves the files that were taken over to state/former. The next Trim moves the files that a crash leaves; nothing reads them any

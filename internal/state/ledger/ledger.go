@@ -76,7 +76,7 @@ func (l *Ledger) Read(do func(View) error) error {
 	case err != nil:
 		return err
 	case imported != nil:
-		return do(View{imported})
+		return do(imported.View)
 	}
 	_, err = l.readNow(do, true)
 	return err

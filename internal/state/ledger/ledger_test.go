@@ -413,6 +413,19 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// TestVerifyHead: a head that is no position of the ledger is a fault, as if facts were gone.
+func TestVerifyHead(t *testing.T) {
+	t.Parallel()
+	l := open(testkit.MemoryDir(t), newClock().Now)
+	addSynced(t, l, put{"a", 1}, put{"b", 2})
+	for _, offset := range []int64{5, 1 << 40} {
+		l.writeHead(position{"2026-11-23", offset, first})
+		if faults, _, err := l.Verify(); err != nil || len(faults) != 1 || faults[0].Line != 0 {
+			t.Errorf("offset %d: %v, %v", offset, faults, err)
+		}
+	}
+}
+
 // differs returns the number of the first line that two texts do not have in common.
 func differs(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
@@ -481,6 +494,9 @@ func TestImport(t *testing.T) {
 	if err := os.Remove(lockFile); err != nil {
 		t.Fatal(err)
 	}
+	if err := with("queue").Trim(t.Context(), time.Time{}); err != nil || !store.Exists(filepath.Join(queue, "1.json")) {
+		t.Errorf("a file is put away that was not imported, %v", err)
+	}
 	if got := read(t, with("queue")); !maps.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
@@ -513,9 +529,23 @@ func TestImportOfNothing(t *testing.T) {
 	dir := testkit.MemoryDir(t)
 	l := open(dir, newClock().Now)
 	l.Imports = []Import{{Store: "none", Add: func(*Tx) error { return nil }}}
-	add(t, l)
 	if got := read(t, l); len(got) != 0 {
 		t.Errorf("%v", got)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("reading makes %v, %v", left, err)
+	}
+	add(t, l)
+	for _, imports := range [][]Import{nil, l.Imports} {
+		l.Imports = imports
+		calls := 0
+		err := l.Read(func(View) error {
+			calls++
+			return os.ErrInvalid
+		})
+		if calls != 1 || !errors.Is(err, os.ErrInvalid) {
+			t.Errorf("%d imports: Read calls its reader %d times, and says %v", len(imports), calls, err)
+		}
 	}
 	if _, err := os.Lstat(l.folder()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
@@ -738,7 +768,8 @@ func TestForeignLines(t *testing.T) {
 	}
 	damaged := append([]byte("garbage\n"), bytes.Replace(text, []byte(`"key":"a"`), []byte(`"key":[7]`), 1)...)
 	damaged = append(damaged, "more garbage\n"...)
-	for name, text := range map[string][]byte{path: damaged, l.path("copy"): text, filepath.Join(l.folder(), "2026-11-24.bak"): text} {
+	for name, text := range map[string][]byte{path: damaged, l.path("copy"): text,
+		filepath.Join(l.folder(), "2026-11-25"): text, filepath.Join(l.folder(), "2026-11-24.bak"): text} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -750,6 +781,9 @@ func TestForeignLines(t *testing.T) {
 		if got := read(t, l); !maps.Equal(got, map[string]int{"b": 2, "c": 3}) {
 			t.Errorf("%v", got)
 		}
+	}
+	if days, err := l.days(); err != nil || !slices.Equal(days, []string{"2026-11-23"}) {
+		t.Errorf("days %q, %v", days, err)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(now, damaged) || bytes.Count(now, []byte{'\n'}) != 5 {
 		t.Errorf("%v\n%s", err, now)

@@ -71,7 +71,7 @@ func (v *view) state(b Reducer) (any, error) {
 		v.states[b.key()] = s
 	}
 	for ; s.applied < len(v.tail); s.applied++ {
-		_ = b.apply(s.value, v.tail[s.applied]) // a fact that the book cannot decode changes nothing
+		b.apply(s.value, v.tail[s.applied])
 	}
 	return s.value, nil
 }
@@ -97,7 +97,7 @@ func (v *view) atMark(b Reducer) (any, error) {
 		}
 	}
 	again := &view{l: v.l, base: base.At, at: base.At}
-	return value, again.readOn(v.mark, func(l Line) { _ = b.apply(value, l) })
+	return value, again.readOn(v.mark, func(l Line) { b.apply(value, l) })
 }
 
 // fold makes the end of the view its mark, with the states of all books of the ledger.
@@ -288,7 +288,7 @@ func (l *Ledger) folder() string { return l.home.State("ledger") }
 
 func (l *Ledger) path(day string) string { return filepath.Join(l.folder(), day+ext) }
 
-// days lists the days of the files, oldest first.
+// days lists the days of the files, oldest first, as List does.
 func (l *Ledger) days() ([]string, error) {
 	files, err := store.List(l.folder())
 	if err != nil {
@@ -301,6 +301,5 @@ func (l *Ledger) days() ([]string, error) {
 			days = append(days, day)
 		}
 	}
-	slices.Sort(days)
 	return days, nil
 }
