@@ -74,6 +74,8 @@ type finder struct {
 	source []byte
 	set    *token.FileSet
 	found  []change
+	failed token.Pos // end of the last block that is for err != nil
+	beside token.Pos // end of the last return statement in it: what stands beside the error is not used
 }
 
 // around adds the change that puts before and after around a node.
@@ -98,6 +100,10 @@ func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GenDecl:
 		return n.Tok == token.VAR
+	case *ast.IfStmt:
+		if f.text(n.Cond) == "err != nil" {
+			f.failed = n.Body.End()
+		}
 	case *ast.BinaryExpr:
 		f.binary(n)
 	case *ast.UnaryExpr:
@@ -105,7 +111,7 @@ func (f *finder) visit(n ast.Node) bool {
 			f.around(n, f.text(n)+" without !", "((", ") != mutated(%d))")
 		}
 	case *ast.Ident:
-		if n.Name == "true" || n.Name == "false" {
+		if (n.Name == "true" || n.Name == "false") && n.Pos() >= f.beside {
 			f.around(n, "not "+n.Name, "(", " != mutated(%d))")
 		}
 	case *ast.BlockStmt:
@@ -119,6 +125,9 @@ func (f *finder) visit(n ast.Node) bool {
 			break
 		}
 		if id, ok := n.Results[len(n.Results)-1].(*ast.Ident); ok && id.Name == "err" {
+			if n.End() <= f.failed {
+				f.beside = n.End()
+			}
 			f.around(id, f.text(n)+" without the error", "mutatedError(%d, ", ")")
 		}
 	}
