@@ -131,7 +131,11 @@ func (b Box) Sweep(ctx context.Context, before time.Time, used func(hash string)
 	return b.locked(ctx, func() error {
 		list, err := store.List(b.Home.Objects())
 		for _, entry := range list {
-			if info, infoErr := entry.Info(); infoErr == nil && info.ModTime().Before(before) && !used(entry.Name()) {
+			info, unknown := entry.Info()
+			switch {
+			case unknown != nil:
+				err = errors.Join(err, unknown)
+			case info.ModTime().Before(before) && !used(entry.Name()):
 				err = errors.Join(err, store.Remove(b.path(entry.Name())))
 			}
 		}
