@@ -2,6 +2,9 @@ package testkit
 
 import (
 	"iter"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -40,4 +43,19 @@ func Faults(t testing.TB, errno syscall.Errno) iter.Seq[*Fault] {
 // In calls do, in which the call whose turn it is on a file below dir fails.
 func (f *Fault) In(dir string, do func()) {
 	f.Call = f.thread.run(dir, f.nth, do)
+}
+
+// OpenFiles lists the files below dir that this process has open.
+func OpenFiles(t testing.TB, dir string) (open []string) {
+	t.Helper()
+	fds, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if path, err := os.Readlink(fd); err == nil && strings.HasPrefix(path, dir+"/") {
+			open = append(open, path)
+		}
+	}
+	return open
 }

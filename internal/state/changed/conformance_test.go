@@ -51,8 +51,8 @@ func TestConformance(t *testing.T) {
 			},
 		},
 		Count: func(dir string, _ func(string)) (int, error) {
-			found, err := filepath.Glob(filepath.Join(paths.Dir(dir).State("changed"), "k*"))
-			return len(found), err
+			keys, err := store.List(paths.Dir(dir).State("changed"))
+			return len(keys), err
 		},
 	})
 }

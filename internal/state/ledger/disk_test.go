@@ -72,9 +72,9 @@ func (c damaged) try(t *testing.T, fault *testkit.Fault) (said string, err error
 	dir, now := testkit.MemoryDir(t), newClock()
 	l := c.ledger(t, dir, now)
 	var got any
-	files := len(openFiles(t, dir))
+	files := len(testkit.OpenFiles(t, dir))
 	fault.In(dir, func() { got, err = c.call(t, l) })
-	for _, left := range openFiles(t, dir)[files:] {
+	for _, left := range testkit.OpenFiles(t, dir)[files:] {
 		t.Errorf("%s fails: %s is left open", fault.Call, left)
 	}
 	if !lock.Free(paths.Dir(dir).Lock("ledger")) {
@@ -130,21 +130,6 @@ func (c damaged) ledger(t *testing.T, dir string, now *clock) *Ledger {
 	}
 	l.Imports = imports
 	return l
-}
-
-// openFiles lists the files below dir that this process has open.
-func openFiles(t *testing.T, dir string) (open []string) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if path, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(path, dir+"/") {
-			open = append(open, path)
-		}
-	}
-	return open
 }
 
 func damagedCalls() map[string]damaged {

@@ -538,13 +538,15 @@ func TestImportOfNothing(t *testing.T) {
 	add(t, l)
 	for _, imports := range [][]Import{nil, l.Imports} {
 		l.Imports = imports
-		calls := 0
-		err := l.Read(func(View) error {
-			calls++
-			return os.ErrInvalid
-		})
-		if calls != 1 || !errors.Is(err, os.ErrInvalid) {
-			t.Errorf("%d imports: Read calls its reader %d times, and says %v", len(imports), calls, err)
+		for _, want := range []error{nil, os.ErrInvalid} {
+			calls := 0
+			err := l.Read(func(View) error {
+				calls++
+				return want
+			})
+			if calls != 1 || !errors.Is(err, want) {
+				t.Errorf("%d imports: Read calls its reader %d times, and says %v, want %v", len(imports), calls, err, want)
+			}
 		}
 	}
 	if _, err := os.Lstat(l.folder()); !errors.Is(err, os.ErrNotExist) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,8 +32,8 @@ func TestConformance(t *testing.T) {
 			return at(dir, warn, time.Now()).Sweep(ctx, time.Now().Add(time.Hour), func(string) bool { return false })
 		}},
 		Count: func(dir string, _ func(string)) (int, error) {
-			found, err := filepath.Glob(filepath.Join(paths.Dir(dir).Objects(), "[0-9a-f]*"))
-			return len(found), err
+			objects, err := store.List(paths.Dir(dir).Objects())
+			return len(slices.DeleteFunc(objects, func(e os.DirEntry) bool { return store.IsDraft(e.Name()) })), err
 		},
 	})
 }

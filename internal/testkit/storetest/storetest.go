@@ -1,10 +1,11 @@
 // Package storetest is the conformance test of packages that keep state in files with package store. It tests a busy or
-// broken lock, a disk that cannot be written, a damaged file, several concurrent processes and a kill -9.
+// broken lock, a disk that cannot be written or fails once, a damaged file, several concurrent processes and a kill -9.
 package storetest
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,6 +50,7 @@ func Run(t *testing.T, s Store) {
 		t.Run("no lock", s.noLock)
 	}
 	t.Run("not written", s.notWritten)
+	t.Run("faults", s.faults)
 	t.Run("corrupt", s.corrupt)
 	if s.Count != nil {
 		t.Run("processes", s.processes)
@@ -101,6 +103,9 @@ func (s Store) contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := filepath.WalkDir(s.File(dir), func(path string, e os.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) && path == s.File(dir) { // an act has removed it
+			return nil
+		}
 		if err != nil || e.IsDir() {
 			return err
 		}
