@@ -190,7 +190,7 @@ func (q *question) call(dir string) string {
 	if !ok {
 		return ""
 	}
-	return call.name + " " + strings.TrimSuffix(below, "/")
+	return call.name + " " + filepath.Clean(below)
 }
 
 // opened returns the path of an open file.

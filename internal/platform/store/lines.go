@@ -40,28 +40,25 @@ func AppendJSON(path string, d Durability, values ...any) error {
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	size, err := appendLine(f, lines, d)
+	err = appendLine(f, lines, d)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	if d == Synced && size == 0 {
-		return SyncDir(path) // the file may be new
-	}
 	return nil
 }
 
-// appendLine returns the previous length of the file.
-func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
-	if size, err = f.Seek(0, io.SeekEnd); err != nil {
-		return size, err
+func appendLine(f *os.File, line []byte, d Durability) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
 	}
 	if size > 0 {
 		last := make([]byte, 1)
 		if _, err := f.ReadAt(last, size-1); err != nil {
-			return size, err
+			return err
 		}
 		if last[0] != '\n' {
 			line = append([]byte{'\n'}, line...)
@@ -71,10 +68,13 @@ func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
 	if err == nil && d == Synced {
 		err = f.Sync()
 	}
+	if err == nil && d == Synced && size == 0 {
+		err = SyncDir(f.Name()) // the file may be new
+	}
 	if err != nil {
 		err = errors.Join(err, f.Truncate(size))
 	}
-	return size, err
+	return err
 }
 
 // Lines reads the JSON lines of a file into T, oldest first, with their numbers from 1. Lines that are torn or

@@ -20,7 +20,8 @@ const (
 	fileMode = 0o600
 )
 
-// NotWritten is the error of a change that did not reach the disk; the old content is still there.
+// NotWritten is the error of a change that did not reach the disk. The old content is still there, unless a file was replaced and only
+// its directory could not be synced.
 type NotWritten struct {
 	Path string
 	Err  error

@@ -34,17 +34,14 @@ func (t Transcript) append(d store.Durability, entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	err = appendTo(f, text, d)
+	err = t.appendTo(f, text, d)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
-	}
-	if err == nil && d == store.Synced {
-		err = store.SyncDir(t.Path) // the file may be new
 	}
 	return err
 }
 
-func appendTo(f *os.File, text []byte, d store.Durability) error {
+func (t Transcript) appendTo(f *os.File, text []byte, d store.Durability) error {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
@@ -62,6 +59,9 @@ func appendTo(f *os.File, text []byte, d store.Durability) error {
 	_, err = f.Write(text)
 	if err == nil && d != store.Buffered {
 		err = f.Sync()
+	}
+	if err == nil && d == store.Synced {
+		err = store.SyncDir(t.Path) // the file may be new
 	}
 	if err != nil {
 		err = errors.Join(err, f.Truncate(whole))
