@@ -13,6 +13,7 @@ import (
 type Fault struct {
 	// Call is what failed in the last In, such as "fsync state/ledger/2026-11-23.jsonl"; "" if there were too few calls.
 	Call string
+	Gone bool // all later calls fail, too
 
 	nth    int
 	thread *faultyThread
@@ -28,11 +29,31 @@ type Fault struct {
 //		fault.In(dir, func() { err = save(dir) })
 func Faults(t testing.TB, errno syscall.Errno) iter.Seq[*Fault] {
 	t.Helper()
+	return rounds(t, errno, false)
+}
+
+// EachFault is Faults, and then the same rounds again, in which all calls after the one that fails fail too, as on a disk that is gone: then
+// Gone is set, and what the code undoes after a fault may stay.
+func EachFault(t testing.TB, errno syscall.Errno) iter.Seq[*Fault] {
+	t.Helper()
 	return func(yield func(*Fault) bool) {
-		thread := newFaultyThread(t, errno)
+		for _, gone := range []bool{false, true} {
+			for f := range rounds(t, errno, gone) {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func rounds(t testing.TB, errno syscall.Errno, gone bool) iter.Seq[*Fault] {
+	t.Helper()
+	return func(yield func(*Fault) bool) {
+		thread := newFaultyThread(t, errno, gone)
 		defer close(thread.work)
 		for n := 1; ; n++ {
-			f := &Fault{nth: n, thread: thread}
+			f := &Fault{Gone: gone, nth: n, thread: thread}
 			if !yield(f) || f.Call == "" {
 				return
 			}

@@ -19,6 +19,7 @@ import (
 // faultyThread runs functions one after another in a thread whose calls on files the kernel asks about.
 type faultyThread struct {
 	errno    syscall.Errno
+	gone     bool // once a call has failed, all do
 	listener int
 	work     chan func()
 }
@@ -46,9 +47,9 @@ func faultyCalls() map[uint32]struct {
 // endOfWork is a call that no program of ours makes: with it the thread says that a function has returned.
 const endOfWork = unix.SYS_GETPRIORITY
 
-func newFaultyThread(t testing.TB, errno syscall.Errno) *faultyThread {
+func newFaultyThread(t testing.TB, errno syscall.Errno, gone bool) *faultyThread {
 	t.Helper()
-	f := &faultyThread{errno: errno, work: make(chan func())}
+	f := &faultyThread{errno: errno, gone: gone, work: make(chan func())}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with its filter
@@ -130,7 +131,7 @@ const (
 	pathSize = 4096
 )
 
-// run calls do in the thread, lets the nth call on a file below dir fail, and returns that call. A call that a signal interrupts is
+// run calls do in the thread, lets the nth call on a file below dir fail, or it and all later ones, and returns the first. A call that a signal interrupts is
 // made again, and asked about again.
 func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 	f.work <- do
@@ -148,7 +149,7 @@ func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 			panic(fmt.Sprintf("seccomp: %v", err))
 		}
 		a, call := answer{id: q.id, flags: goesOn}, q.call(dir)
-		fails := call != "" && seen+1 == nth
+		fails := call != "" && (seen+1 == nth || f.gone && seen+1 > nth)
 		if fails {
 			a.flags, a.errno = 0, -int32(f.errno)
 		}
@@ -158,7 +159,7 @@ func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 		if call != "" {
 			seen++
 		}
-		if fails {
+		if fails && failed == "" {
 			failed = call
 		}
 		if q.number == endOfWork {

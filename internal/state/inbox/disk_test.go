@@ -37,7 +37,7 @@ func TestEachFault(t *testing.T) {
 		"Claim":          func(_ *Receiver, b Book, e Entry) error { return b.Claim(e) },
 		"Claim and back": func(_ *Receiver, b Book, e Entry) error { return errors.Join(b.Claim(e), b.GiveBack(e)) },
 	} {
-		for fault := range testkit.Faults(t, syscall.EIO) {
+		for fault := range testkit.EachFault(t, syscall.EIO) {
 			w := newWorld(t)
 			w.Disk.Warn = func(string) {}
 			r := w.receive()
