@@ -98,3 +98,26 @@ func TestListenInsistsInChannels(t *testing.T) {
 		t.Errorf("said %q", got)
 	}
 }
+
+// TestListenAnswerWhilePaused: who answers the question of a run while everything is paused is told when the run continues.
+func TestListenAnswerWhilePaused(t *testing.T) {
+	t.Parallel()
+	w, s := onDiscord(t, discordapi.Options{})
+	run := w.question(asks)
+	asked := s.Messages(discordapi.DM)
+	w.must("pause")
+	b := w.listen(s)
+	b.Say(discordapi.Post{Text: "green blue", Reply: asked[len(asked)-1].ID})
+	b.Wait("what becomes of the answer", func() bool {
+		return slices.Contains(b.Said(discordapi.DM), "-# The answer is saved. The run continues after: ollim resume")
+	})
+	b.end()
+	if got := w.record(run)["outcome"]; got != "waiting" {
+		t.Errorf("the run is %v", got)
+	}
+	w.must("resume")
+	w.must("answer", "--continue", "--", run)
+	if got := w.record(run)["text"]; got != "painted" {
+		t.Errorf("text %v", got)
+	}
+}

@@ -247,6 +247,9 @@ func rearmed(list []outbox.Button, id, next string) []outbox.Button {
 	return list
 }
 
+// answerSaved is said instead of an acknowledgement while everything is paused.
+const answerSaved = "The answer is saved. The run continues after: ollim resume"
+
 // answerQuestion is a choice of a question that a run has asked.
 func (a *Actions) answerQuestion(ctx context.Context, r *run.Runner, p press) (string, error) {
 	run, choice, _ := strings.Cut(p.arg, ":")
@@ -254,7 +257,7 @@ func (a *Actions) answerQuestion(ctx context.Context, r *run.Runner, p press) (s
 		return "", err
 	}
 	if paused, _, err := r.Spend.Paused(); paused {
-		return "The answer is saved. The run continues after `ollim resume`.", err
+		return answerSaved, err
 	}
 	return "", a.Launch("answer", "--continue", "--", run)
 }

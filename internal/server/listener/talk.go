@@ -128,10 +128,11 @@ func (l *Listener) address(ctx context.Context, h Home, m *messenger.Message, s 
 		if _, err := fire.New(h.Runner).Answers.Give(ctx, asked, s.Text); err != nil {
 			return true, err
 		}
-		l.agree(ctx, m)
 		if paused, _, err := h.Runner.Spend.Paused(); paused {
-			return true, err // the run goes on after ollim resume
+			l.tell(ctx, m.Channel, m.ID, answerSaved)
+			return true, err
 		}
+		l.agree(ctx, m)
 		return true, l.Launch("answer", "--continue", "--", asked)
 	}
 	if done, err := l.answeredBefore(ctx, h, m.ReplyTo, s.Text); done || err != nil {
