@@ -181,7 +181,7 @@ func TestDraftIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer entry.Release()
-	if _, named := identify(entry, o.path("r.1")); !named {
+	if _, named, err := identify(entry, o.path("r.1")); err != nil || !named {
 		t.Error("what put holds is not the entry")
 	}
 	if e := o.pending(t); len(e) != 1 || e[0].Text != "text of r.1" || o.files(t) != "r.1.jsonl" {
@@ -237,17 +237,17 @@ func TestLockOutlivesNoName(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Release()
-	if size, named := identify(held, o.path("r.1")); size != 3 || !named {
+	if size, named, err := identify(held, o.path("r.1")); err != nil || size != 3 || !named {
 		t.Errorf("%d, %v", size, named)
 	}
 	if err := os.Remove(o.path("r.1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, named := identify(held, o.path("r.1")); named {
+	if _, named, err := identify(held, o.path("r.1")); err != nil || named {
 		t.Error("removed, and still named")
 	}
 	o.file(t, "r.1.jsonl", "new")
-	if _, named := identify(held, o.path("r.1")); named {
+	if _, named, err := identify(held, o.path("r.1")); err != nil || named {
 		t.Error("replaced, and still named")
 	}
 }

@@ -66,11 +66,14 @@ func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 		if err != nil {
 			return nil, notWritten(draft, err)
 		}
-		size, named := identify(held, draft)
+		size, named, err := identify(held, draft)
 		if named && size == 0 {
 			return held, nil
 		}
 		held.Release()
+		if err != nil {
+			return nil, notWritten(draft, err)
+		}
 		if named { // left by a crash; the next Flush makes it an entry
 			return nil, fmt.Errorf("%s: %w", draft, ErrTaken)
 		}
@@ -125,12 +128,15 @@ func claim(path string, take func(path string) (*lock.Guard, error)) (*lock.Guar
 	if err != nil {
 		return nil, notWritten(path, err)
 	}
-	size, named := identify(held, path)
+	size, named, err := identify(held, path)
 	if named && size > 0 {
 		return held, nil
 	}
 	defer held.Release()
-	if named {
+	switch {
+	case err != nil:
+		return nil, notWritten(path, err)
+	case named:
 		return nil, store.Remove(path)
 	}
 	return nil, nil
@@ -138,13 +144,16 @@ func claim(path string, take func(path string) (*lock.Guard, error)) (*lock.Guar
 
 // identify returns the size of the locked file and reports whether path still leads to it. The file may have been
 // removed between opening and locking it; then the lock does not cover the file that is at path now.
-func identify(held *lock.Guard, path string) (size int64, named bool) {
+func identify(held *lock.Guard, path string) (size int64, named bool, err error) {
 	ours, err := held.File().Stat()
 	if err != nil {
-		return 0, false
+		return 0, false, err
 	}
 	now, err := os.Lstat(path)
-	return ours.Size(), err == nil && os.SameFile(ours, now)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ours.Size(), false, nil
+	}
+	return ours.Size(), err == nil && os.SameFile(ours, now), err
 }
 
 // ids returns the message ids between a beginning and an end of file names in the outbox; a missing directory is empty.
