@@ -135,10 +135,7 @@ type forkOrigin struct {
 
 // Prepare records that the turn is in the fork.
 func (o *forkOrigin) Prepare(ctx context.Context, set *tools.Set, in prompt.Input) (prompt.Input, error) {
-	if err := noteFork(ctx, set.Run, o.observe, runlog.ForkContinued, cmp.Or(o.fork.Topic, o.fork.Quote)); err != nil {
-		return in, err
-	}
-	return o.turnOrigin.Prepare(ctx, set, in)
+	return in, noteFork(ctx, set.Run, o.observe, runlog.ForkContinued, cmp.Or(o.fork.Topic, o.fork.Quote))
 }
 
 // Complete notes in the fork that a turn begins, before the engine is called.
@@ -190,7 +187,7 @@ func (d endFork) enforce(ctx context.Context, _ *tools.Set, t *conversation.Turn
 	became := ""
 	switch {
 	case standing.LeaveFork == runlog.SaveContext:
-		err := d.forks.save(ctx, d.fork.ID)
+		err := d.forks.save(ctx)
 		if errors.Is(err, session.ErrMainMoved) {
 			return noteFork(ctx, t.Run, t.Observe, runlog.ForkKept, err.Error())
 		}
@@ -231,7 +228,7 @@ func (d endFork) demand(ctx context.Context, t *conversation.Turn) error {
 
 // Save makes the fork the main session.
 func (k Forks) Save(ctx context.Context) (session.Fork, error) {
-	return k.hold(ctx, func(f session.Fork) error { return k.save(ctx, f.ID) })
+	return k.hold(ctx, func(session.Fork) error { return k.save(ctx) })
 }
 
 // Exit drops the fork.
@@ -276,7 +273,7 @@ func (k Forks) hold(ctx context.Context, do func(session.Fork) error) (session.F
 
 // save makes the fork the main session. The caller holds the fork's lock. It fails while a turn of main is in progress, because the fork
 // does not contain that turn.
-func (k Forks) save(ctx context.Context, id string) error {
+func (k Forks) save(ctx context.Context) error {
 	guard, err := lock.TryGuard(k.r.Home.ConversationLock(session.MainKey))
 	if errors.Is(err, lock.ErrBusy) {
 		return session.ErrMainMoved
@@ -285,10 +282,7 @@ func (k Forks) save(ctx context.Context, id string) error {
 		return err
 	}
 	defer guard.Release()
-	f, open, err := k.r.Sessions.Fork(ctx)
-	if err == nil && (!open || f.ID != id) {
-		err = session.ErrNoFork
-	}
+	f, _, err := k.r.Sessions.Fork(ctx)
 	if err == nil {
 		err = k.r.Sessions.Savable(f)
 	}
