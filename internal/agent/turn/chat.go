@@ -82,7 +82,7 @@ func (t Turns) taskOf(routine string) prompt.Task {
 			return prompt.TaskOf(j)
 		}
 	}
-	return prompt.Task{Background: true, Persistent: true}
+	return prompt.Task{Persistent: true}
 }
 
 // maxProfile is the largest profile file that is read, in bytes; each is a part of every prompt.
