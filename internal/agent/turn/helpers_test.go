@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/run"
-	"github.com/ollim/ollim/internal/agent/runtest"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -19,6 +18,7 @@ import (
 type agent struct {
 	asked     []engine.Request
 	acts      func(turn int, use func(tool, input string)) error // turn counts from 1; nil: it only answers
+	answers   []string                                           // of its turns; "done" after these
 	compacted []engine.Request
 	wish      string // instructions of the latest compaction
 	plan      func(engine.Request) (engine.Plan, error)
@@ -38,7 +38,16 @@ func (a *agent) Run(ctx context.Context, r engine.Request, tools engine.Tools, s
 			return engine.Result{}, err
 		}
 	}
-	return runtest.Answering{Asked: new([]engine.Request)}.Run(ctx, r, tools, sink)
+	text := "done"
+	if n := len(a.asked); n <= len(a.answers) {
+		text = a.answers[n-1]
+	}
+	for _, e := range []runlog.Event{{Type: runlog.Text, Text: text}, {Type: runlog.UsageEvent, Usage: &runlog.Usage{Out: 1}}, {Type: runlog.Result, Text: text}} {
+		if err := sink(e); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	return engine.Result{Session: r.Session.ID, Text: text}, nil
 }
 
 func (a *agent) Plan(r engine.Request, _ engine.Tools) (engine.Plan, error) {
