@@ -22,6 +22,7 @@ type faultyThread struct {
 	gone     bool // once a call has failed, all do
 	listener int
 	work     chan func()
+	done     chan struct{} // endOfWork again, for the race detector, which does not see that one
 }
 
 // faultyCalls are the system calls on files that a Fault lets fail: those that take a path as their second argument, behind the directory
@@ -49,7 +50,7 @@ const endOfWork = unix.SYS_GETPRIORITY
 
 func newFaultyThread(t testing.TB, errno syscall.Errno, gone bool) *faultyThread {
 	t.Helper()
-	f := &faultyThread{errno: errno, gone: gone, work: make(chan func())}
+	f := &faultyThread{errno: errno, gone: gone, work: make(chan func()), done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with its filter
@@ -59,6 +60,7 @@ func newFaultyThread(t testing.TB, errno syscall.Errno, gone bool) *faultyThread
 		for do := range f.work {
 			do()
 			_, _, _ = unix.Syscall(endOfWork, 0, 0, 0) // RawSyscall would hold up the collector, and so the goroutine that answers
+			f.done <- struct{}{}
 		}
 	}()
 	if err := <-started; err != nil {
@@ -163,6 +165,7 @@ func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 			failed = call
 		}
 		if q.number == endOfWork {
+			<-f.done
 			return failed
 		}
 	}
