@@ -25,8 +25,13 @@ import (
 // New returns a runner of a new directory with the routine a. Each warning fails the test.
 func New(t *testing.T, e engine.Engine) *run.Runner {
 	t.Helper()
-	dir := paths.Dir(t.TempDir())
-	disk := store.Disk{Now: time.Now, Warn: func(message string) { t.Error(message) }}
+	return Warning(t, e, t.TempDir(), func(message string) { t.Error(message) })
+}
+
+// Warning is New with an empty directory and what receives the warnings.
+func Warning(t *testing.T, e engine.Engine, root string, warn func(message string)) *run.Runner {
+	t.Helper()
+	dir, disk := paths.Dir(root), store.Disk{Now: time.Now, Warn: warn}
 	if err := store.Replace(dir.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")); err != nil {
 		t.Fatal(err)
 	}

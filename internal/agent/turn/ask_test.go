@@ -99,14 +99,14 @@ func TestAnswerThatDoesNotFit(t *testing.T) {
 	broken := errors.New("broken")
 	for what, c := range map[string]struct {
 		answers []string
-		acts    func(n int, use func(tool, input string)) error
+		acts    func(n int, use func(tool, input string) error) error
 		turns   int
 		want    error
 	}{
 		"fits":       {[]string{"7"}, nil, 1, nil},
 		"fits later": {[]string{"seven", "7"}, nil, 2, nil},
 		"never":      {[]string{"seven", "Seven.", "7"}, nil, 2, ErrUnfit},
-		"broken":     {[]string{"seven"}, func(n int, _ func(string, string)) error { return map[int]error{2: broken}[n] }, 2, broken},
+		"broken":     {[]string{"seven"}, func(n int, _ func(string, string) error) error { return map[int]error{2: broken}[n] }, 2, broken},
 	} {
 		a := &agent{answers: c.answers, acts: c.acts}
 		record, err := New(runtest.New(t, a)).Ask(t.Context(), Question{Text: "How many?", Schema: schema, Discard: true}, Options{Owner: true})

@@ -35,11 +35,13 @@ func TestAgentEntersFork(t *testing.T) {
 		a, post := &agent{}, &carrier{}
 		r := runtest.New(t, a)
 		r.Outbox.Carriers = []outbox.Carrier{post}
-		a.acts = func(n int, use func(tool, input string)) error {
+		a.acts = func(n int, use func(tool, input string) error) error {
 			if n > 1 {
 				return nil
 			}
-			use("enter_fork", `{"topic":" tea "}`)
+			if err := use("enter_fork", `{"topic":" tea "}`); err != nil {
+				t.Error(err)
+			}
 			if c.opened {
 				if _, err := (Forks{r}).Open(t.Context(), "milk"); err != nil {
 					t.Error(err)
@@ -93,34 +95,32 @@ func TestAgentEntersFork(t *testing.T) {
 func TestForkEnds(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		acts   func(r *run.Runner, use func(tool, input string)) error
+		acts   func(r *run.Runner, use func(tool, input string) error) error
 		events []string
 		open   bool
 		main   string
 	}{
 		"nothing": {nil, nil, true, "main"},
-		"exit":    {func(_ *run.Runner, use func(string, string)) error { use("exit_fork", "{}"); return nil }, []string{"dropped tea"}, false, "main"},
-		"save":    {func(_ *run.Runner, use func(string, string)) error { use("save_context", "{}"); return nil }, []string{"saved tea"}, false, "main-fork"},
-		"report": {func(_ *run.Runner, use func(string, string)) error {
-			use("report_updates", `{"message":"It boils."}`)
-			return nil
+		"exit":    {func(_ *run.Runner, use func(string, string) error) error { return use("exit_fork", "{}") }, []string{"dropped tea"}, false, "main"},
+		"save":    {func(_ *run.Runner, use func(string, string) error) error { return use("save_context", "{}") }, []string{"saved tea"}, false, "main-fork"},
+		"report": {func(_ *run.Runner, use func(string, string) error) error {
+			return use("report_updates", `{"message":"It boils."}`)
 		}, []string{"reported tea"}, false, "main"},
-		"save and report": {func(_ *run.Runner, use func(string, string)) error {
-			use("report_updates", `{"message":"It boils."}`)
-			use("save_context", "{}")
-			return nil
+		"save and report": {func(_ *run.Runner, use func(string, string) error) error {
+			return errors.Join(use("report_updates", `{"message":"It boils."}`), use("save_context", "{}"))
 		}, []string{"saved tea"}, false, "main-fork"},
-		"save, and main has moved": {func(r *run.Runner, use func(string, string)) error {
-			use("save_context", "{}")
-			return r.Sessions.SetMain("other")
+		"save, and main has moved": {func(r *run.Runner, use func(string, string) error) error {
+			return errors.Join(use("save_context", "{}"), r.Sessions.SetMain("other"))
 		}, []string{"kept " + session.ErrMainMoved.Error()}, true, "other"},
-		"save, and main is in a turn": {func(r *run.Runner, use func(string, string)) error {
-			use("save_context", "{}")
+		"save, and main is in a turn": {func(r *run.Runner, use func(string, string) error) error {
+			if err := use("save_context", "{}"); err != nil {
+				return err
+			}
 			guard, err := lock.TryGuard(r.Home.ConversationLock(session.MainKey))
 			t.Cleanup(guard.Release)
 			return err
 		}, []string{"kept " + session.ErrMainMoved.Error()}, true, "main"},
-		"its file is removed": {func(r *run.Runner, _ func(string, string)) error { return os.Remove(r.Home.Fork()) }, nil, false, "main"},
+		"its file is removed": {func(r *run.Runner, _ func(string, string) error) error { return os.Remove(r.Home.Fork()) }, nil, false, "main"},
 	} {
 		a := &agent{}
 		r := runtest.New(t, a)
@@ -132,7 +132,7 @@ func TestForkEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.acts = func(_ int, use func(string, string)) error {
+		a.acts = func(_ int, use func(string, string) error) error {
 			if *now = now.Add(time.Minute); c.acts != nil {
 				return c.acts(r, use)
 			}
@@ -161,9 +161,9 @@ func TestForkEnds(t *testing.T) {
 func TestForkReport(t *testing.T) {
 	t.Parallel()
 	for at, end := range map[int]string{2: "reported tea", 3: "reported tea", 4: "reported tea", 5: "silent tea"} {
-		a := &agent{acts: func(n int, use func(string, string)) error {
+		a := &agent{acts: func(n int, use func(string, string) error) error {
 			if n == at {
-				use("report_updates", `{"message":"It boils."}`)
+				return use("report_updates", `{"message":"It boils."}`)
 			}
 			return nil
 		}}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 // agent is an engine whose agent does in each turn what the test wants, and answers. Its compactions succeed.
 type agent struct {
 	asked     []engine.Request
-	acts      func(turn int, use func(tool, input string)) error // turn counts from 1; nil: it only answers
-	answers   []string                                           // of its turns; "done" after these
+	acts      func(turn int, use func(tool, input string) error) error // turn counts from 1; nil: it only answers
+	answers   []string                                                 // of its turns; "done" after these
+	brief     bool                                                     // only its result is recorded
 	compacted []engine.Request
 	wish      string // instructions of the latest compaction
 	plan      func(engine.Request) (engine.Plan, error)
@@ -29,11 +31,18 @@ func (a *agent) Run(ctx context.Context, r engine.Request, tools engine.Tools, s
 	if r.Session.Fork {
 		r.Session.ID += "-fork"
 	}
-	if err := sink(runlog.Event{Type: runlog.Session, Session: cmp.Or(r.Session.ID, "s-1")}); err != nil {
-		return engine.Result{}, err
+	if !a.brief || len(a.asked) == 1 {
+		if err := sink(runlog.Event{Type: runlog.Session, Session: cmp.Or(r.Session.ID, "s-1")}); err != nil {
+			return engine.Result{}, err
+		}
 	}
 	if a.acts != nil {
-		use := func(tool, input string) { _ = tools.Call(ctx, tool, json.RawMessage(input)) } // the record shows a refusal
+		use := func(tool, input string) error {
+			if result := tools.Call(ctx, tool, json.RawMessage(input)); result.IsError {
+				return errors.New(result.Text)
+			}
+			return nil
+		}
 		if err := a.acts(len(a.asked), use); err != nil {
 			return engine.Result{}, err
 		}
@@ -42,7 +51,11 @@ func (a *agent) Run(ctx context.Context, r engine.Request, tools engine.Tools, s
 	if n := len(a.asked); n <= len(a.answers) {
 		text = a.answers[n-1]
 	}
-	for _, e := range []runlog.Event{{Type: runlog.Text, Text: text}, {Type: runlog.UsageEvent, Usage: &runlog.Usage{Out: 1}}, {Type: runlog.Result, Text: text}} {
+	events := []runlog.Event{{Type: runlog.Result, Text: text}, {Type: runlog.Text, Text: text}, {Type: runlog.UsageEvent, Usage: &runlog.Usage{Out: 1}}}
+	if a.brief {
+		events = events[:1]
+	}
+	for _, e := range events {
 		if err := sink(e); err != nil {
 			return engine.Result{}, err
 		}

@@ -130,7 +130,7 @@ func TestReportOfACutOffTurn(t *testing.T) {
 	}{
 		"stopped by a signal": {func(r *run.Runner, a *agent) error {
 			ctx, stop := context.WithCancel(t.Context())
-			a.acts = func(int, func(string, string)) error { stop(); return ctx.Err() }
+			a.acts = func(int, func(string, string) error) error { stop(); return ctx.Err() }
 			if _, err := (Queue{r}).Chat(ctx, Message{Text: "buy tea"}, Options{Owner: true}); err == nil {
 				return errors.New("it was answered")
 			}
@@ -142,7 +142,7 @@ func TestReportOfACutOffTurn(t *testing.T) {
 			return err
 		}, false},
 		"broken": {func(r *run.Runner, a *agent) error {
-			a.acts = func(int, func(string, string)) error { return errors.New("broken") }
+			a.acts = func(int, func(string, string) error) error { return errors.New("broken") }
 			abandon(t, r, Message{Text: "buy tea"}, Options{})
 			return Queue{r}.AnswerAbandoned(t.Context(), Options{})
 		}, true},

@@ -1,9 +1,11 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
@@ -68,12 +70,15 @@ func (y Replies) Asked(ctx context.Context, id string) (run string, err error) {
 	if m.MessageID == "" {
 		m.MessageID = id
 	}
-	if err != nil {
+	if err != nil || runlog.Began(m.Run()).IsZero() { // it is the id of another kind of message
 		return "", err
 	}
 	q, err := y.r.Questions.Load(m.Run())
-	if err != nil || q.Message != m.MessageID || q.Answer != "" || q.Expired(y.r.Disk.Now()) {
-		return "", nil //nolint:nilerr // it asked nothing
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if q.Message != m.MessageID || q.Answer != "" || q.Expired(y.r.Disk.Now()) {
+		return "", nil
 	}
 	return m.Run(), nil
 }
@@ -109,10 +114,11 @@ func (y Replies) resumable(s sent) (string, error) {
 	if !s.inTime {
 		return "", nil
 	}
-	id := s.ForkSessionID
-	if standing, err := y.r.Runs.Standing(s.run.ID); err == nil && standing.Session != "" {
-		id = standing.Session
+	standing, err := y.r.Runs.Standing(s.run.ID)
+	if err != nil {
+		return "", err
 	}
+	id := cmp.Or(standing.Session, s.ForkSessionID)
 	if s.run.Persistent {
 		now, err := y.r.Sessions.Routine(s.run.Job)
 		if err != nil {
@@ -141,15 +147,16 @@ func (y Replies) sent(ctx context.Context, id string) (s sent, err error) {
 	if s.MessageID == "" {
 		s.MessageID = id
 	}
-	if s.run, err = y.r.Runs.Load(s.Run()); err != nil {
-		return s, &plaintext.Unknown{What: "message", Name: id}
+	e, found := runlog.Event{}, false
+	if s.run, err = y.r.Runs.Load(s.Run()); err == nil {
+		e, found, err = y.sending(s.run.ID, s.Number())
 	}
-	e, found, err := y.sending(s.run.ID, s.Number())
-	if err != nil {
+	damaged := (*runlog.Damaged)(nil)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.As(err, &damaged), err == nil && !found:
+		return s, &plaintext.Unknown{What: "message", Name: id}
+	case err != nil:
 		return s, err
-	}
-	if !found {
-		return s, &plaintext.Unknown{What: "message", Name: id}
 	}
 	if s.TS.IsZero() {
 		s.TS = e.At

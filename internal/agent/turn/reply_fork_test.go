@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runtest"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -98,16 +99,22 @@ func TestForkOfAReply(t *testing.T) {
 	}
 }
 
-// TestReply: a reply to a message is answered in a turn of its fork. One to no message is not answered.
+// TestReply: a reply to a message is answered in a turn of its fork. One to no message, or to one of a damaged record, is not answered.
 func TestReply(t *testing.T) {
 	t.Parallel()
 	a := &agent{}
 	r := runtest.New(t, a)
-	id := pinged(t, r, runlog.Record{}, "noted", "")
 	var none *plaintext.Unknown
-	if record, err := (Replies{r}).Reply(t.Context(), "43", Message{Text: "Which?"}, Options{Owner: true}); !errors.As(err, &none) || record.ID != "" || len(a.asked) > 0 {
-		t.Errorf("%+v, %v, asked %+v", record, err, a.asked)
+	damaged := pinged(t, r, runlog.Record{}, "noted", "")
+	if err := store.Replace(r.Home.Run(damaged, "run.json"), []byte("{")); err != nil {
+		t.Fatal(err)
 	}
+	for _, message := range []string{"43", session.MessageID(damaged, 1)} {
+		if record, err := (Replies{r}).Reply(t.Context(), message, Message{Text: "Which?"}, Options{Owner: true}); !errors.As(err, &none) || record.ID != "" || len(a.asked) > 0 {
+			t.Errorf("%+v, %v, asked %+v", record, err, a.asked)
+		}
+	}
+	id := pinged(t, r, runlog.Record{}, "noted", "")
 	record, err := Replies{r}.Reply(t.Context(), "42", Message{Text: "Which?"}, Options{Owner: true})
 	if err != nil || record.Key != session.ForkKey || len(a.asked) != 1 {
 		t.Fatalf("%+v, %v, asked %+v", record, err, a.asked)
@@ -195,8 +202,10 @@ func TestAsked(t *testing.T) {
 				t.Errorf("%s: %q, %v", what, asked, err)
 			}
 		}
-		if asked, err := (Replies{r}).Asked(t.Context(), "43"); asked != "" || err != nil {
-			t.Errorf("%s: unknown: %q, %v", what, asked, err)
+		for _, unknown := range []string{"43", strings.Repeat("4", 300) + ".1"} {
+			if asked, err := (Replies{r}).Asked(t.Context(), unknown); asked != "" || err != nil {
+				t.Errorf("%s: unknown: %q, %v", what, asked, err)
+			}
 		}
 		if err := os.Remove(r.Home.State("fork_messages.json")); err != nil {
 			t.Fatal(err)
