@@ -38,7 +38,8 @@ func (k Forks) Start(ctx context.Context, topic string, o Options) (runlog.Recor
 
 // Open opens an interactive fork of main; the owner's next message is its first turn.
 func (k Forks) Open(ctx context.Context, topic string) (session.Fork, error) {
-	f, err := k.newFork(strings.TrimSpace(topic))
+	id, err := Queue(k).newRun()
+	f := k.newFork(id, strings.TrimSpace(topic))
 	if err == nil {
 		f.Parent, err = k.r.Sessions.Main()
 	}
@@ -49,10 +50,9 @@ func (k Forks) Open(ctx context.Context, topic string) (session.Fork, error) {
 	return f, err
 }
 
-func (k Forks) newFork(topic string) (session.Fork, error) {
-	id, err := runlog.NewID(k.r.Disk.Now(), k.r.Random)
+func (k Forks) newFork(id, topic string) session.Fork {
 	now := k.r.Disk.Now().In(k.r.Zone)
-	return session.Fork{ID: id, Topic: topic, Begun: now, Last: now}, err
+	return session.Fork{ID: id, Topic: topic, Begun: now, Last: now}
 }
 
 // Enter is the duty of a turn of main in which the agent asked for an interactive fork. Main is held, so that the fork branches
@@ -62,11 +62,8 @@ func (k Forks) Enter(ctx context.Context, _ *tools.Set, t *conversation.Turn) er
 	if err != nil || !standing.EnterFork {
 		return err
 	}
-	f, err := k.newFork(standing.Topic)
-	if err != nil {
-		return err
-	}
-	f.ID, f.Parent, f.MainRun = t.Run.ID, t.Session(), t.Run.ID
+	f := k.newFork(t.Run.ID, standing.Topic)
+	f.Parent, f.MainRun = t.Session(), t.Run.ID
 	err = k.r.Sessions.OpenFork(context.WithoutCancel(ctx), f)
 	if errors.Is(err, session.ErrForkOpen) { // the owner has opened one since the tool was called
 		return nil

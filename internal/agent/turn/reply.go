@@ -85,10 +85,11 @@ func (y Replies) Asked(ctx context.Context, id string) (run string, err error) {
 
 // openFork opens a fork of the session that sent a message or, if that has expired, of main.
 func (y Replies) openFork(ctx context.Context, s sent, o Options) error {
-	f, err := Forks(y).newFork("")
+	id, err := Queue(y).newRun()
 	if err != nil {
 		return err
 	}
+	f := Forks(y).newFork(id, "")
 	f.Message, f.Quote, f.Sent = s.MessageID, s.quote, s.TS
 	parent, err := y.resumable(s)
 	if err != nil {
