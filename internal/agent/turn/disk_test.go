@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/runtest"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/state/question"
@@ -202,6 +203,16 @@ func damagedCalls() map[string]damaged {
 		return record.Text, err
 	}
 	sent := func(t *testing.T, r *run.Runner) { pinged(t, r, runlog.Record{}, "noted", "latest") }
+	late := func(t *testing.T, r *run.Runner) {
+		sent(t, r)
+		r.Engines = func(string) (engine.Engine, error) {
+			return &agent{plan: func(engine.Request) (engine.Plan, error) { return engine.Plan{}, engine.ErrSessionUnknown }}, nil
+		}
+	}
+	reply := func(t *testing.T, r *run.Runner) (any, error) {
+		m, err := Replies{r}.Replying(t.Context(), "42", Message{Text: "Which?"}, Options{})
+		return m.Text, err
+	}
 	asking := func(t *testing.T, r *run.Runner) {
 		t.Helper()
 		id := pinged(t, r, runlog.Record{}, "noted", "latest")
@@ -220,7 +231,7 @@ func damagedCalls() map[string]damaged {
 	fork := func(home paths.Dir) []string { return []string{home.Lock("fork")} }
 	return map[string]damaged{
 		"chat":             {files: func(home paths.Dir) []string { return []string{home.Queue()} }, call: chat},
-		"the agent exits":  {files: fork, prep: inFork, acts: uses("exit_fork", "{}"), call: chat},
+		"the agent exits":  {files: events, prep: inFork, acts: uses("exit_fork", "{}"), call: chat},
 		"the agent enters": {files: fork, acts: enters, call: chat},
 		"start": {files: fork, call: func(t *testing.T, r *run.Runner) (any, error) {
 			record, err := Forks{r}.Start(t.Context(), "tea", Options{Owner: true})
@@ -250,11 +261,10 @@ func damagedCalls() map[string]damaged {
 			record, err := Forks{r}.Nudge(t.Context(), Options{})
 			return record.Text, err
 		}},
-		"reply": {files: all, prep: sent, call: func(t *testing.T, r *run.Runner) (any, error) {
-			m, err := Replies{r}.Replying(t.Context(), "42", Message{Text: "Which?"}, Options{})
-			return m.Text, err
-		}},
-		"asked": {files: all, prep: asking, call: func(t *testing.T, r *run.Runner) (any, error) { return Replies{r}.Asked(t.Context(), "42") }},
+		"reply":           {files: all, prep: sent, call: reply},
+		"reply in a fork": {files: fork, prep: func(t *testing.T, r *run.Runner) { sent(t, r); inFork(t, r) }, call: reply},
+		"late reply":      {files: func(home paths.Dir) []string { return []string{home.MainSession()} }, prep: late, call: reply},
+		"asked":           {files: all, prep: asking, call: func(t *testing.T, r *run.Runner) (any, error) { return Replies{r}.Asked(t.Context(), "42") }},
 		"abandoned": {
 			files: func(home paths.Dir) []string { return []string{home.Lock("queue"), home.Lock("fork")} },
 			prep:  func(t *testing.T, r *run.Runner) { abandon(t, r, Message{Text: "hi"}, Options{}) },
