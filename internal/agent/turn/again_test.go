@@ -33,14 +33,14 @@ func pastOf(t *testing.T, r *run.Runner, record runlog.Record) prompt.Past {
 	return prompt.Past{Sections: sections, Run: record.ID, Near: record.Started, Pings: record.AllowPing}
 }
 
-// TestTurnAgain: a recorded turn would begin today as it began then, if no setting has changed since.
-func TestTurnAgain(t *testing.T) {
-	t.Parallel()
+// recordedTurns take turns of all kinds.
+func recordedTurns(t *testing.T) map[string]func(r *run.Runner) (runlog.Record, error) {
+	t.Helper()
 	name, err := channel.NewName("mine", "1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, take := range map[string]func(r *run.Runner) (runlog.Record, error){
+	return map[string]func(r *run.Runner) (runlog.Record, error){
 		"main": func(r *run.Runner) (runlog.Record, error) {
 			return Queue{r}.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true})
 		},
@@ -83,7 +83,13 @@ func TestTurnAgain(t *testing.T) {
 		"channel": func(r *run.Runner) (runlog.Record, error) {
 			return New(r).ChatChannel(t.Context(), name, Message{Text: "hi"}, Options{Model: "haiku"})
 		},
-	} {
+	}
+}
+
+// TestTurnAgain: a recorded turn would begin today as it began then, if no setting has changed since.
+func TestTurnAgain(t *testing.T) {
+	t.Parallel()
+	for what, take := range recordedTurns(t) {
 		a := &agent{}
 		r := runtest.New(t, a)
 		r.Settings.Main.Model, r.Settings.Main.Thinking, r.Settings.Main.Forks = "opus", "low", "off"

@@ -3,6 +3,7 @@ package turn
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -131,7 +132,9 @@ func openFiles(t *testing.T, dir string) (open []string) {
 // file open and no lock held. The same call without a fault does what it did not do.
 func TestEachFault(t *testing.T) {
 	t.Parallel()
-	for name, c := range damagedCalls() {
+	calls := damagedTurns()
+	maps.Copy(calls, damagedReplies())
+	for name, c := range calls {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sound := newDesk(t, testkit.MemoryDir(t), c)
@@ -195,13 +198,66 @@ func uses(tool, input string) func(int, func(string, string) error) error {
 	}
 }
 
-func damagedCalls() map[string]damaged {
-	all := func(home paths.Dir) []string { return []string{string(home)} }
-	events := func(home paths.Dir) []string { return []string{home.Run(theRun, "events.jsonl")} }
+// all, inEvents and ofFork are files of damaged calls.
+func all(home paths.Dir) []string      { return []string{string(home)} }
+func inEvents(home paths.Dir) []string { return []string{home.Run(theRun, "events.jsonl")} }
+func ofFork(home paths.Dir) []string   { return []string{home.Lock("fork")} }
+
+func damagedTurns() map[string]damaged {
 	chat := func(t *testing.T, r *run.Runner) (any, error) {
 		record, err := Queue{r}.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true})
 		return record.Text, err
 	}
+	enters := func(n int, use func(string, string) error) error {
+		err := uses("enter_fork", `{"topic":"tea"}`)(n, use)
+		if err != nil && strings.HasPrefix(err.Error(), "enter_fork is for the main conversation") {
+			return nil // it is in the fork already
+		}
+		return err
+	}
+	return map[string]damaged{
+		"chat":             {files: func(home paths.Dir) []string { return []string{home.Queue()} }, call: chat},
+		"the agent exits":  {files: inEvents, prep: inFork, acts: uses("exit_fork", "{}"), call: chat},
+		"the agent enters": {files: ofFork, acts: enters, call: chat},
+		"start": {files: ofFork, call: func(t *testing.T, r *run.Runner) (any, error) {
+			record, err := Forks{r}.Start(t.Context(), "tea", Options{Owner: true})
+			if errors.Is(err, session.ErrForkOpen) { // it stays open if its first turn fails
+				return chat(t, r)
+			}
+			return record.Text, err
+		}},
+		"report": {files: inEvents, prep: inFork, call: func(t *testing.T, r *run.Runner) (any, error) {
+			record, err := Forks{r}.Report(t.Context(), Options{Owner: true})
+			return record.Text, err
+		}},
+		"exit": {files: all, prep: inFork, call: func(t *testing.T, r *run.Runner) (any, error) {
+			f, err := Forks{r}.Exit(t.Context())
+			return f.ID, err
+		}},
+		"save": {files: all, prep: inFork, call: func(t *testing.T, r *run.Runner) (any, error) {
+			f, err := Forks{r}.Save(t.Context())
+			return f.ID, err
+		}},
+		"clear": {files: all, call: func(t *testing.T, r *run.Runner) (any, error) { return nil, New(r).Clear(t.Context()) }},
+		"open": {files: all, call: func(t *testing.T, r *run.Runner) (any, error) {
+			f, err := Forks{r}.Open(t.Context(), "tea")
+			return f.ID, err
+		}},
+		"nudge": {files: ofFork, prep: inFork, call: func(t *testing.T, r *run.Runner) (any, error) {
+			record, err := Forks{r}.Nudge(t.Context(), Options{})
+			return record.Text, err
+		}},
+		"abandoned": {
+			files: func(home paths.Dir) []string { return []string{home.Lock("queue"), home.Lock("fork")} },
+			prep:  func(t *testing.T, r *run.Runner) { abandon(t, r, Message{Text: "hi"}, Options{}) },
+			call: func(t *testing.T, r *run.Runner) (any, error) {
+				return nil, Queue{r}.AnswerAbandoned(t.Context(), Options{})
+			},
+		},
+	}
+}
+
+func damagedReplies() map[string]damaged {
 	sent := func(t *testing.T, r *run.Runner) { pinged(t, r, runlog.Record{}, "noted", "latest") }
 	late := func(t *testing.T, r *run.Runner) {
 		sent(t, r)
@@ -221,56 +277,10 @@ func damagedCalls() map[string]damaged {
 			t.Fatal(err)
 		}
 	}
-	enters := func(n int, use func(string, string) error) error {
-		err := uses("enter_fork", `{"topic":"tea"}`)(n, use)
-		if err != nil && strings.HasPrefix(err.Error(), "enter_fork is for the main conversation") {
-			return nil // it is in the fork already
-		}
-		return err
-	}
-	fork := func(home paths.Dir) []string { return []string{home.Lock("fork")} }
 	return map[string]damaged{
-		"chat":             {files: func(home paths.Dir) []string { return []string{home.Queue()} }, call: chat},
-		"the agent exits":  {files: events, prep: inFork, acts: uses("exit_fork", "{}"), call: chat},
-		"the agent enters": {files: fork, acts: enters, call: chat},
-		"start": {files: fork, call: func(t *testing.T, r *run.Runner) (any, error) {
-			record, err := Forks{r}.Start(t.Context(), "tea", Options{Owner: true})
-			if errors.Is(err, session.ErrForkOpen) { // it stays open if its first turn fails
-				return chat(t, r)
-			}
-			return record.Text, err
-		}},
-		"report": {files: events, prep: inFork, call: func(t *testing.T, r *run.Runner) (any, error) {
-			record, err := Forks{r}.Report(t.Context(), Options{Owner: true})
-			return record.Text, err
-		}},
-		"exit": {files: all, prep: inFork, call: func(t *testing.T, r *run.Runner) (any, error) {
-			f, err := Forks{r}.Exit(t.Context())
-			return f.ID, err
-		}},
-		"save": {files: all, prep: inFork, call: func(t *testing.T, r *run.Runner) (any, error) {
-			f, err := Forks{r}.Save(t.Context())
-			return f.ID, err
-		}},
-		"clear": {files: all, call: func(t *testing.T, r *run.Runner) (any, error) { return nil, New(r).Clear(t.Context()) }},
-		"open": {files: all, call: func(t *testing.T, r *run.Runner) (any, error) {
-			f, err := Forks{r}.Open(t.Context(), "tea")
-			return f.ID, err
-		}},
-		"nudge": {files: fork, prep: inFork, call: func(t *testing.T, r *run.Runner) (any, error) {
-			record, err := Forks{r}.Nudge(t.Context(), Options{})
-			return record.Text, err
-		}},
 		"reply":           {files: all, prep: sent, call: reply},
-		"reply in a fork": {files: fork, prep: func(t *testing.T, r *run.Runner) { sent(t, r); inFork(t, r) }, call: reply},
+		"reply in a fork": {files: ofFork, prep: func(t *testing.T, r *run.Runner) { sent(t, r); inFork(t, r) }, call: reply},
 		"late reply":      {files: func(home paths.Dir) []string { return []string{home.MainSession()} }, prep: late, call: reply},
 		"asked":           {files: all, prep: asking, call: func(t *testing.T, r *run.Runner) (any, error) { return Replies{r}.Asked(t.Context(), "42") }},
-		"abandoned": {
-			files: func(home paths.Dir) []string { return []string{home.Lock("queue"), home.Lock("fork")} },
-			prep:  func(t *testing.T, r *run.Runner) { abandon(t, r, Message{Text: "hi"}, Options{}) },
-			call: func(t *testing.T, r *run.Runner) (any, error) {
-				return nil, Queue{r}.AnswerAbandoned(t.Context(), Options{})
-			},
-		},
 	}
 }

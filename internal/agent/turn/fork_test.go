@@ -18,6 +18,25 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
+// entering is an agent that asks for a fork in its first turn, which then fails if fails is set. The owner may open one meanwhile.
+func entering(t *testing.T, r *run.Runner, opened, fails bool) func(n int, use func(tool, input string) error) error {
+	t.Helper()
+	return func(n int, use func(tool, input string) error) error {
+		if n > 1 {
+			return nil
+		}
+		if err := use("enter_fork", `{"topic":" tea "}`); err != nil {
+			t.Error(err)
+		}
+		if opened {
+			if _, err := (Forks{r}).Open(t.Context(), "milk"); err != nil {
+				t.Error(err)
+			}
+		}
+		return map[bool]error{true: errors.New("broken")}[fails]
+	}
+}
+
 // TestAgentEntersFork: a fork that the agent asks for opens at the end of its turn, and its first turn follows, for the owner who waits, or
 // delivered if nobody does. None opens if the turn fails, and one that the owner has opened meanwhile stays.
 func TestAgentEntersFork(t *testing.T) {
@@ -35,41 +54,22 @@ func TestAgentEntersFork(t *testing.T) {
 		a, post := &agent{}, &carrier{}
 		r := runtest.New(t, a)
 		r.Outbox.Carriers = []outbox.Carrier{post}
-		a.acts = func(n int, use func(tool, input string) error) error {
-			if n > 1 {
-				return nil
-			}
-			if err := use("enter_fork", `{"topic":" tea "}`); err != nil {
-				t.Error(err)
-			}
-			if c.opened {
-				if _, err := (Forks{r}).Open(t.Context(), "milk"); err != nil {
-					t.Error(err)
-				}
-			}
-			return map[bool]error{true: errors.New("broken")}[c.fails]
-		}
+		a.acts = entering(t, r, c.opened, c.fails)
 		var seen []string
-		var record runlog.Record
 		o := Options{Owner: true, Observe: run.Observer{Event: func(e runlog.Event) {
 			if e.Type == runlog.Fork {
 				seen = append(seen, e.Tool+" "+e.Text)
 			}
 		}}}
+		record, err := runlog.Record{}, error(nil)
 		if c.abandoned {
-			ticket, _, err := Queue{r}.Enqueue(t.Context(), Message{Text: "hi"}, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ticket.Leave()
-			if err := (Queue{r}).AnswerAbandoned(t.Context(), o); err != nil {
-				t.Error(err)
-			}
+			abandon(t, r, Message{Text: "hi"}, o)
+			err = Queue{r}.AnswerAbandoned(t.Context(), o)
 		} else {
-			var err error
-			if record, err = (Queue{r}).Chat(t.Context(), Message{Text: "hi"}, o); (err != nil) != c.fails {
-				t.Errorf("%s: %v", what, err)
-			}
+			record, err = Queue{r}.Chat(t.Context(), Message{Text: "hi"}, o)
+		}
+		if (err != nil) != c.fails {
+			t.Errorf("%s: %v", what, err)
 		}
 		f := forkOf(t, r)
 		if len(a.asked) != c.turns || (f != nil) != (c.fork != "") || f != nil && f.Topic != c.fork {
@@ -91,15 +91,17 @@ func TestAgentEntersFork(t *testing.T) {
 	}
 }
 
-// TestForkEnds: the agent's tool decides at the end of the owner's turn what becomes of the fork.
-func TestForkEnds(t *testing.T) {
-	t.Parallel()
-	for what, c := range map[string]struct {
-		acts   func(r *run.Runner, use func(tool, input string) error) error
-		events []string
-		open   bool
-		main   string
-	}{
+// forkEnding is how the owner's turn in the fork tea of main ends.
+type forkEnding struct {
+	acts   func(r *run.Runner, use func(tool, input string) error) error
+	events []string
+	open   bool
+	main   string
+}
+
+func forkEndings(t *testing.T) map[string]forkEnding {
+	t.Helper()
+	return map[string]forkEnding{
 		"nothing": {nil, nil, true, "main"},
 		"exit":    {func(_ *run.Runner, use func(string, string) error) error { return use("exit_fork", "{}") }, []string{"dropped tea"}, false, "main"},
 		"save":    {func(_ *run.Runner, use func(string, string) error) error { return use("save_context", "{}") }, []string{"saved tea"}, false, "main-fork"},
@@ -121,7 +123,13 @@ func TestForkEnds(t *testing.T) {
 			return err
 		}, []string{"kept " + session.ErrMainMoved.Error()}, true, "main"},
 		"its file is removed": {func(r *run.Runner, _ func(string, string) error) error { return os.Remove(r.Home.Fork()) }, nil, false, "main"},
-	} {
+	}
+}
+
+// TestForkEnds: the agent's tool decides at the end of the owner's turn what becomes of the fork.
+func TestForkEnds(t *testing.T) {
+	t.Parallel()
+	for what, c := range forkEndings(t) {
 		a := &agent{}
 		r := runtest.New(t, a)
 		now := clockOf(r)
@@ -266,6 +274,27 @@ func TestForkBegins(t *testing.T) {
 	}
 }
 
+// nudged checks that the agent of the fork is asked now whether to end it, with words that contain want, or that it is not if want is "".
+func nudged(t *testing.T, r *run.Runner, a *agent, want string) {
+	t.Helper()
+	turns := len(a.asked)
+	_, idle, err := Forks{r}.Idle(t.Context())
+	if err != nil || idle != (want != "") {
+		t.Errorf("idle %v, %v", idle, err)
+	}
+	record, err := Forks{r}.Nudge(t.Context(), Options{})
+	if err != nil || (record.ID != "") != (want != "") || len(a.asked)-turns != map[bool]int{true: 1}[want != ""] {
+		t.Errorf("%d turns more, %+v, %v", len(a.asked)-turns, record, err)
+		return
+	}
+	if want == "" {
+		return
+	}
+	if in := a.asked[turns].Input; record.Kind != kindFork || !strings.HasPrefix(in.Prompt, "[fork-timeout] ") || !strings.Contains(in.Prompt, want) || in.Awaited {
+		t.Errorf("asked %+v", in)
+	}
+}
+
 // TestNudge: the agent of a fork in which nothing happens is asked twice to end it, ten minutes apart; a message of the owner's begins
 // that again.
 func TestNudge(t *testing.T) {
@@ -276,25 +305,7 @@ func TestNudge(t *testing.T) {
 	r.Spend.Limits.PerDay = 100
 	now := clockOf(r)
 	k := Forks{r}
-	nudge := func(want string) {
-		t.Helper()
-		turns := len(a.asked)
-		_, idle, err := k.Idle(t.Context())
-		if err != nil || idle != (want != "") {
-			t.Errorf("idle %v, %v", idle, err)
-		}
-		record, err := k.Nudge(t.Context(), Options{})
-		if err != nil || (record.ID != "") != (want != "") || len(a.asked)-turns != map[bool]int{true: 1}[want != ""] {
-			t.Errorf("%d turns more, %+v, %v", len(a.asked)-turns, record, err)
-			return
-		}
-		if want == "" {
-			return
-		}
-		if in := a.asked[turns].Input; record.Kind != kindFork || !strings.HasPrefix(in.Prompt, "[fork-timeout] ") || !strings.Contains(in.Prompt, want) || in.Awaited {
-			t.Errorf("asked %+v", in)
-		}
-	}
+	nudge := func(want string) { t.Helper(); nudged(t, r, a, want) }
 	nudge("") // there is no fork
 	if _, err := k.Start(t.Context(), "tea", Options{Owner: true}); err != nil {
 		t.Fatal(err)
