@@ -222,10 +222,8 @@ func (q Queue) said(turn *queue.Turn, o Options) (Options, func(*run.Spec)) {
 		var files []queue.File
 		for _, m := range turn.CutOff {
 			files = append(files, m.Files...)
-			why := cmp.Or(m.Ended, "its process ended before it did")
-			if record, err := q.r.Runs.Load(m.Run); err == nil && m.Ended == "" {
-				why = cmp.Or(record.Error, why)
-			}
+			record, _ := q.r.Runs.Load(m.Run) // none if its process ended first
+			why := cmp.Or(m.Ended, record.Error, "its process ended before it did")
 			s.Input.CutOff = append(s.Input.CutOff, prompt.CutOff{At: m.Arrived.In(q.r.Zone), Text: m.Text, Why: why})
 		}
 		for _, t := range turn.Tickets {
