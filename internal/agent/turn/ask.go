@@ -68,8 +68,7 @@ func (t Turns) CompactTranscript(ctx context.Context, kept transcript.Transcript
 	}
 	s := t.question(kept.ID, Question{Root: root, Tools: policy.DefaultAsk()}, o)
 	s.Identity.Path = kept.ID
-	s.Conversation, s.Engine.Transcribe, s.Engine.Thinking = conversation.Question{Session: kept.ID}, true, "true"
-	s.Compact = instructions
+	s.Conversation, s.Engine.Thinking, s.Compact = conversation.Question{Session: kept.ID}, "true", instructions
 	return t.Run(ctx, s, nil)
 }
 
