@@ -74,11 +74,11 @@ func (t Turns) CompactSession(ctx context.Context, routine, instructions string,
 	return t.Run(ctx, s, err)
 }
 
-// taskOf returns the task from which the system prompt of a routine is made.
+// taskOf returns the task from which the system prompt of a routine, named by its id, is made.
 func (t Turns) taskOf(routine string) prompt.Task {
 	files, err := t.r.Jobs.Outline()
 	if err == nil {
-		if j, err := files.Open(routine, false); err == nil {
+		if j, err := files.Open(routine, true); err == nil {
 			return prompt.TaskOf(j)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
@@ -71,15 +72,18 @@ func TestCompactSession(t *testing.T) {
 		{"", "", "opus", policy.DefaultMain()},
 		{"", "haiku", "haiku", policy.DefaultMain()},
 		{"a", "", "", policy.DefaultBackground()},
+		{"b", "", "", policy.DefaultBackground()}, // also the name of the file of another routine
 		{"gone", "haiku", "haiku", policy.DefaultBackground()},
 	} {
 		routine := c.routine
 		a := &agent{}
 		r := runtest.New(t, a)
 		r.Settings.Main.Model = "opus"
-		job, path, err := session.MainKey, session.MainKey, r.Sessions.SetMain("s")
+		write(t, r, "routines/mine.md", "---\nid: b\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")
+		write(t, r, "routines/b.md", "---\nid: c\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")
+		id, path, err := session.MainKey, session.MainKey, r.Sessions.SetMain("s")
 		if routine != "" {
-			job, path, err = routine, routine, r.Sessions.SetRoutine(routine, "s")
+			id, path, err = routine, routine, r.Sessions.SetRoutine(routine, "s")
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +96,7 @@ func TestCompactSession(t *testing.T) {
 		if got := a.compacted[0]; got.Session.ID != "s" || got.Model.Name != c.model || got.Model.Thinking != "true" {
 			t.Errorf("%s: compacted %+v", routine, got)
 		}
-		if record.Kind != kindSession || record.Job != job || record.Path != path || !slices.Equal(record.Tools, c.tools) || !record.Owner {
+		if record.Kind != kindSession || record.Job != id || record.Path != path || !slices.Equal(record.Tools, c.tools) || !record.Owner {
 			t.Errorf("%s: %+v", routine, record)
 		}
 		system := a.compacted[0].Input.System
@@ -168,6 +172,24 @@ func TestChannelPrompt(t *testing.T) {
 	}
 }
 
+// TestUnsavedChannel: the answer of a channel whose session cannot be saved is in the record, and the error says so.
+func TestUnsavedChannel(t *testing.T) {
+	t.Parallel()
+	name, err := channel.NewName("mine", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{}
+	r := runtest.New(t, a)
+	a.acts = func(int, func(string, string) error) error {
+		return errors.Join(os.RemoveAll(r.Home.Channels()), os.WriteFile(r.Home.Channels(), nil, 0o600))
+	}
+	record, err := New(r).ChatChannel(t.Context(), name, Message{Text: "hi"}, Options{})
+	if unsaved := (*store.NotWritten)(nil); !errors.As(err, &unsaved) || record.Text != "done" || record.Outcome != runlog.OK {
+		t.Errorf("%+v, %v", record, err)
+	}
+}
+
 // TestPlanOfTheNextMessage: the plan is for the model and the engine of the open fork, or those of main. Without an engine it names the
 // model alone.
 func TestPlanOfTheNextMessage(t *testing.T) {
@@ -230,8 +252,8 @@ func TestTypedOptions(t *testing.T) {
 		r.Settings.Main = config.Chat{Model: "opus", Thinking: "low"}
 		c.o.Owner = true
 		record, err := Queue{r}.Chat(t.Context(), Message{Text: "hi"}, c.o)
-		if err != nil || !slices.Equal(record.Typed, c.want) || record.Thinking != c.o.Thinking {
-			t.Errorf("%+v: %q, %q, %v", c.o, record.Typed, record.Thinking, err)
+		if err != nil || !slices.Equal(record.Typed, c.want) || record.Thinking != c.o.Thinking || !record.AllowPing || record.Update != string(job.OnPing) {
+			t.Errorf("%+v: %+v, %v", c.o, record, err)
 		}
 	}
 }
