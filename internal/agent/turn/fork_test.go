@@ -91,6 +91,29 @@ func TestAgentEntersFork(t *testing.T) {
 	}
 }
 
+// TestFollow: the first turn of a fork follows a run of main that has opened it and ended well, and no other run.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		key     string
+		outcome runlog.Outcome
+		id      string
+		turns   int
+	}{
+		{session.MainKey, runlog.OK, "f", 1}, {session.MainKey, runlog.Failed, "f", 0}, {session.ForkKey, runlog.OK, "f", 0}, {session.MainKey, runlog.OK, "g", 0},
+	} {
+		a := &agent{}
+		r := runtest.New(t, a)
+		if err := r.Sessions.OpenFork(t.Context(), session.Fork{ID: "f", Parent: "main"}); err != nil {
+			t.Fatal(err)
+		}
+		Forks{r}.Follow(t.Context(), runlog.Record{ID: c.id, Key: c.key, Outcome: c.outcome}, false, Options{})
+		if len(a.asked) != c.turns {
+			t.Errorf("%+v: asked %d times", c, len(a.asked))
+		}
+	}
+}
+
 // forkEnding is how the owner's turn in the fork tea of main ends.
 type forkEnding struct {
 	acts   func(r *run.Runner, use func(tool, input string) error) error
