@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/runtest"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/queue"
@@ -254,6 +256,9 @@ func TestMessageThatIsNotAnswered(t *testing.T) {
 		if err == nil || record.ID != "" || !slices.Equal(left, own[1:]) || c.cause != nil && !errors.Is(err, c.cause) {
 			t.Errorf("%s: %+v, %d left, %v", what, record, len(left), err)
 		}
+		if !lock.Free(filepath.Join(r.Home.Queue(), own[0].ID+lock.Ext)) {
+			t.Errorf("%s: it is still held", what)
+		}
 		if texts := waiting(t, r); !slices.Equal(texts, c.left) || len(a.asked) > 0 {
 			t.Errorf("%s: %q wait, asked %d times", what, texts, len(a.asked))
 		}
@@ -280,6 +285,9 @@ func TestStopOfDamagedRuns(t *testing.T) {
 	}
 	if record, err := (Queue{r}).Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true}); record.ID != stopped || record.Error != "stopped by the owner" || err == nil {
 		t.Errorf("stopped %q: %+v, %v", stopped, record, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(r.Home.Queue(), "*.json")); err != nil || len(left) > 0 { // the owner knows why there is no answer
+		t.Errorf("%q are left, %v", left, err)
 	}
 	if err := errors.Join(os.RemoveAll(r.Home.Runs()), os.WriteFile(r.Home.Runs(), nil, 0o600)); err != nil {
 		t.Fatal(err)
