@@ -270,10 +270,12 @@ func (c *claim) contest() error {
 		return nil
 	}
 	held, err := c.r.Slots.Load(c.job.ID, at)
-	if err == nil && held.Run == c.run {
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && held.Run == c.run:
 		return nil
-	}
-	if err == nil && (Slots{c.r}).void(held) {
+	case err == nil && (Slots{c.r}).void(held):
 		c.at = at
 		return c.r.Slots.Rewrite(slot.Claim{
 			Job: c.job.ID, Slot: at, Claimed: c.r.Disk.Now().In(c.r.Zone), Won: held.Won, Run: c.run, PID: c.r.Host.Process().PID, PIDStart: c.r.Host.Process().Start,
