@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
+	"github.com/ollim/ollim/internal/state/spend"
 )
 
 // Pauses says what a pause has held.
@@ -23,20 +24,20 @@ type Pauses struct{ r *run.Runner }
 
 // HoldsReminders reports whether everything is paused, and plain reminders too.
 func (p Pauses) HoldsReminders() bool {
-	pause, known := p.r.Spend.LastPause()
-	return known && !pause.Over && pause.All
+	pause, _ := p.r.Spend.LastPause()
+	return !pause.Over && pause.All
 }
 
 // Held returns what a pause has held so far: "14 slots (Digest 12, Backup 2), 1 reminder (Passport)"; "" if it held nothing.
 func (p Pauses) Held() (string, error) {
-	slots, reminders, err := p.held()
+	pause, _ := p.r.Spend.LastPause()
+	slots, reminders, err := p.held(pause)
 	return strings.Join(slices.DeleteFunc([]string{slots, reminders}, func(s string) bool { return s == "" }), ", "), err
 }
 
-// held returns the slots and the reminders that a pause has held so far, as text; "" for none.
-func (p Pauses) held() (slotsHeld, reminders string, err error) {
-	pause, known := p.r.Spend.LastPause()
-	if !known || pause.Since.IsZero() {
+// held returns the slots and the reminders that a pause, the zero value for none, has held so far, as text; "" for none.
+func (p Pauses) held(pause spend.LastPause) (slotsHeld, reminders string, err error) {
+	if pause.Since.IsZero() {
 		return "", "", nil
 	}
 	now := p.r.Disk.Now()
@@ -76,10 +77,11 @@ func (p Pauses) held() (slotsHeld, reminders string, err error) {
 
 // End ends a pause whose time is over, and tells the owner what it held.
 func (p Pauses) End(ctx context.Context) error {
-	if pause, known := p.r.Spend.LastPause(); !known || !pause.Over {
+	pause, _ := p.r.Spend.LastPause()
+	if !pause.Over {
 		return nil
 	}
-	slotsHeld, reminders, err := p.held()
+	slotsHeld, reminders, err := p.held(pause)
 	if err != nil {
 		return err
 	}
@@ -92,10 +94,9 @@ func (p Pauses) End(ctx context.Context) error {
 		c.Text += ". Due now: " + reminders
 	}
 	if slotsHeld+reminders != "" {
-		err = p.r.Notify().Tell(ctx, c)
-	}
-	if err != nil {
-		return err
+		if err := p.r.Notify().Tell(ctx, c); err != nil {
+			return err
+		}
 	}
 	return p.r.Spend.Resume(ctx)
 }
