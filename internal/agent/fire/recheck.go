@@ -8,6 +8,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/notify"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
@@ -89,11 +90,11 @@ func (u Rules) approvedNow(subject string, j job.Job, known, off bool) string {
 	name, isSkill := strings.CutPrefix(subject, "skill:")
 	switch {
 	case isSkill:
-		s, err := u.r.Approvals.OfSkill(name)
-		if err != nil {
+		if _, err := u.r.Skills.Find(name); errors.As(err, new(*plaintext.Unknown)) {
 			return gone
 		}
-		if ok, err := u.r.Approvals.Approved(s); err == nil && ok {
+		s, err := u.r.Approvals.OfSkill(name)
+		if ok, readErr := u.r.Approvals.Approved(s); ok && errors.Join(err, readErr) == nil {
 			return "is approved"
 		}
 	case strings.Contains(subject, "."): // a file of the owner, see Reports.policy
