@@ -53,7 +53,7 @@ func (a gateAudit) ask(ctx context.Context, set *tools.Set, p programs) (string,
 
 // state returns what is known about the gate, and notes first what an audit found whose process was killed.
 func (a gateAudit) state(ctx context.Context) (known gate.Gate, err error) {
-	if a.job.Gate == "" || a.job.GateAudit == 0 {
+	if a.job.GateAudit == 0 {
 		return known, a.tell(ctx, known)
 	}
 	known, err = a.r.Gates.Of(a.job.ID, a.digest)

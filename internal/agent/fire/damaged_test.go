@@ -22,7 +22,7 @@ import (
 
 func damagedCalls() map[string]damaged {
 	all := map[string]damaged{}
-	for _, part := range []map[string]damaged{damagedSlots(), damagedReminders(), damagedEntries(), damagedQuestions(), damagedUpkeep()} {
+	for _, part := range []map[string]damaged{damagedSlots(), damagedReminders(), damagedEntries(), damagedQuestions(), damagedUpkeep(), damagedPrograms()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -258,6 +258,47 @@ func damagedUpkeep() map[string]damaged {
 				}
 				return err
 			}, func() any { return plan.Refused }
+		},
+	}
+}
+
+func damagedPrograms() map[string]damaged {
+	audit := func(call func(b *broken, a gateAudit, r *runlog.Run) error) damaged {
+		return func(b *broken) (func() error, func() any) {
+			b.write("gate: check", "gate-audit: 1")
+			b.script("check", "exit 1")
+			p, r := b.programs("check")
+			a := gateAudit{b.Runner, p.job, p.permitted["check"]}
+			must(b.t, r.Event(b.t.Context(), runlog.Event{Type: runlog.Report, Text: "r"}))
+			_, err := b.Gates.Close(b.t.Context(), "a", a.digest, r.ID, 1)
+			must(b.t, err)
+			return func() error { return call(b, a, r) }, func() any {
+				known, err := b.Gates.Of("a", a.digest)
+				return fmt.Sprint(known.Told, known.Off == r.ID, err)
+			}
+		}
+	}
+	return map[string]damaged{
+		"audit that was killed": audit(func(b *broken, a gateAudit, _ *runlog.Run) error {
+			known, err := a.state(b.t.Context())
+			if err == nil && known.Off == "" {
+				return errors.New("the gate is still on")
+			}
+			return err
+		}),
+		"end of an audit": audit(func(b *broken, a gateAudit, r *runlog.Run) error { return a.end(b.t.Context(), r) }),
+		"copy of a program": func(b *broken) (func() error, func() any) {
+			b.write("gate: check")
+			b.script("check", "exit 1")
+			p, r := b.programs("check")
+			var file string
+			return func() (err error) {
+					file, err = p.copied(r.ID, "check")
+					return err
+				}, func() any {
+					text, err := os.ReadFile(file)
+					return fmt.Sprint(string(text), err)
+				}
 		},
 	}
 }

@@ -17,7 +17,7 @@ func TestGateAudit(t *testing.T) {
 	t.Parallel()
 	pings := false
 	var d *desk
-	d = newDesk(t, shrinksNot{func(sink engine.Sink) error {
+	d = newDesk(t, turnOf{func(sink engine.Sink) error {
 		if !pings {
 			return nil
 		}
@@ -51,17 +51,17 @@ func TestGateAudit(t *testing.T) {
 	}
 }
 
-// shrinksNot is an engine whose turn is what it does with the sink.
-type shrinksNot struct{ does func(engine.Sink) error }
+// turnOf is an engine whose turn is what it does with the sink.
+type turnOf struct{ does func(engine.Sink) error }
 
-func (e shrinksNot) Run(_ context.Context, _ engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
+func (e turnOf) Run(_ context.Context, _ engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
 	err := sink(runlog.Event{Type: runlog.Session, Session: "s"})
 	return engine.Result{Session: "s"}, errors.Join(err, e.does(sink), sink(runlog.Event{Type: runlog.UsageEvent, Usage: &runlog.Usage{}}))
 }
 
-func (shrinksNot) Plan(engine.Request, engine.Tools) (engine.Plan, error) { return engine.Plan{}, nil }
+func (turnOf) Plan(engine.Request, engine.Tools) (engine.Plan, error) { return engine.Plan{}, nil }
 
-func (shrinksNot) Compact(context.Context, engine.Request, string, engine.Sink) (engine.Compaction, error) {
+func (turnOf) Compact(context.Context, engine.Request, string, engine.Sink) (engine.Compaction, error) {
 	return engine.Compaction{}, errLater
 }
 

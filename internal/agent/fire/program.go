@@ -112,7 +112,7 @@ func (p programs) program(ctx context.Context, set *tools.Set, what job.Program,
 		err = errors.New(strings.ReplaceAll(err.Error(), file, p.r.Home.Gate(what.Name)))
 	}
 	result.Stderr = strings.ReplaceAll(result.Stderr, file, p.r.Home.Gate(what.Name))
-	if err == nil && c.Seal != nil && strings.Contains(strings.ToLower(result.Stderr), "permission denied") {
+	if c.Seal != nil && strings.Contains(strings.ToLower(result.Stderr), "permission denied") {
 		result.Stderr = strings.TrimRight(result.Stderr, "\n") + " (it is sealed: dirs opens a directory, and unsealed: [" + what.Key + "] runs it without the seal)\n"
 	}
 	return result, err

@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/agent/runtest"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit"
 )
@@ -47,6 +48,7 @@ func TestVerify(t *testing.T) {
 		"refuses in silence":   {"exit 1", "0", 1, "verify check: exit status 1: it printed no reason"},
 		"is broken":            {"echo out; echo why >&2; exit 2", "1", 1, "verify is broken: check: exit status 2: why"},
 		"is broken, by print":  {"echo out; exit 2", "1", 1, "verify is broken: check: exit status 2: out"},
+		"prints much":          {"yes x | head -n 9000; echo bad result; exit 1", "0", 1, "bad result"},
 		"is broken in silence": {"exit 2", "1", 1, "verify is broken: check: exit status 2: it printed no reason"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,6 +70,9 @@ func TestVerify(t *testing.T) {
 			}
 			if len(seen) != c.turns || seen[len(seen)-1].IsError != (c.err != "") || seen[len(seen)-1].Count != 0 || c.turns > 1 && seen[0].Count != 1 {
 				t.Errorf("events %+v", seen)
+			}
+			if asked[len(asked)-1].Input.Nudge {
+				t.Error("the reason is no reminder to report")
 			}
 			if c.err != "" && len(d.causes()) != 1 {
 				t.Errorf("causes %q", d.causes())
@@ -182,7 +187,7 @@ func TestCopied(t *testing.T) {
 	}
 	must(t, testkit.WriteFile(d.Home.Gate("check"), []byte("#!/none\n"), 0o700))
 	p, _ = d.programs("check")
-	if _, err := p.gate(t.Context(), d.ToolsOf(r, nil)); err == nil || strings.Contains(err.Error(), "/programs/") {
+	if _, err := p.gate(t.Context(), d.ToolsOf(r, nil)); err == nil || strings.Contains(err.Error(), "/programs/") || !strings.Contains(err.Error(), "gates/check: its interpreter: no such file") {
 		t.Error(err)
 	}
 }
@@ -198,5 +203,70 @@ func TestLastLine(t *testing.T) {
 	}
 	if got := lastLine(long); len([]rune(got)) > verifyReason {
 		t.Errorf("%d characters", len(got))
+	}
+}
+
+// TestVerifyNeedsTheEvents: the checker does not start, and no verdict counts, if the events of the run cannot be read.
+func TestVerifyNeedsTheEvents(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), time.Hour, "verify: check")
+	d.script("check", "touch started; rm $EVENTS; mkdir $EVENTS; exit 0")
+	p, r := d.programs("check")
+	must(t, r.Event(t.Context(), runlog.Event{Type: runlog.Session, Session: "s"}))
+	events := d.Home.Run(r.ID, "events.jsonl")
+	d.Host.Env = []string{"EVENTS=" + events, "PATH=" + os.Getenv("PATH")}
+	turn := &conversation.Turn{Parts: conversation.Parts{Run: r}}
+	if err := p.verify(t.Context(), d.ToolsOf(r, nil), turn); err == nil {
+		t.Error("the events are gone, and the run is accepted")
+	}
+	must(t, os.Remove(d.Home.Path("started")))
+	if _, err := p.askVerify(t.Context(), d.ToolsOf(r, nil)); err == nil {
+		t.Error("no error")
+	}
+	if _, err := os.Stat(d.Home.Path("started")); err == nil {
+		t.Error("the checker was started")
+	}
+}
+
+// TestRetriesOfAnEarlierAttempt: they count when the reminder is tried again.
+func TestRetriesOfAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), time.Hour, "verify: check", "retry: 1")
+	d.script("check", "echo no; exit 1")
+	p, r := d.programs("check")
+	p.retried = 1
+	if err := p.verify(t.Context(), d.ToolsOf(r, nil), &conversation.Turn{Parts: conversation.Parts{Run: r}}); err == nil || err.Error() != "no" {
+		t.Error(err)
+	}
+}
+
+// TestReportAfterAVerdict: an agent that pings the owner in its second turn must report that, too.
+func TestReportAfterAVerdict(t *testing.T) {
+	t.Parallel()
+	turns := 0
+	d := newDesk(t, turnOf{func(sink engine.Sink) error {
+		if turns++; turns != 2 {
+			return nil
+		}
+		return sink(runlog.Event{Type: runlog.Ping, Text: "!"})
+	}}, time.Hour, "verify: check", "retry: 1")
+	d.script("check", "[ -e no ] && exit 0; touch no; exit 1")
+	d.approve()
+	d.fires(Options{}, runlog.Unreported, false)
+}
+
+// TestChangesAreCommitted: the values that a run's gate found changed are kept if the run went well, and only then.
+func TestChangesAreCommitted(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []runlog.Outcome{runlog.OK, runlog.Failed} {
+		d := newDesk(t, runtest.Turn(nothing), time.Hour)
+		p, r := d.programs("none")
+		must(t, d.Changes.Propose(t.Context(), r.ID, "page", []byte("new")))
+		r.Outcome = outcome
+		p.after(t.Context(), d.ToolsOf(r, nil))
+		_, differs, err := d.Changes.CompareOf(changed.Job{Kind: r.Kind, ID: "a"}, "page", []byte("new"), false)
+		if differs != (outcome != runlog.OK) || err != nil {
+			t.Errorf("%s: differs %v, %v", outcome, differs, err)
+		}
 	}
 }

@@ -56,6 +56,7 @@ func (d *desk) waits(change func(q *question.Question)) *runlog.Run {
 	d.t.Helper()
 	at := nine
 	r := d.began(d.job("a"), func(r *runlog.Record) { r.Scheduled, r.Engine = &at, "costly" })
+	must(d.t, r.Event(d.t.Context(), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: "Which?"}))
 	must(d.t, r.Finish(runlog.Waiting, ""))
 	must(d.t, d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: r.ID, PID: 1 << 30, Outcome: "waiting"}))
 	q := question.Question{

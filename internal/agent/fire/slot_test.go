@@ -40,7 +40,7 @@ func newDesk(t *testing.T, e engine.Engine, after time.Duration, more ...string)
 	t.Helper()
 	d := &desk{Runner: runtest.New(t, e), t: t, now: nine.Add(after)}
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(message string) { t.Log(message) }}
-	d.Disk, d.Runs.Disk, d.Slots.Disk, d.Spend.Disk = disk, disk, disk, disk
+	d.Disk, d.Runs.Disk, d.Slots.Disk, d.Spend.Disk, d.Questions.Disk = disk, disk, disk, disk, disk
 	d.write(more...)
 	return d
 }
