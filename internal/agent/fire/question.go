@@ -202,7 +202,7 @@ func (c *continuation) awaited(ctx context.Context) (q question.Question, r runl
 	}
 	q, err = f.r.Questions.Load(f.run)
 	if errors.Is(err, fs.ErrNotExist) {
-		q = question.Question{Run: f.run, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: f.r.Disk.Now(), Lapsed: true}
+		q = question.Question{Run: f.run, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: f.r.Disk.Now()}
 		err = f.r.Questions.Ask(ctx, q) // the question's file was deleted, so that it can no longer be answered
 	}
 	return q, r, err
@@ -235,12 +235,9 @@ func (c *continuation) goOn(ctx context.Context, record runlog.Record, q questio
 		}
 		return record, err
 	}
-	bill, err := f.r.Runs.Bill(record)
-	if err != nil {
-		return record, err
-	}
+	bill, billErr := f.r.Runs.Bill(record)
 	standing, err := f.r.Runs.Standing(f.run)
-	if err != nil {
+	if err = errors.Join(billErr, err); err != nil {
 		return record, err
 	}
 	if cost := bill.Cost - record.Settled; record.Accounted && (cost > 0 || bill.Starts > 0) { // the cost of a part that was cut off
