@@ -53,7 +53,7 @@ func (b Firer) Again(record runlog.Record, past prompt.Past) (run.Again, error) 
 	s.Origin = rebuilt{f}
 	if record.Continued > 0 {
 		s.Input.Piped.Answer = &question.Question{} // the prompt's answer comes from the record
-		s.Input.Task.Background, s.Policy.Deliver = true, false
+		s.Input.Task.Background = true
 	}
 	a, err := run.Rebuild(b.r, s, record, past)
 	a.Retries = j.Retry

@@ -35,6 +35,14 @@ func TestAgain(t *testing.T) {
 	wants("today", "Go.", "big")
 	r.Typed = nil
 	wants("the model is the job's", "Go.", "")
+	for at, late := range map[*time.Time]bool{nil: false, r.Scheduled: true} {
+		record := r
+		record.Scheduled = at
+		a, err := New(d.Runner).Again(record, prompt.Past{Near: nine.Add(3 * time.Hour)})
+		if err != nil || strings.Contains(a.Prompt.Text(), "[late") != late {
+			t.Errorf("scheduled for %v: %v, %q", at, err, a.Prompt.Text())
+		}
+	}
 	must(t, store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\nisolated: true\nretry: 2\nverify: check\n---\nNow.\n")))
 	wants("changed, without approval", "Now.", "")
 	other := r
@@ -60,6 +68,27 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestAgainByID: a record means the id of its job, whatever other files are called.
+func TestAgainByID(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), time.Minute, "subagent: helper")
+	must(t, store.Replace(d.Home.Agent("helper"), []byte("---\nname: helper\ndescription: d\n---\nHelp.\n")))
+	d.approve()
+	r := d.fires(timer(), runlog.OK, true)
+	must(t, os.Rename(d.Home.Path("routines", "a.md"), d.Home.Path("routines", "b.md")))
+	must(t, store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: c\ncron: \"@daily\"\n---\nOther.\n")))
+	if a, err := New(d.Runner).Again(r, prompt.Past{Near: nine}); err != nil || !strings.Contains(a.Prompt.Text(), "Go.") {
+		t.Errorf("%v, %q", err, a.Prompt.Text())
+	}
+	if _, err := New(d.Runner).Preview(t.Context(), "a", Options{}); err == nil {
+		t.Error("a could be either")
+	}
+	must(t, instead(d.Home.Agent("helper")))
+	if _, err := New(d.Runner).Again(r, prompt.Past{Near: nine}); err == nil {
+		t.Error("its subagent cannot be read")
+	}
+}
+
 // TestAgainOfABadFile: a job whose file is wrong today is an error, and is not taken for one that is gone.
 func TestAgainOfABadFile(t *testing.T) {
 	t.Parallel()
@@ -82,7 +111,7 @@ func TestAgainOfAContinuation(t *testing.T) {
 	r.Continued = 1
 	second, err := New(d.Runner).Again(r, prompt.Past{Near: nine, Sections: []runlog.Section{{Kind: "answer", Text: "blue"}}})
 	must(t, err)
-	if first.Prompt.Text() == second.Prompt.Text() || strings.Contains(second.Prompt.Text(), "Go.") {
+	if !strings.Contains(first.Prompt.Text(), "Go.") || strings.Contains(second.Prompt.Text(), "Go.") {
 		t.Errorf("%q, then %q", first.Prompt.Text(), second.Prompt.Text())
 	}
 }

@@ -16,8 +16,7 @@ import (
 func TestGateAudit(t *testing.T) {
 	t.Parallel()
 	pings := false
-	var d *desk
-	d = newDesk(t, turnOf{func(sink engine.Sink) error {
+	d := newDesk(t, turnOf{func(sink engine.Sink) error {
 		if !pings {
 			return nil
 		}

@@ -142,7 +142,7 @@ func TestOutputOfAGate(t *testing.T) {
 	t.Parallel()
 	full, over := strings.Repeat("x", gateOutput), strings.Repeat("ä", gateOutput+1)
 	for printed, want := range map[string]string{
-		full: full, over: over[:2*gateOutput] + "\n[cut]", strings.Repeat("x", 5*gateOutput): full + "\n[cut]", " a\x1b\tb\nc\xff\n": "a\tb\nc\ufffd", "": "",
+		full: full, over: over[:2*gateOutput] + "\n[cut]", strings.Repeat("x", 5*gateOutput): full + "\n[cut]", "a\x1b\tb\nc\xff\n": "a\tb\nc\ufffd", "": "",
 	} {
 		d := newDesk(t, runtest.Turn(nothing), time.Hour, "gate: check")
 		must(t, os.WriteFile(d.Home.Path("text"), []byte(printed), 0o600))

@@ -3,11 +3,13 @@ package fire
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/runtest"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -96,7 +98,8 @@ func TestChain(t *testing.T) {
 		d.approveJob(j)
 		r := d.began(j, nil)
 		e := ending{d.Runner, j}
-		must(t, e.followUp(t.Context(), j, r))
+		e.putAway(t.Context(), r, nil) // its run has not ended
+		must(t, store.Replace(j.Path, j.Source()))
 		if got := d.chain(); len(got) != 0 {
 			t.Errorf("it did not ask for one: %q", got)
 		}
@@ -104,10 +107,19 @@ func TestChain(t *testing.T) {
 		must(t, d.Changes.CommitRun(t.Context(), r.ID, changed.Job{Kind: r.Kind, ID: "r"}))
 		must(t, r.Event(t.Context(), runlog.Event{Type: runlog.FollowUp, Text: "2026-03-03T09:00:00Z"}))
 		for range 2 {
-			must(t, e.followUp(t.Context(), j, r))
+			e.putAway(t.Context(), r, nil)
 			if got := d.chain(); len(got) != 1 || got[0] != "2026-03-03 09:00:00 +0000 UTC Call mum. 1 true" && !strings.Contains(got[0], "Call mum.") || !strings.HasSuffix(got[0], "true") {
 				t.Errorf("%q", got)
 			}
+		}
+		files, err := d.Jobs.Load()
+		must(t, err)
+		child := files.Only(job.Reminder).Jobs[0]
+		if _, differs, err := d.Changes.CompareOf(changed.Job{Kind: r.Kind, ID: child.ID}, "page", []byte("new"), false); differs || err != nil {
+			t.Errorf("what it found changed is lost: %v", err)
+		}
+		if _, known, err := d.Approvals.Last(child.ID); known != widened || err != nil {
+			t.Errorf("approved %v, %v", known, err)
 		}
 		must(t, instead(d.Home.Run(r.ID, "events.jsonl")))
 		if again, err := d.Runs.At(r.ID); err != nil || e.followUp(t.Context(), j, again) == nil {
@@ -181,5 +193,49 @@ func TestConcluded(t *testing.T) {
 		if want := map[bool]int{true: 1}[c.outcome == runlog.Interrupted]; f.retried != want {
 			t.Errorf("%s: retried %d", name, f.retried)
 		}
+	}
+}
+
+// TestPlainReminder: its text is delivered as it is; if that cannot be noted, it stays, with a warning.
+func TestPlainReminder(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	j := d.reminder("plain: true")
+	r := d.began(j, nil)
+	must(t, r.Conclude(runlog.Failed, ""))
+	must(t, os.MkdirAll(d.Home.Locks(), 0o700))
+	must(t, instead(d.Home.Lock("ledger")))
+	warned := d.warns()
+	ending{d.Runner, j}.putAway(t.Context(), r, nil)
+	if _, err := os.Stat(j.Path); err != nil || len(*warned) == 0 {
+		t.Errorf("%v, warned %q", err, *warned)
+	}
+	must(t, os.RemoveAll(d.Home.Lock("ledger")))
+	ending{d.Runner, j}.putAway(t.Context(), r, nil)
+	if _, err := os.Stat(j.Path); err == nil || !slices.Equal(d.told(), []string{"Call mum."}) {
+		t.Errorf("%v, told %q", err, d.told())
+	}
+}
+
+// TestReminderThatCannotBeClaimed: it stays for another attempt, with a warning.
+func TestReminderThatCannotBeClaimed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	j := d.reminder("isolated: true")
+	r := d.began(j, nil)
+	must(t, r.Conclude(runlog.Failed, ""))
+	must(t, os.MkdirAll(d.Home.State(), 0o700))
+	must(t, os.WriteFile(d.Home.Firing(), nil, 0o600))
+	warned := d.warns()
+	e := ending{d.Runner, j}
+	e.putAway(t.Context(), r, nil)
+	if _, err := os.Stat(j.Path); err != nil || len(*warned) == 0 || len(d.told()) > 0 {
+		t.Errorf("%v, warned %q, told %q", err, *warned, d.told())
+	}
+	if over, err := e.giveUp(t.Context(), &j, r); over || err == nil {
+		t.Errorf("over %v, %v", over, err)
+	}
+	if err := (&fire{r: d.Runner, job: j}).claimFile(); err == nil {
+		t.Error("no error")
 	}
 }

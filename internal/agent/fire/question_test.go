@@ -128,18 +128,46 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// TestContinuedCosts: what a part that was cut off has cost is settled before the run goes on.
+// TestContinuedCosts: what a part that was cut off has cost is settled before the run goes on, once.
 func TestContinuedCosts(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Plays(nil, runlog.Event{Type: runlog.Session, Session: "s"}, runlog.Event{Type: runlog.UsageEvent, Cost: 0.5, Usage: &runlog.Usage{}}), time.Minute)
-	r := d.waits(func(q *question.Question) { q.Answer = "blue" })
-	must(t, r.Update(func(r *runlog.Record) { r.Accounted = true }))
-	must(t, r.Event(t.Context(), runlog.Event{Type: runlog.Session, Session: "s"}))
-	must(t, r.Event(t.Context(), runlog.Event{Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{}}))
-	done, err := Answers{d.Runner}.Continue(t.Context(), r.ID, run.Observer{})
-	totals, totalsErr := d.Spend.Totals()
-	if done.Outcome != runlog.OK || errors.Join(err, totalsErr) != nil || totals.Today.Spent != 0.75 || totals.Today.Reserved != 0 || done.Settled != 0.25 {
-		t.Errorf("%s, %v; %+v, settled %v", done.Outcome, errors.Join(err, totalsErr), totals.Today, done.Settled)
+	session := runlog.Event{Type: runlog.Session, Session: "s"}
+	cost := runlog.Event{Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{}}
+	for name, c := range map[string]struct {
+		events    []runlog.Event
+		settled   float64
+		accounted bool
+		spent     float64
+	}{
+		"a part":        {[]runlog.Event{session, cost}, 0, true, 0.75},
+		"a request":     {[]runlog.Event{cost}, 0, true, 0.75},
+		"settled part":  {[]runlog.Event{cost}, 0.1, true, 0.65},
+		"not accounted": {[]runlog.Event{cost}, 0, false, 0.5},
+		"nothing":       {nil, 0, true, 0.5},
+	} {
+		d := newDesk(t, runtest.Plays(nil, session, runlog.Event{Type: runlog.UsageEvent, Cost: 0.5, Usage: &runlog.Usage{}}), time.Minute)
+		r := d.waits(func(q *question.Question) { q.Answer = "blue" })
+		must(t, r.Update(func(r *runlog.Record) { r.Accounted, r.Settled = c.accounted, c.settled }))
+		for _, e := range c.events {
+			must(t, r.Event(t.Context(), e))
+		}
+		done, err := Answers{d.Runner}.Continue(t.Context(), r.ID, run.Observer{})
+		totals, totalsErr := d.Spend.Totals()
+		if done.Outcome != runlog.OK || errors.Join(err, totalsErr) != nil || math.Abs(totals.Today.Spent-c.spent) > 1e-9 || totals.Today.Reserved != 0 {
+			t.Errorf("%s: %s, %v; %+v", name, done.Outcome, errors.Join(err, totalsErr), totals.Today)
+		}
+	}
+}
+
+// TestQuestionsCannotBeRead: a fire runs without them, with a warning.
+func TestQuestionsCannotBeRead(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	must(t, os.MkdirAll(d.Home.State(), 0o700))
+	must(t, os.WriteFile(d.Home.Questions(), nil, 0o600))
+	warned := d.warns()
+	if f := (&fire{r: d.Runner}); len(f.questions()) > 0 || len(*warned) != 1 {
+		t.Errorf("%q", *warned)
 	}
 }
 
@@ -240,6 +268,12 @@ func TestPartsOfAContinuation(t *testing.T) {
 	d.Spend.Limits.PerRun = math.Inf(1)
 	if c.before.Engine = "costly"; math.Abs(c.spec().Limits.Cost-0.3) > 1e-9 {
 		t.Errorf("no limit per run: %v", c.spec().Limits.Cost)
+	}
+	if got := fmt.Sprintf("%T", c.spec().Conversation); got != "conversation.Resumed" {
+		t.Errorf("its conversation is a %s", got)
+	}
+	if f.job.Background = false; !c.spec().Input.Task.Background {
+		t.Error("it is in the foreground")
 	}
 	for name, want := range map[string]string{"isolated": "conversation.Resumed", "persistent": "conversation.Routine"} {
 		c.before.Persistent = name == "persistent"
