@@ -101,11 +101,10 @@ func (s Slots) settleKilled(r runlog.Record) {
 		return
 	}
 	c, err := s.r.Slots.Load(r.Job, *r.Scheduled)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
+	if !errors.Is(err, fs.ErrNotExist) {
+		s.r.Warn(err)
 	}
-	s.r.Warn(err)
-	if err == nil && c.Run == r.ID && c.Outcome != string(r.Outcome) && (c.Outcome == "" || c.Outcome == string(runlog.Waiting)) {
+	if c.Run == r.ID && c.Outcome != string(r.Outcome) && (c.Outcome == "" || c.Outcome == string(runlog.Waiting)) {
 		s.r.Warn(s.r.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(r.Outcome)))
 	}
 }
@@ -216,8 +215,8 @@ func (c *claim) take(ctx context.Context) error {
 func (c *claim) giveWay(ctx context.Context, id string, at time.Time) {
 	const step = 10 * time.Millisecond
 	for waited := time.Duration(0); waited < time.Minute && lock.Free(c.r.Home.JobLock(id)); waited += step {
-		held, err := c.r.Slots.Load(id, at)
-		if err != nil || held.Outcome != "" || !(Slots{c.r}).attended(held) {
+		held, _ := c.r.Slots.Load(id, at) // nobody attends one that cannot be read
+		if held.Outcome != "" || !(Slots{c.r}).attended(held) {
 			return
 		}
 		if _, err := c.r.Runs.Load(held.Run); !errors.Is(err, fs.ErrNotExist) || c.r.Host.Sleep(ctx, step) != nil {
