@@ -263,30 +263,34 @@ func damagedUpkeep() map[string]damaged {
 }
 
 func damagedPrograms() map[string]damaged {
-	audit := func(call func(b *broken, a gateAudit, r *runlog.Run) error) damaged {
+	audit := func(told bool, call func(b *broken, a gateAudit, r *runlog.Run) error) damaged {
 		return func(b *broken) (func() error, func() any) {
 			b.write("gate: check", "gate-audit: 1")
 			b.script("check", "exit 1")
 			p, r := b.programs("check")
 			a := gateAudit{b.Runner, p.job, p.permitted["check"]}
-			must(b.t, r.Event(b.t.Context(), runlog.Event{Type: runlog.Report, Text: "r"}))
+			if told {
+				must(b.t, r.Event(b.t.Context(), runlog.Event{Type: runlog.Report, Text: "r"}))
+			}
 			_, err := b.Gates.Close(b.t.Context(), "a", a.digest, r.ID, 1)
 			must(b.t, err)
 			return func() error { return call(b, a, r) }, func() any {
 				known, err := b.Gates.Of("a", a.digest)
-				return fmt.Sprint(known.Told, known.Off == r.ID, err)
+				return fmt.Sprint(known.Audit, known.Told, err)
 			}
 		}
 	}
 	return map[string]damaged{
-		"audit that was killed": audit(func(b *broken, a gateAudit, _ *runlog.Run) error {
+		"audit that was killed": audit(false, func(b *broken, a gateAudit, _ *runlog.Run) error {
 			known, err := a.state(b.t.Context())
-			if err == nil && known.Off == "" {
-				return errors.New("the gate is still on")
+			if err == nil && known.Audit != "" {
+				return errors.New("the audit still goes on")
 			}
 			return err
 		}),
-		"end of an audit": audit(func(b *broken, a gateAudit, r *runlog.Run) error { return a.end(b.t.Context(), r) }),
+		"end of an audit": audit(true, func(b *broken, a gateAudit, r *runlog.Run) error {
+			return a.end(b.t.Context(), r)
+		}),
 		"copy of a program": func(b *broken) (func() error, func() any) {
 			b.write("gate: check")
 			b.script("check", "exit 1")
