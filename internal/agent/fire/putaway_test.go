@@ -239,3 +239,19 @@ func TestReminderThatCannotBeClaimed(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestChainWithoutApproval: if the approval cannot be noted, the next reminder is made all the same and waits for it, with a warning.
+func TestChainWithoutApproval(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	j := d.reminder("isolated: true", "allowed-tools: [WebSearch]", "max-chain: 3")
+	r := d.began(j, nil)
+	must(t, r.Event(t.Context(), runlog.Event{Type: runlog.FollowUp, Text: "2026-03-03T09:00:00Z"}))
+	must(t, instead(d.Home.Approvals()))
+	warned := d.warns()
+	e := ending{d.Runner, j}
+	must(t, e.followUp(t.Context(), j, r))
+	if got := d.chain(); len(got) != 1 || !strings.HasSuffix(got[0], "false") || len(*warned) != 1 {
+		t.Errorf("%q, warned %q", got, *warned)
+	}
+}
