@@ -76,7 +76,7 @@ func (a gateAudit) state(ctx context.Context) (known gate.Gate, err error) {
 func (a gateAudit) end(ctx context.Context, audits *runlog.Run) error {
 	err := a.note(ctx, audits.ID, audits)
 	known, readErr := a.r.Gates.Of(a.job.ID, a.digest)
-	if readErr == nil && known.Off != "" {
+	if readErr == nil {
 		readErr = a.tell(ctx, known)
 	}
 	return errors.Join(err, readErr)

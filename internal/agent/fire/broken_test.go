@@ -86,8 +86,9 @@ func TestPreviousRun(t *testing.T) {
 		outcome runlog.Outcome
 		causes  int
 	}{
-		"killed": {func(*desk, *runlog.Run) {}, true, runlog.Interrupted, 1},
-		"ended":  {func(d *desk, r *runlog.Run) { must(d.t, r.Finish(runlog.Failed, "")) }, true, runlog.Failed, 0},
+		"killed":   {func(*desk, *runlog.Run) {}, true, runlog.Interrupted, 1},
+		"reminder": {func(_ *desk, r *runlog.Run) { must(t, r.Update(func(r *runlog.Record) { r.Kind = "reminder" })) }, true, runlog.Interrupted, 0},
+		"ended":    {func(d *desk, r *runlog.Run) { must(d.t, r.Finish(runlog.Failed, "")) }, true, runlog.Failed, 0},
 		"asked": {func(d *desk, r *runlog.Run) {
 			must(d.t, r.Event(d.t.Context(), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: "?"}))
 		}, true, runlog.Waiting, 0},

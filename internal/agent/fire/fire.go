@@ -240,11 +240,11 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 	if closeErr != nil || loadErr != nil {
 		return runlog.Record{}
 	}
-	if cutOff {
-		Slots{f.r}.settleCutOff(ctx, last)
+	if !cutOff {
+		return last
 	}
-	// a reminder's failure is reported after its last attempt
-	if cutOff && last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting {
+	Slots{f.r}.settleCutOff(ctx, last)
+	if last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting { // a reminder's failure is reported after its last attempt
 		Reports{f.r}.failure(ctx, last, "was cut off before it ended")
 	}
 	return last

@@ -234,6 +234,18 @@ func TestOpenQuestions(t *testing.T) {
 	}
 }
 
+// TestExpiredQuestionIsToldOnce: the next fire tells the agent of a question that expired, and forgets it.
+func TestExpiredQuestionIsToldOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Answering{Asked: new([]engine.Request)}, time.Hour)
+	r := d.waits(func(q *question.Question) { q.Lapsed = true })
+	must(t, d.end(r.ID, runlog.Expired))
+	d.fires(Options{}, runlog.OK, false)
+	if _, err := d.Questions.Load(r.ID); err == nil {
+		t.Error("the question is left")
+	}
+}
+
 // TestPartsOfAContinuation: it has the rights that both its run and its job have, and what is left of the limits.
 func TestPartsOfAContinuation(t *testing.T) {
 	t.Parallel()
