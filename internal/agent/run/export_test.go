@@ -1,6 +1,10 @@
 package run
 
-import "github.com/ollim/ollim/internal/state/runlog"
+import (
+	"context"
+
+	"github.com/ollim/ollim/internal/state/runlog"
+)
 
 // PastRecords is pastRecords.
 const PastRecords = pastRecords
@@ -9,3 +13,34 @@ const PastRecords = pastRecords
 func (r *Runner) Past(record runlog.Record, most int) []runlog.Record {
 	return r.past().of(record, most)
 }
+
+// Begun is a run in progress, whose steps a test takes one by one.
+type Begun struct{ w *work }
+
+// Begin begins a run, which must be released.
+func (r *Runner) Begin(ctx context.Context, s Spec) (Begun, error) {
+	w, err := r.begin(ctx, s)
+	return Begun{w}, err
+}
+
+// CarryOut carries out the steps that the time limit covers.
+func (b Begun) CarryOut(ctx context.Context) error { return b.w.carryOut(ctx) }
+
+// Report tells what there is to tell of a run that ended so.
+func (b Begun) Report(ctx context.Context, cause error) {
+	b.w.report(ctx, b.w.conclude(ctx, cause))
+	b.w.deliver(ctx)
+}
+
+// Finish settles the cost and finishes the record.
+func (b Begun) Finish(ctx context.Context) error {
+	b.w.money.settle(ctx)
+	_, err := b.w.finish(ctx, nil)
+	return err
+}
+
+// Run returns the run.
+func (b Begun) Run() *runlog.Run { return b.w.run }
+
+// Release releases the run's locks.
+func (b Begun) Release() { b.w.release() }

@@ -1,0 +1,206 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/notify"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/request"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/spend"
+)
+
+func damagedCalls() map[string]damaged {
+	runs := func(change func(*scene, *run.Spec)) func(*testing.T, *scene) (any, error) {
+		return func(t *testing.T, s *scene) (any, error) {
+			spec := routine()
+			change(s, &spec)
+			return s.Run(t.Context(), spec)
+		}
+	}
+	refused := func(err error) bool { return errors.Is(err, run.ErrRefused) }
+	later := func(err error) bool { return errors.As(err, new(*run.Later)) }
+	return map[string]damaged{
+		"a turn":           {of: ofRuns, engine: plays(answered()...), call: runs(func(*scene, *run.Spec) {})},
+		"a plain reminder": {call: runs(func(_ *scene, s *run.Spec) { s.Plain = true })},
+		"a refusal":        {call: runs(func(_ *scene, s *run.Spec) { s.Origin = &caller{permit: run.Refuse("no")} }), ends: refused},
+		"taken back":       {prep: reserveAll, call: takenBack, ends: later},
+		"continued": {of: ofRuns, engine: plays(answered()...), prep: wait, call: runs(func(s *scene, spec *run.Spec) {
+			spec.Identity.Run, spec.Identity.Again = s.begun.Run().ID, true
+			spec.Conversation = conversation.Resumed{Conversation: spec.Conversation, Session: "s"}
+			then := s.begun.Run().Record
+			spec.Origin = &caller{begin: func(r *runlog.Record) error {
+				*r, r.Continued, r.Finished, r.Outcome, r.Settled = then, 1, nil, "", then.Cost
+				return nil
+			}}
+		})},
+		"skipped": {call: func(t *testing.T, s *scene) (any, error) { return s.Skip(t.Context(), routine(), "no") }},
+		"abandoned": {prep: wait, call: func(t *testing.T, s *scene) (any, error) {
+			spec := routine()
+			spec.Identity.Run = s.begun.Run().ID
+			return s.Abandon(t.Context(), spec, runlog.Expired, "no answer", "It has ended.")
+		}},
+		"work": {call: func(t *testing.T, s *scene) (any, error) {
+			return run.Work(t.Context(), s.Runner, runlog.Record{}, 1, func(ctx context.Context, r *runlog.Run, raise run.Raise) error {
+				_, err := raise(ctx, 1, 1)
+				return errors.Join(err, r.Event(ctx, runlog.Event{Type: runlog.UsageEvent, Cost: 0.5, Usage: &runlog.Usage{In: 1}}))
+			})
+		}},
+		"duties, requests":     {of: ofRequests, engine: dutiful(), prep: owing, call: carriesOut},
+		"duties, ledger":       {of: ofLedger, engine: dutiful(), prep: owing, call: carriesOut},
+		"duties, events":       {of: ofEvents, engine: dutiful(), prep: owing, call: carriesOut},
+		"delivery":             {of: ofEvents, prep: troubled(), call: reports},
+		"a failed server":      {of: ofLedger, prep: troubled(runlog.Event{Type: runlog.ServerFailed, Tool: "bad", Text: "not there"}), call: reports},
+		"a server works again": {of: ofLedger, prep: troubled(runlog.Event{Type: runlog.ToolResult, Tool: "mcp__good__x", ToolID: "1"}), call: reports},
+		"preview":              {call: previews, prep: typesTask},
+		"rebuild":              {call: rebuilds, prep: typesTask},
+		"patterns":             {call: patterns},
+		"pause":                {prep: paused, call: pauses},
+	}
+}
+
+func ofRuns(s *scene) string     { return s.Home.State("runs") }
+func ofLedger(s *scene) string   { return s.Home.State("ledger") }
+func ofEvents(s *scene) string   { return s.Home.Run(s.begun.Run().ID, "events.jsonl") }
+func ofRequests(s *scene) string { return s.Home.Requests(s.begun.Run().ID) }
+
+// reserveAll reserves all that may be spent in a day for another run.
+func reserveAll(t *testing.T, s *scene) {
+	t.Helper()
+	s.Spend.Limits.PerDay = 1
+	spec := routine()
+	s.begin(t, spec)
+	if _, err := s.Spend.Reserve(t.Context(), spend.Claim{Run: s.begun.Run().ID, Most: 1}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func takenBack(t *testing.T, s *scene) (any, error) {
+	r, err := s.Run(t.Context(), routine())
+	s.begun.Release()
+	return r, err
+}
+
+// wait runs a run that asks the owner a question.
+func wait(t *testing.T, s *scene) {
+	t.Helper()
+	then := s.Engines
+	s.Engines = engines(plays(answered(runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: "Which?"})...))
+	s.begin(t, routine())
+	defer s.begun.Release()
+	cause := s.begun.CarryOut(t.Context())
+	s.begun.Report(t.Context(), cause)
+	if err := s.begun.Finish(t.Context()); err != nil || s.begun.Run().Outcome != runlog.Waiting {
+		t.Fatal(s.begun.Run().Outcome, err)
+	}
+	s.Engines = then
+}
+
+// dutiful is an engine that has its requests kept, and raises its reservation.
+func dutiful() *actor {
+	a := plays()
+	a.run = func(ctx context.Context, r engine.Request, _ engine.Tools, sink engine.Sink) error {
+		sent := r.Run.Sent([]byte(`{"model":"m"}`))
+		_, raised := r.Limits.Raise(ctx, 0.5, 1)
+		err := all(sink, answered(runlog.Event{Type: runlog.CompactWish, Text: "Shorter."})...)
+		sent.Answered(request.Answer{})
+		return errors.Join(raised, err)
+	}
+	return a
+}
+
+// owing begins a run that owes a report.
+func owing(t *testing.T, s *scene) {
+	t.Helper()
+	spec := routine()
+	spec.Policy.Update, spec.Duties = job.Always, []run.Duty{run.Report}
+	spec.Identity.Scheduled, spec.Identity.File = s.now, []byte("file")
+	spec.Input.Task.AllowPing = true
+	s.begin(t, spec)
+}
+
+func carriesOut(t *testing.T, s *scene) (any, error) {
+	err := s.begun.CarryOut(t.Context())
+	if err != nil && err.Error() == "the agent did not report" {
+		err = nil
+	}
+	s.begun.Release()
+	return nil, err
+}
+
+// troubled begins a run in which an event occurs, after its job and a server have failed.
+func troubled(during ...runlog.Event) func(*testing.T, *scene) {
+	return func(t *testing.T, s *scene) {
+		t.Helper()
+		for _, c := range []notify.Cause{{Kind: notify.Server, Subject: "good", Text: "bad"}, {Kind: notify.Job, Subject: "a", Text: "failed"}} {
+			if _, err := s.Notify().Open(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spec := routine()
+		spec.Policy.Deliver, spec.Sender = true, &wall{}
+		s.begin(t, spec)
+		for _, e := range answered(append(during, runlog.Event{Type: runlog.UpdatesPopped, Count: 1})...) {
+			if err := s.begun.Run().Event(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func reports(t *testing.T, s *scene) (any, error) {
+	s.begun.Report(t.Context(), nil)
+	err := s.begun.Finish(t.Context())
+	s.begun.Release()
+	return s.begun.Run().Record, err
+}
+
+// typesTask writes a file that is piped into a run.
+func typesTask(t *testing.T, s *scene) {
+	t.Helper()
+	if err := os.WriteFile(s.Home.Path("piped.txt"), []byte("piped"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func typed(s *scene) run.Spec {
+	spec := routine()
+	spec.Input.Task.AllowPing = true
+	spec.Input.Piped.Files = []engine.Attachment{{Name: "piped.txt", Type: "text/plain", Path: s.Home.Path("piped.txt")}}
+	return spec
+}
+
+func previews(t *testing.T, s *scene) (any, error) {
+	plan, err := s.Preview(t.Context(), typed(s), func(in prompt.Input) prompt.Input { return in })
+	return plan, err
+}
+
+func rebuilds(_ *testing.T, s *scene) (any, error) {
+	a, err := run.Rebuild(s.Runner, typed(s), runlog.Record{Started: s.now}, prompt.Past{})
+	return a.Prompt.Text(), err
+}
+
+func patterns(_ *testing.T, s *scene) (any, error) {
+	own, main, err := s.Patterns(true)
+	return [][]string{own, main}, err
+}
+
+// paused pauses everything for an hour.
+func paused(t *testing.T, s *scene) {
+	t.Helper()
+	if err := s.Spend.Pause(t.Context(), s.now.Add(1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pauses(_ *testing.T, s *scene) (any, error) {
+	refused := &run.Refusal{}
+	return errors.As(s.Paused(false), &refused), nil
+}
