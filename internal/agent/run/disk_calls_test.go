@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -41,7 +42,11 @@ func damagedCalls() map[string]damaged {
 				return nil
 			}}
 		})},
-		"skipped": {call: func(t *testing.T, s *scene) (any, error) { return s.Skip(t.Context(), routine(), "no") }},
+		"skipped": {prep: lockJob, call: func(t *testing.T, s *scene) (any, error) {
+			spec := routine()
+			spec.Identity.Guard = s.guard
+			return s.Skip(t.Context(), spec, "no")
+		}},
 		"abandoned": {prep: wait, call: func(t *testing.T, s *scene) (any, error) {
 			spec := routine()
 			spec.Identity.Run = s.begun.Run().ID
@@ -71,9 +76,22 @@ func ofLedger(s *scene) string   { return s.Home.State("ledger") }
 func ofEvents(s *scene) string   { return s.Home.Run(s.begun.Run().ID, "events.jsonl") }
 func ofRequests(s *scene) string { return s.Home.Requests(s.begun.Run().ID) }
 
+// lockJob takes the lock of the job, in which its last run is noted.
+func lockJob(t *testing.T, s *scene) {
+	t.Helper()
+	var err error
+	if s.guard, err = lock.TryGuard(s.Home.JobLock("a")); err == nil {
+		err = s.guard.Note("before\n")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // reserveAll reserves all that may be spent in a day for another run.
 func reserveAll(t *testing.T, s *scene) {
 	t.Helper()
+	lockJob(t, s)
 	s.Spend.Limits.PerDay = 1
 	spec := routine()
 	s.begin(t, spec)
@@ -83,7 +101,10 @@ func reserveAll(t *testing.T, s *scene) {
 }
 
 func takenBack(t *testing.T, s *scene) (any, error) {
-	r, err := s.Run(t.Context(), routine())
+	spec := routine()
+	spec.Identity.Guard = s.guard
+	r, err := s.Run(t.Context(), spec)
+	s.guard.Release()
 	s.begun.Release()
 	return r, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runtest"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -130,7 +131,8 @@ type scene struct {
 
 	now    time.Time
 	warned []string
-	begun  run.Begun // a run that a test has begun
+	begun  run.Begun   // a run that a test has begun
+	guard  *lock.Guard // on the job
 }
 
 func newScene(t *testing.T, dir string, e engine.Engine) *scene {
