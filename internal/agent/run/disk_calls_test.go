@@ -64,14 +64,21 @@ func damagedCalls() map[string]damaged {
 		"delivery":             {of: ofEvents, prep: troubled(), call: reports},
 		"a failed server":      {of: ofLedger, prep: troubled(runlog.Event{Type: runlog.ServerFailed, Tool: "bad", Text: "not there"}), call: reports},
 		"a server works again": {of: ofLedger, prep: troubled(runlog.Event{Type: runlog.ToolResult, Tool: "mcp__good__x", ToolID: "1"}), call: reports},
-		"preview":              {call: previews, prep: typesTask},
-		"rebuild":              {call: rebuilds, prep: typesTask},
-		"patterns":             {call: patterns},
-		"pause":                {prep: paused, call: pauses},
+		"a transcript":         {of: ofSessions, engine: plays(answered()...), call: transcribes("")},
+		"a transcript goes on": {of: ofSessions, engine: plays(answered()...), call: transcribes("s"), prep: func(t *testing.T, s *scene) {
+			if _, err := transcribes("")(t, s); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"preview":  {call: previews, prep: typesTask},
+		"rebuild":  {call: rebuilds, prep: typesTask},
+		"patterns": {call: patterns},
+		"pause":    {prep: paused, call: pauses},
 	}
 }
 
 func ofRuns(s *scene) string     { return s.Home.State("runs") }
+func ofSessions(s *scene) string { return s.Home.Sessions() }
 func ofLedger(s *scene) string   { return s.Home.State("ledger") }
 func ofEvents(s *scene) string   { return s.Home.Run(s.begun.Run().ID, "events.jsonl") }
 func ofRequests(s *scene) string { return s.Home.Requests(s.begun.Run().ID) }
@@ -122,6 +129,11 @@ func wait(t *testing.T, s *scene) {
 		t.Fatal(s.begun.Run().Outcome, err)
 	}
 	s.Engines = then
+}
+
+// transcribes runs a question whose answer is kept as a transcript.
+func transcribes(session string) func(*testing.T, *scene) (any, error) {
+	return func(t *testing.T, s *scene) (any, error) { return s.Run(t.Context(), question(session, false)) }
 }
 
 // dutiful is an engine that has its requests kept, and raises its reservation.

@@ -144,7 +144,7 @@ func leaves(t *testing.T, s *scene, got any) left {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		l.files[strings.TrimPrefix(path, dir+"/")] = plain(text)
+		l.files[strings.ReplaceAll(strings.TrimPrefix(path, dir+"/"), strings.ReplaceAll(dir, "/", "-"), "DIR")] = plain(text)
 		return err
 	})
 	if err != nil {

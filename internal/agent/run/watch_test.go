@@ -15,6 +15,8 @@ type holding struct {
 	look    func(n int) (string, error) // the nth
 	answers time.Duration
 	n       int
+	reached int
+	until   int // after so many answers the server is silent for an hour; 0: never
 }
 
 func (h *holding) Look() (string, error) {
@@ -23,6 +25,9 @@ func (h *holding) Look() (string, error) {
 }
 
 func (h *holding) Reach() error {
+	if h.reached++; h.until > 0 && h.reached > h.until {
+		time.Sleep(time.Hour)
+	}
 	time.Sleep(h.answers)
 	return nil
 }
@@ -36,15 +41,16 @@ func TestWatch(t *testing.T) {
 		answers time.Duration
 		want    error
 		after   time.Duration
+		until   int
 	}{
-		"asked to end": {func(n int) (string, error) { return []string{"", "", "stopped by ollim stop"}[n], nil }, 0, context.Canceled, 3 * time.Second},
-		"closed":       {func(int) (string, error) { return "", runlog.ErrClosed }, 0, runlog.ErrClosed, time.Second},
+		"asked to end": {func(n int) (string, error) { return []string{"", "", "stopped by ollim stop"}[n], nil }, 0, context.Canceled, 3 * time.Second, 0},
+		"closed":       {func(int) (string, error) { return "", runlog.ErrClosed }, 0, runlog.ErrClosed, time.Second, 0},
 		"cut off": {func(n int) (string, error) {
 			if n == 4 {
 				time.Sleep(time.Hour)
 			}
 			return "", nil
-		}, time.Hour, ErrSilent, 35 * time.Second},
+		}, time.Hour, ErrSilent, 35 * time.Second, 0},
 		"a grace period of 80 s": {func(n int) (string, error) {
 			switch n {
 			case 4:
@@ -53,7 +59,7 @@ func TestWatch(t *testing.T) {
 				return "", runlog.ErrClosed
 			}
 			return "", nil
-		}, 4 * time.Second, runlog.ErrClosed, 89 * time.Second},
+		}, 4 * time.Second, runlog.ErrClosed, 89 * time.Second, 0},
 		"cut off for 25 s": {func(n int) (string, error) {
 			switch n {
 			case 4:
@@ -62,18 +68,24 @@ func TestWatch(t *testing.T) {
 				return "", runlog.ErrClosed
 			}
 			return "", nil
-		}, time.Hour, runlog.ErrClosed, 34 * time.Second},
+		}, time.Hour, runlog.ErrClosed, 34 * time.Second, 0},
+		"cut off after an answer": {func(n int) (string, error) {
+			if n == 4 {
+				time.Sleep(time.Hour)
+			}
+			return "", nil
+		}, 4 * time.Second, ErrSilent, (5 + 25 + 4 + 25 + 5) * time.Second, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
 				ctx, stop := context.WithCancelCause(t.Context())
-				watch(ctx, &holding{look: tc.look, answers: tc.answers}, stop)
+				watch(ctx, &holding{look: tc.look, answers: tc.answers, until: tc.until}, stop)
 				if err := context.Cause(ctx); !errors.Is(err, tc.want) || time.Since(begun) != tc.after {
 					t.Errorf("ended after %s: %v, want %s: %v", time.Since(begun), err, tc.after, tc.want)
 				}
-				time.Sleep(time.Hour) // until the read has ended
+				time.Sleep(2 * time.Hour) // until the read has ended
 			})
 		})
 	}
