@@ -37,10 +37,10 @@ func (s *scene) said(t *testing.T, session string) (lines []string, parent strin
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		text := string(e.Message.Role)
+		text := e.Message.Role
 		for _, b := range e.Message.Content {
 			last := strings.Split(strings.TrimSpace(b.Text), "\n")
-			text += " " + string(b.Type) + " " + last[len(last)-1]
+			text += " " + b.Type + " " + last[len(last)-1]
 		}
 		lines = append(lines, text)
 	}
