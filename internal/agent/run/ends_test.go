@@ -126,7 +126,7 @@ func TestRunAtALimit(t *testing.T) {
 				}
 				return in, c.err
 			},
-			postpone: func(l *run.Later) error { postponed = true; return c.postpone },
+			postpone: func(*run.Later) error { postponed = true; return c.postpone },
 		}
 		got, err := s.Run(t.Context(), spec)
 		if !errors.Is(err, c.err) && !errors.As(err, new(*run.Later)) && c.outcome != runlog.Refused || errors.As(err, new(*run.Later)) != c.later || postponed != c.later {
