@@ -26,6 +26,9 @@ func (r *Runner) Begin(ctx context.Context, s Spec) (Begun, error) {
 // CarryOut carries out the steps that the time limit covers.
 func (b Begun) CarryOut(ctx context.Context) error { return b.w.carryOut(ctx) }
 
+// AskOwner lets the owner answer what the run's tools ask, until stop is called.
+func (b Begun) AskOwner(ctx context.Context) (stop func()) { return b.w.askOwner(ctx) }
+
 // Report tells what there is to tell of a run that ended so.
 func (b Begun) Report(ctx context.Context, cause error) {
 	b.w.report(ctx, b.w.conclude(ctx, cause))
