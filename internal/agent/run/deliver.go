@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,8 @@ func (w *work) report(ctx context.Context, cause error) {
 // notification. The cause of a server that the run has used is closed; none says that there was no cause.
 func (w *work) reportServers(ctx context.Context, none bool) {
 	failed, err := w.run.FailedServers()
-	w.r.Warn(err)
+	answered, answeredErr := w.run.Answered() // a server that the run did not use may not have been started
+	w.r.Warn(cmp.Or(err, answeredErr))
 	bad := map[string]bool{}
 	for _, e := range failed {
 		bad[e.Tool] = true
@@ -99,8 +101,6 @@ func (w *work) reportServers(ctx context.Context, none bool) {
 	if none {
 		return
 	}
-	answered, err := w.run.Answered() // a server that the run did not use may not have been started
-	w.r.Warn(err)
 	for _, server := range policy.Servers(answered) {
 		if !bad[server] {
 			w.r.Warn(w.r.Notify().Close(ctx, notice.Key(string(notify.Server), server), ""))

@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/spend"
@@ -26,6 +27,7 @@ func damagedCalls() map[string]damaged {
 			return s.Run(t.Context(), spec)
 		}
 	}
+	server, used := notify.Cause{Kind: notify.Server, Subject: "good"}, runlog.Event{Type: runlog.ToolResult, Tool: "mcp__good__x", ToolID: "1"}
 	refused := func(err error) bool { return errors.Is(err, run.ErrRefused) }
 	later := func(err error) bool { return errors.As(err, new(*run.Later)) }
 	return map[string]damaged{
@@ -61,9 +63,11 @@ func damagedCalls() map[string]damaged {
 		"duties, requests":     {of: ofRequests, engine: dutiful(), prep: owing, call: carriesOut},
 		"duties, ledger":       {of: ofLedger, engine: dutiful(), prep: owing, call: carriesOut},
 		"duties, events":       {of: ofEvents, engine: dutiful(), prep: owing, call: carriesOut},
-		"delivery":             {of: ofEvents, prep: troubled(), call: reports},
-		"a failed server":      {of: ofLedger, prep: troubled(runlog.Event{Type: runlog.ServerFailed, Tool: "bad", Text: "not there"}), call: reports},
-		"a server works again": {of: ofLedger, prep: troubled(runlog.Event{Type: runlog.ToolResult, Tool: "mcp__good__x", ToolID: "1"}), call: reports},
+		"delivery":             {of: ofEvents, prep: troubled(server, used), call: reports},
+		"a failed server":      {of: ofLedger, prep: troubled(server, runlog.Event{Type: runlog.ServerFailed, Tool: "bad", Text: "not there"}), call: reports},
+		"a server works again": {of: ofLedger, prep: troubled(server, used), call: reports},
+		"a job works again":    {of: ofLedger, prep: troubled(notify.Cause{Kind: notify.Job, Subject: "a"}), call: reports},
+		"a model works again":  {of: ofLedger, prep: troubled(notify.Cause{Kind: notify.Model, Subject: "one"}), call: reports},
 		"a transcript":         {of: ofSessions, engine: plays(answered()...), call: transcribes("")},
 		"a transcript goes on": {of: ofSessions, engine: plays(answered()...), call: transcribes("s"), prep: func(t *testing.T, s *scene) {
 			if _, err := transcribes("")(t, s); err != nil {
@@ -124,7 +128,8 @@ func wait(t *testing.T, s *scene) {
 	s.begin(t, routine())
 	defer s.begun.Release()
 	cause := s.begun.CarryOut(t.Context())
-	s.begun.Report(t.Context(), cause)
+	s.begun.Conclude(t.Context(), cause)
+	s.begun.Report(t.Context())
 	if err := s.begun.Finish(t.Context()); err != nil || s.begun.Run().Outcome != runlog.Waiting {
 		t.Fatal(s.begun.Run().Outcome, err)
 	}
@@ -168,19 +173,19 @@ func carriesOut(t *testing.T, s *scene) (any, error) {
 	return nil, err
 }
 
-// troubled begins a run in which an event occurs, after its job and a server have failed.
-func troubled(during ...runlog.Event) func(*testing.T, *scene) {
+// troubled begins a run in which events occur while a cause is open.
+func troubled(cause notify.Cause, during ...runlog.Event) func(*testing.T, *scene) {
 	return func(t *testing.T, s *scene) {
 		t.Helper()
-		for _, c := range []notify.Cause{{Kind: notify.Server, Subject: "good", Text: "bad"}, {Kind: notify.Job, Subject: "a", Text: "failed"}} {
-			if _, err := s.Notify().Open(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+		cause.Text = "it fails"
+		if _, err := s.Notify().Open(t.Context(), cause); err != nil {
+			t.Fatal(err)
 		}
+		s.Settings.Models = func() model.Table { return model.Table{} }
 		spec := routine()
 		spec.Policy.Deliver, spec.Sender = true, &wall{}
 		s.begin(t, spec)
-		for _, e := range answered(append(during, runlog.Event{Type: runlog.UpdatesPopped, Count: 1})...) {
+		for _, e := range answered(append(during, runlog.Event{Type: runlog.UpdatesPopped, Count: 1}, runlog.Event{Type: runlog.Session, Session: "s", Model: "one"})...) {
 			if err := s.begun.Run().Event(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +194,9 @@ func troubled(during ...runlog.Event) func(*testing.T, *scene) {
 }
 
 func reports(t *testing.T, s *scene) (any, error) {
-	s.begun.Report(t.Context(), nil)
+	s.begun.Conclude(t.Context(), nil)
+	s.begun.Report(t.Context())
+	s.begun.Deliver(t.Context())
 	err := s.begun.Finish(t.Context())
 	s.begun.Release()
 	return s.begun.Run().Record, err

@@ -29,11 +29,14 @@ func (b Begun) CarryOut(ctx context.Context) error { return b.w.carryOut(ctx) }
 // AskOwner lets the owner answer what the run's tools ask, until stop is called.
 func (b Begun) AskOwner(ctx context.Context) (stop func()) { return b.w.askOwner(ctx) }
 
-// Report tells what there is to tell of a run that ended so.
-func (b Begun) Report(ctx context.Context, cause error) {
-	b.w.report(ctx, b.w.conclude(ctx, cause))
-	b.w.deliver(ctx)
-}
+// Conclude notes how a run ended.
+func (b Begun) Conclude(ctx context.Context, cause error) { b.w.conclude(ctx, cause) }
+
+// Report tells what there is to tell of a run that has been concluded.
+func (b Begun) Report(ctx context.Context) { b.w.report(ctx, nil) }
+
+// Deliver sends the text of a run that has been concluded.
+func (b Begun) Deliver(ctx context.Context) { b.w.deliver(ctx) }
 
 // Finish settles the cost and finishes the record.
 func (b Begun) Finish(ctx context.Context) error {

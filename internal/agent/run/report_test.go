@@ -3,6 +3,7 @@ package run_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,29 @@ func TestCauseOfAModel(t *testing.T) {
 		open, err := s.Notify().OpenCauses()
 		if keys := s.causes(t); err != nil || !slices.Equal(keys, c.open) || len(keys) == 1 && len(open[keys[0]].Jobs) != c.jobs {
 			t.Errorf("%s: open are %+v, %v", name, open, err)
+		}
+	}
+}
+
+// TestReportOfWhatCannotBeRead: a run whose events, or whose causes, cannot be read when it reports says so, however it ended.
+func TestReportOfWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []error{nil, errTest} {
+		for name, path := range map[string]func(*scene) string{
+			"events": func(s *scene) string { return s.Home.Run(s.begun.Run().ID, "events.jsonl") },
+			"ledger": func(s *scene) string { return s.Home.State("ledger") },
+		} {
+			s := newScene(t, t.TempDir(), plays())
+			troubled(notify.Cause{Kind: notify.Model, Subject: "one"})(t, s)
+			s.begun.Conclude(t.Context(), fault)
+			if err := errors.Join(os.RemoveAll(path(s)), os.Symlink("/dev/null/none", path(s))); err != nil || len(s.warned) > 0 {
+				t.Fatal(err, s.warned)
+			}
+			s.begun.Report(t.Context())
+			if len(s.warned) == 0 {
+				t.Errorf("%s, %v: nothing is said", name, fault)
+			}
+			s.begun.Release()
 		}
 	}
 }

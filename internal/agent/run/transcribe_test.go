@@ -127,3 +127,32 @@ func TestTranscriptOfATurnStartedAgain(t *testing.T) {
 		t.Errorf("the transcript has %q", lines)
 	}
 }
+
+// TestTranscriptThatIsBusy: a session goes on when nobody else writes its transcript; a run that ends before does not ask its engine.
+func TestTranscriptThatIsBusy(t *testing.T) {
+	t.Parallel()
+	e := plays(answered()...)
+	s := newScene(t, t.TempDir(), e)
+	if _, err := s.Run(t.Context(), question("", false)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := transcript.Dir(s.Home.Sessions()).Find("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := lock.TryGuard(file.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Release()
+	e.run = func(context.Context, engine.Request, engine.Tools, engine.Sink) error {
+		t.Error("the engine is asked")
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	spec := question("s", false)
+	spec.Origin = &caller{complete: func(*engine.Request) error { cancel(); return nil }}
+	if got, err := s.Run(ctx, spec); got.Outcome != runlog.Interrupted || err == nil {
+		t.Errorf("%s, %v", got.Outcome, err)
+	}
+}

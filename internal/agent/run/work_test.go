@@ -87,6 +87,9 @@ func TestWork(t *testing.T) {
 			}
 			return errors.Join(c.fault, r.Event(ctx, runlog.Event{Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{In: 1}}))
 		})
+		if during.Err() == nil {
+			t.Errorf("%s: its context has not ended", name)
+		}
 		cancel(nil)
 		if (err == nil) != (c.outcome == runlog.OK) || got.Outcome != c.outcome || !strings.Contains(got.Error, c.reason) || got.Withdrawn != c.withdrawn {
 			t.Errorf("%s: %s, %q, withdrawn %v: %v", name, got.Outcome, got.Error, got.Withdrawn, err)
@@ -95,9 +98,25 @@ func TestWork(t *testing.T) {
 		if err != nil || totals.Today.Reserved != 0 || totals.Today.Spent != 0.25 {
 			t.Errorf("%s: the account has %+v, %v", name, totals.Today, err)
 		}
-		if during.Err() == nil || !lock.Free(s.Home.RunLock(got.ID)) || len(s.warned) > 0 {
-			t.Errorf("%s: its context ended with %v, warned %q", name, during.Err(), s.warned)
+		if !lock.Free(s.Home.RunLock(got.ID)) || len(s.warned) > 0 {
+			t.Errorf("%s: its lock is left, or warned %q", name, s.warned)
 		}
+	}
+}
+
+// TestHighestCostOfWork: work may cost what its caller says, whatever the limit of a run is: a raise takes half more than is asked for.
+func TestHighestCostOfWork(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, t.TempDir(), plays())
+	_, err := run.Work(t.Context(), s.Runner, runlog.Record{}, 3, func(ctx context.Context, _ *runlog.Run, raise run.Raise) error {
+		got, err := raise(ctx, 1, 2)
+		if reserved := s.reserved(t); got != 2 || reserved != 2.5 {
+			t.Errorf("raised to %v, reserved %v", got, reserved)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
