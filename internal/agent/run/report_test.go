@@ -150,7 +150,7 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 			"ledger": func(s *scene) string { return s.Home.State("ledger") },
 		} {
 			s := newScene(t, t.TempDir(), plays())
-			troubled(notify.Cause{Kind: notify.Model, Subject: "one"})(t, s)
+			troubled(notify.Cause{Kind: notify.Gone, Subject: "b"})(t, s)
 			s.begun.Conclude(t.Context(), fault)
 			if err := errors.Join(os.RemoveAll(path(s)), os.Symlink("/dev/null/none", path(s))); err != nil || len(s.warned) > 0 {
 				t.Fatal(err, s.warned)
