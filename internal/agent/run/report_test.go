@@ -144,13 +144,18 @@ func TestCauseOfAModel(t *testing.T) {
 // TestReportOfWhatCannotBeRead: a run whose events, or whose causes, cannot be read when it reports says so, however it ended.
 func TestReportOfWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
+	ledger := func(s *scene) string { return s.Home.State("ledger") }
 	for _, fault := range []error{nil, errTest} {
 		for name, path := range map[string]func(*scene) string{
 			"events": func(s *scene) string { return s.Home.Run(s.begun.Run().ID, "events.jsonl") },
-			"ledger": func(s *scene) string { return s.Home.State("ledger") },
+			"ledger": ledger, "ledger, when another model answered": ledger,
 		} {
 			s := newScene(t, t.TempDir(), plays())
-			troubled(notify.Cause{Kind: notify.Gone, Subject: "b"})(t, s)
+			var during []runlog.Event
+			if name == "ledger, when another model answered" {
+				during = []runlog.Event{{Type: runlog.FellBack, Tool: "one", Model: "two", Text: "gone"}}
+			}
+			troubled(notify.Cause{Kind: notify.Gone, Subject: "b"}, during...)(t, s)
 			s.begun.Conclude(t.Context(), fault)
 			if err := errors.Join(os.RemoveAll(path(s)), os.Symlink("/dev/null/none", path(s))); err != nil || len(s.warned) > 0 {
 				t.Fatal(err, s.warned)
