@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -79,6 +80,33 @@ func TestPastOfARun(t *testing.T) {
 				t.Errorf("%s, key %q: the latest is %v", name, key, one)
 			}
 		}
+	}
+}
+
+// TestPastOfABranch: only the latest records are searched for branches.
+func TestPastOfABranch(t *testing.T) {
+	t.Parallel()
+	r, _ := bench(t, runlog.Record{})
+	branch := func(r *runlog.Record) { r.Key = "" }
+	old, now := pastRun("01", branch), pastRun("59", branch)
+	write := func(record runlog.Record) {
+		t.Helper()
+		if err := store.WriteJSON(r.Home.Run(record.ID, "run.json"), record, store.Buffered); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(old)
+	for n := range pastRecords {
+		if n == pastRecords-1 {
+			if got := r.past().of(now, 5); len(got) != 1 || got[0].ID != old.ID {
+				t.Errorf("behind %d others: %+v", n, got)
+			}
+		}
+		other := pastRun("02", func(r *runlog.Record) { r.ID = fmt.Sprintf("20260302T0902%02d.%03dZ-aaaaaa", n/60, n%60) })
+		write(other)
+	}
+	if got := r.past().of(now, 5); len(got) > 0 {
+		t.Errorf("behind %d others: %+v", pastRecords, got)
 	}
 }
 

@@ -16,7 +16,7 @@ type holding struct {
 	answers time.Duration
 	n       int
 	reached int
-	until   int // after so many answers the server is silent for an hour; 0: never
+	until   int // after so many answers the server is silent for an hour; 0: never; if negative, it answers with an error
 }
 
 func (h *holding) Look() (string, error) {
@@ -29,6 +29,9 @@ func (h *holding) Reach() error {
 		time.Sleep(time.Hour)
 	}
 	time.Sleep(h.answers)
+	if h.until < 0 {
+		return errPrepared
+	}
 	return nil
 }
 
@@ -69,6 +72,12 @@ func TestWatch(t *testing.T) {
 			}
 			return "", nil
 		}, time.Hour, runlog.ErrClosed, 34 * time.Second, 0},
+		"gone": {func(n int) (string, error) {
+			if n == 4 {
+				time.Sleep(time.Hour)
+			}
+			return "", nil
+		}, 4 * time.Second, errPrepared, (5 + 25 + 4) * time.Second, -1},
 		"cut off after an answer": {func(n int) (string, error) {
 			if n == 4 {
 				time.Sleep(time.Hour)
