@@ -138,6 +138,9 @@ func TestRaise(t *testing.T) {
 	if got, err := raise(t.Context(), before/2, before); got != before || err != nil || reserved() != before {
 		t.Errorf("enough is reserved: %v, %v, reserved %v", got, err, reserved())
 	}
+	if !a.waits {
+		t.Error("what is reserved after the first request does not wait for the disk")
+	}
 	if got, err := raise(t.Context(), 1, 3); got != 3 || err != nil || reserved() < 3 || reserved() > 4 {
 		t.Errorf("%v, %v, reserved %v", got, err, reserved())
 	}

@@ -44,6 +44,9 @@ func damagedCalls() map[string]damaged {
 				return nil
 			}}
 		})},
+		"compacted": {of: ofRuns, engine: plays(), call: runs(func(_ *scene, s *run.Spec) {
+			s.Compact, s.Conversation = "Shorter.", kept{history: conversation.History{Session: "s"}}
+		})},
 		"skipped": {prep: lockJob, call: func(t *testing.T, s *scene) (any, error) {
 			spec := routine()
 			spec.Identity.Guard = s.guard

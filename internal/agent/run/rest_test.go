@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/run"
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -100,6 +101,24 @@ func TestAnswerThatMeetsALimit(t *testing.T) {
 		want := map[bool]runlog.Outcome{false: runlog.Waiting, true: runlog.Failed}[read]
 		if later == read || loadErr != nil || stored.Outcome != want || !stored.Done() || s.reserved(t) != 0 {
 			t.Errorf("read %v: %+v, %v; %s, %v", read, got, err, stored.Outcome, loadErr)
+		}
+	}
+}
+
+// TestAbandonedRunEnds: what its origin does at the end is done, but a job that no longer exists is not asked whether it may run.
+func TestAbandonedRunEnds(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{false, true} {
+		s, spec, ended := newScene(t, t.TempDir(), plays()), routine(), 0
+		wait(t, s)
+		spec.Identity.Run = s.begun.Run().ID
+		spec.Origin = &caller{permit: run.Refuse("no"), end: func(context.Context, *tools.Set) { ended++ }}
+		if gone {
+			spec.Conversation = nil
+		}
+		got, err := s.Abandon(t.Context(), spec, runlog.Expired, "no answer", "It has ended.")
+		if err != nil || got.Outcome != runlog.Expired || ended != 1 || (len(s.warned) == 0) != gone {
+			t.Errorf("gone %v: %s, %v, ended %d times, warned %q", gone, got.Outcome, err, ended, s.warned)
 		}
 	}
 }
