@@ -2,10 +2,12 @@ package run
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -227,3 +229,18 @@ func TestRequestsOfAScript(t *testing.T) {
 type completes struct{ origin }
 
 func (completes) Complete(*engine.Request) error { return nil }
+
+// TestUnreadableBudget: only a run in the background that may ping needs the budget of pings.
+func TestUnreadableBudget(t *testing.T) {
+	t.Parallel()
+	r, _ := bench(t, runlog.Record{})
+	if err := os.MkdirAll(r.Home.PingBudget(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range []prompt.Task{{}, {Background: true}, {AllowPing: true}, {Background: true, AllowPing: true}} {
+		_, err := r.input(Spec{Input: prompt.Input{Task: task}}, runlog.Record{})
+		if fails := task.Background && task.AllowPing; (err != nil) != fails {
+			t.Errorf("%+v: %v", task, err)
+		}
+	}
+}
