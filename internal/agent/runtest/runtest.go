@@ -25,13 +25,13 @@ import (
 // New returns a runner of a new directory with the routine a. Each warning fails the test.
 func New(t *testing.T, e engine.Engine) *run.Runner {
 	t.Helper()
-	return Warning(t, e, t.TempDir(), func(message string) { t.Error(message) })
+	return In(t, t.TempDir(), store.Disk{Now: time.Now, Warn: func(message string) { t.Error(message) }}, e)
 }
 
-// Warning is New with an empty directory and what receives the warnings.
-func Warning(t *testing.T, e engine.Engine, root string, warn func(message string)) *run.Runner {
+// In returns a runner of an empty directory with the routine a.
+func In(t *testing.T, home string, disk store.Disk, e engine.Engine) *run.Runner {
 	t.Helper()
-	dir, disk := paths.Dir(root), store.Disk{Now: time.Now, Warn: warn}
+	dir := paths.Dir(home)
 	if err := store.Replace(dir.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")); err != nil {
 		t.Fatal(err)
 	}

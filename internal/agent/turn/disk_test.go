@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -56,7 +57,7 @@ type desk struct {
 func newDesk(t *testing.T, dir string, c damaged) *desk {
 	t.Helper()
 	d := &desk{agent: &agent{brief: true}}
-	d.Runner = runtest.Warning(t, d.agent, dir, func(text string) { d.warned = append(d.warned, text) })
+	d.Runner = runtest.In(t, dir, store.Disk{Now: time.Now, Warn: func(text string) { d.warned = append(d.warned, text) }}, d.agent)
 	d.Queue.Runs, d.Random = func(string) queue.Fate { return queue.Fate{} }, &ids{}
 	now := clockOf(d.Runner)
 	*now = now.Add(-time.Hour)
