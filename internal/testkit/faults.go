@@ -21,7 +21,7 @@ type Fault struct {
 
 // Faults is a loop in which each round lets another system call fail: In of the first round lets its first call fail, that of the
 // second its second. It ends after a round in which no call failed. The kernel asks about the calls of one thread, so that no other
-// process is needed; what do starts in goroutines of its own does not fail.
+// process is needed; what do starts in goroutines of its own does not fail. Unless CI=true, only the first two of equal calls on a file fail.
 //
 //	for fault := range testkit.Faults(t, syscall.EIO) {
 //		dir := t.TempDir()

@@ -5,6 +5,7 @@ package testkit
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -133,10 +134,11 @@ const (
 	pathSize = 4096
 )
 
-// run calls do in the thread, lets the nth call on a file below dir fail, or it and all later ones, and returns the first. A call that a signal interrupts is
-// made again, and asked about again.
+// run calls do in the thread, lets the nth call on a file below dir fail, or it and all later ones, and returns the first. A call that a
+// signal interrupts is made again, and asked about again.
 func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 	f.work <- do
+	made, most := map[string]int{}, Full(math.MaxInt, 2)
 	for seen := 0; ; {
 		asked := []unix.PollFd{{Fd: int32(f.listener), Events: unix.POLLIN}}
 		if _, err := unix.Poll(asked, -1); err == nil && asked[0].Revents&unix.POLLIN == 0 {
@@ -151,14 +153,15 @@ func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 			panic(fmt.Sprintf("seccomp: %v", err))
 		}
 		a, call := answer{id: q.id, flags: goesOn}, q.call(dir)
-		fails := call != "" && (seen+1 == nth || f.gone && seen+1 > nth)
+		tried := call != "" && made[call] < most
+		fails := tried && seen+1 == nth || call != "" && f.gone && failed != ""
 		if fails {
 			a.flags, a.errno = 0, -int32(f.errno)
 		}
 		if f.ioctl(send, unsafe.Pointer(&a)) != 0 {
 			continue
 		}
-		if call != "" {
+		if made[call]++; tried {
 			seen++
 		}
 		if fails && failed == "" {
