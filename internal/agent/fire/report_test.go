@@ -134,6 +134,26 @@ func TestMissedReports(t *testing.T) {
 	}
 }
 
+// TestMissedUntold: a slot is missed once its owner can be told why.
+func TestMissedUntold(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, runtest.Turn(nothing), 20*time.Minute, "description: Daily")
+	must(t, d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Held: "limit"}))
+	locked := d.Home.Lock("ledger")
+	must(t, os.RemoveAll(locked))
+	must(t, os.MkdirAll(locked, 0o700))
+	if missed, held, err := (Slots{d.Runner}).Miss(t.Context(), "a", nine, "off"); missed || !held || err == nil {
+		t.Errorf("missed %v, held %v, %v", missed, held, err)
+	}
+	must(t, os.Remove(locked))
+	if missed, held, err := (Slots{d.Runner}).Miss(t.Context(), "a", nine, "off"); !missed || !held || err != nil {
+		t.Errorf("then: missed %v, held %v, %v", missed, held, err)
+	}
+	if got := d.causes(); len(got) != 1 {
+		t.Errorf("causes %q", got)
+	}
+}
+
 // TestSettleKilled: the claim of a run gets the outcome of its record, unless it has one, or another run has the slot.
 func TestSettleKilled(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,10 @@ func (s Slots) Miss(ctx context.Context, id string, at time.Time, why string) (m
 	} else {
 		c.Held = why
 	}
-	return true, held, errors.Join(s.r.Slots.Rewrite(c), err)
+	if err != nil { // the next tick tries again
+		return false, held, err
+	}
+	return true, held, s.r.Slots.Rewrite(c)
 }
 
 // settleCutOff removes the temporary files of a run whose process died, and notes in the claim that it did, or that the run waits for an
