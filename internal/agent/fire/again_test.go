@@ -20,7 +20,7 @@ import (
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	past := prompt.Past{Near: nine}
-	d := newDesk(t, runtest.Turn(nothing), time.Minute, "description: then", "retry: 2", "verify: check")
+	d := newFixture(t, runtest.Turn(nothing), time.Minute, "description: then", "retry: 2", "verify: check")
 	d.script("check", "exit 0")
 	d.approve()
 	r := d.fires(Options{Trigger: Trigger{Scheduled: true}, Model: "big"}, runlog.OK, true)
@@ -71,7 +71,7 @@ func TestAgain(t *testing.T) {
 // TestAgainByID: a record means the id of its job, whatever other files are called.
 func TestAgainByID(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute, "subagent: helper")
+	d := newFixture(t, runtest.Turn(nothing), time.Minute, "subagent: helper")
 	must(t, store.Replace(d.Home.Agent("helper"), []byte("---\nname: helper\ndescription: d\n---\nHelp.\n")))
 	d.approve()
 	r := d.fires(timer(), runlog.OK, true)
@@ -92,7 +92,7 @@ func TestAgainByID(t *testing.T) {
 // TestAgainOfABadFile: a job whose file is wrong today is an error, and is not taken for one that is gone.
 func TestAgainOfABadFile(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.fires(timer(), runlog.OK, true)
 	d.write("none: 1")
 	if _, err := New(d.Runner).Again(r, prompt.Past{Near: nine}); err == nil || errors.Is(err, ErrNoFile) {
@@ -103,7 +103,7 @@ func TestAgainOfABadFile(t *testing.T) {
 // TestAgainOfAContinuation: its answer comes from the record, and it is in the background.
 func TestAgainOfAContinuation(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	must(t, store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"0 9 * * *\"\n---\nGo.\n")))
 	r := d.fires(timer(), runlog.OK, true)
 	first, err := New(d.Runner).Again(r, prompt.Past{Near: nine})
@@ -119,7 +119,7 @@ func TestAgainOfAContinuation(t *testing.T) {
 // TestRecordedFile: the kept text of a job's file that cannot be read is damaged.
 func TestRecordedFile(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.fires(timer(), runlog.OK, true)
 	if j, err := New(d.Runner).recorded(r); err != nil || j.ID != "a" {
 		t.Errorf("%+v, %v", j, err)
@@ -133,7 +133,7 @@ func TestRecordedFile(t *testing.T) {
 // TestRefusedWhenRebuilt: only that the job is not approved does not matter for a run that is rebuilt.
 func TestRefusedWhenRebuilt(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute, "subagent: helper")
+	d := newFixture(t, runtest.Turn(nothing), time.Minute, "subagent: helper")
 	must(t, store.Replace(d.Home.Agent("helper"), []byte("---\nname: helper\ndescription: d\n---\nHelp.\n")))
 	f := &fire{r: d.Runner, job: d.job("a")}
 	var r engine.Request

@@ -13,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/state/slot"
 )
 
-// asks gives a desk a claim command that notes its arguments, then executes a line of shell. The result returns the notes.
-func (d *desk) asks(line string) (calls func() string) {
+// asks gives a fixture a claim command that notes its arguments, then executes a line of shell. The result returns the notes.
+func (d *fixture) asks(line string) (calls func() string) {
 	d.t.Helper()
 	dir := d.t.TempDir()
 	d.Settings.Claim, d.Host.Name = filepath.Join(dir, "claim"), "laptop"
@@ -34,7 +34,7 @@ func timer() Options { return Options{Trigger: Trigger{Scheduled: true}} }
 
 // TestClaimOurs: the command is started once for a slot, and a fire that has none does not start it.
 func TestClaimOurs(t *testing.T) {
-	d := newDesk(t, runtest.Plays(nil), time.Minute)
+	d := newFixture(t, runtest.Plays(nil), time.Minute)
 	calls := d.asks("exit 0")
 	first := d.fires(timer(), runlog.OK, true)
 	d.claimed(first.ID, "ok")
@@ -50,7 +50,7 @@ func TestClaimOurs(t *testing.T) {
 
 // TestClaimTheirs: a timer's fire of another machine's slot does nothing. A fire by hand is an extra run.
 func TestClaimTheirs(t *testing.T) {
-	d := newDesk(t, runtest.Plays(nil), time.Minute)
+	d := newFixture(t, runtest.Plays(nil), time.Minute)
 	calls := d.asks("exit 75")
 	d.silent()
 	d.claimed("", slot.Elsewhere)
@@ -60,7 +60,7 @@ func TestClaimTheirs(t *testing.T) {
 	if got := calls(); got != call {
 		t.Errorf("calls %q, want one: %q", got, call)
 	}
-	other := newDesk(t, runtest.Plays(nil), time.Minute)
+	other := newFixture(t, runtest.Plays(nil), time.Minute)
 	other.asks("exit 75")
 	other.fires(Options{}, runlog.OK, false)
 	other.claimed("", slot.Elsewhere)
@@ -68,7 +68,7 @@ func TestClaimTheirs(t *testing.T) {
 
 // TestClaimFails: nothing runs, the owner is notified once, and the next fire asks again.
 func TestClaimFails(t *testing.T) {
-	d := newDesk(t, runtest.Plays(nil), time.Minute)
+	d := newFixture(t, runtest.Plays(nil), time.Minute)
 	calls := d.asks("echo no network >&2; [ -e works ] || exit 3")
 	for range 2 {
 		r, err := New(d.Runner).Fire(t.Context(), "a", timer())
@@ -101,7 +101,7 @@ func TestClaimFails(t *testing.T) {
 
 // TestClaimFailsToTheEnd: a slot for which the command fails for 15 minutes is missed, and the cause counts it.
 func TestClaimFailsToTheEnd(t *testing.T) {
-	d := newDesk(t, runtest.Plays(nil), time.Minute)
+	d := newFixture(t, runtest.Plays(nil), time.Minute)
 	d.asks("exit 1")
 	if _, err := New(d.Runner).Fire(t.Context(), "a", timer()); !errors.Is(err, ErrUnasked) {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestClaimFailsToTheEnd(t *testing.T) {
 
 // TestClaimWonBeforeAKill: a fire that takes over the slot of one that was killed after the command had answered does not ask again.
 func TestClaimWonBeforeAKill(t *testing.T) {
-	d := newDesk(t, runtest.Plays(nil), time.Minute)
+	d := newFixture(t, runtest.Plays(nil), time.Minute)
 	calls := d.asks("exit 75")
 	dead := slot.Claim{Job: "a", Slot: nine, Run: "20260302T090000.000Z-000000", PID: 1 << 30, PIDStart: 1}
 	if err := errors.Join(d.Slots.Claim(dead), d.Slots.Win("a", nine, dead.Run)); err != nil {

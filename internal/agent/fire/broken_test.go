@@ -55,7 +55,7 @@ func TestFireWithoutItsFiles(t *testing.T) {
 func TestAnswerIsNotKept(t *testing.T) {
 	t.Parallel()
 	for _, exit := range []string{"0", "75"} {
-		d := newDesk(t, runtest.Plays(nil), time.Minute)
+		d := newFixture(t, runtest.Plays(nil), time.Minute)
 		d.asks("cd state/slots/a && rm 2026* && mkdir -p 20260302T090000Z/x; exit " + exit)
 		d.warns()
 		if r, err := New(d.Runner).Fire(t.Context(), "a", timer()); r.ID != "" || err == nil || errors.Is(err, slot.ErrClaimed) {
@@ -67,7 +67,7 @@ func TestAnswerIsNotKept(t *testing.T) {
 // TestOrphanThatCannotBeClosed: it is left to the next call, with a warning.
 func TestOrphanThatCannotBeClosed(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.began(d.job("a"), nil)
 	must(t, instead(d.Home.Run(r.ID, "lock")))
 	warned := d.warns()
@@ -81,22 +81,22 @@ func TestOrphanThatCannotBeClosed(t *testing.T) {
 func TestPreviousRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		prep    func(d *desk, r *runlog.Run)
+		prep    func(d *fixture, r *runlog.Run)
 		known   bool
 		outcome runlog.Outcome
 		causes  int
 	}{
-		"killed":   {func(*desk, *runlog.Run) {}, true, runlog.Interrupted, 1},
-		"reminder": {func(_ *desk, r *runlog.Run) { must(t, r.Update(func(r *runlog.Record) { r.Kind = "reminder" })) }, true, runlog.Interrupted, 0},
-		"ended":    {func(d *desk, r *runlog.Run) { must(d.t, r.Finish(runlog.Failed, "")) }, true, runlog.Failed, 0},
-		"asked": {func(d *desk, r *runlog.Run) {
+		"killed":   {func(*fixture, *runlog.Run) {}, true, runlog.Interrupted, 1},
+		"reminder": {func(_ *fixture, r *runlog.Run) { must(t, r.Update(func(r *runlog.Record) { r.Kind = "reminder" })) }, true, runlog.Interrupted, 0},
+		"ended":    {func(d *fixture, r *runlog.Run) { must(d.t, r.Finish(runlog.Failed, "")) }, true, runlog.Failed, 0},
+		"asked": {func(d *fixture, r *runlog.Run) {
 			must(d.t, r.Event(d.t.Context(), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: "?"}))
 		}, true, runlog.Waiting, 0},
-		"pruned":     {func(d *desk, r *runlog.Run) { must(d.t, r.Remove()) }, false, "", 0},
-		"unreadable": {func(d *desk, r *runlog.Run) { must(d.t, instead(d.Home.Run(r.ID, "run.json"))) }, false, "", 0},
-		"locked":     {func(d *desk, r *runlog.Run) { must(d.t, instead(d.Home.Run(r.ID, "lock"))) }, false, "", 0},
+		"pruned":     {func(d *fixture, r *runlog.Run) { must(d.t, r.Remove()) }, false, "", 0},
+		"unreadable": {func(d *fixture, r *runlog.Run) { must(d.t, instead(d.Home.Run(r.ID, "run.json"))) }, false, "", 0},
+		"locked":     {func(d *fixture, r *runlog.Run) { must(d.t, instead(d.Home.Run(r.ID, "lock"))) }, false, "", 0},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		d.Host.Sealing.Temp = t.TempDir()
 		r := d.began(d.job("a"), nil)
 		c.prep(d, r)
@@ -119,7 +119,7 @@ func TestToolsThatNeedTheSeal(t *testing.T) {
 	if p.Unsealed() == "" {
 		t.Fatal("it is in force without a seal")
 	}
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	for _, c := range []struct {
 		tools   []string
 		refused bool

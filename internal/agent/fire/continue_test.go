@@ -27,18 +27,18 @@ func instead(path string) error {
 // TestContinueWithoutItsFiles: a run does not go on, and does not end without an error, if what it needs cannot be read or written.
 func TestContinueWithoutItsFiles(t *testing.T) {
 	t.Parallel()
-	for name, broken := range map[string]func(d *desk, r *runlog.Run) string{
-		"record":    func(d *desk, r *runlog.Run) string { return d.Home.Run(r.ID, "run.json") },
-		"job lock":  func(d *desk, _ *runlog.Run) string { return d.Home.JobLock("a") },
-		"question":  func(d *desk, r *runlog.Run) string { return d.Home.Question(r.ID) },
-		"events":    func(d *desk, r *runlog.Run) string { return d.Home.Run(r.ID, "events.jsonl") },
-		"run lock":  func(d *desk, r *runlog.Run) string { return d.Home.RunLock(r.ID) },
-		"ledger":    func(d *desk, _ *runlog.Run) string { return d.Home.Lock("ledger") },
-		"jobs":      func(d *desk, _ *runlog.Run) string { return d.Home.Path("routines", "a.md", "x") },
-		"questions": func(d *desk, _ *runlog.Run) string { return d.Home.Lock("questions") },
+	for name, broken := range map[string]func(d *fixture, r *runlog.Run) string{
+		"record":    func(d *fixture, r *runlog.Run) string { return d.Home.Run(r.ID, "run.json") },
+		"job lock":  func(d *fixture, _ *runlog.Run) string { return d.Home.JobLock("a") },
+		"question":  func(d *fixture, r *runlog.Run) string { return d.Home.Question(r.ID) },
+		"events":    func(d *fixture, r *runlog.Run) string { return d.Home.Run(r.ID, "events.jsonl") },
+		"run lock":  func(d *fixture, r *runlog.Run) string { return d.Home.RunLock(r.ID) },
+		"ledger":    func(d *fixture, _ *runlog.Run) string { return d.Home.Lock("ledger") },
+		"jobs":      func(d *fixture, _ *runlog.Run) string { return d.Home.Path("routines", "a.md", "x") },
+		"questions": func(d *fixture, _ *runlog.Run) string { return d.Home.Lock("questions") },
 	} {
 		for _, expired := range []bool{false, true} {
-			d := newDesk(t, runtest.Turn(nothing), time.Minute)
+			d := newFixture(t, runtest.Turn(nothing), time.Minute)
 			d.warns()
 			r := d.waits(func(q *question.Question) {
 				if q.Answer = "blue"; expired {
@@ -66,7 +66,7 @@ func TestContinueWithoutItsFiles(t *testing.T) {
 func TestEndOfAContinuation(t *testing.T) {
 	t.Parallel()
 	for name, expires := range map[string]bool{"fails": false, "expires": true} {
-		d := newDesk(t, runtest.Turn(func(engine.Request) error { return errLater }), time.Minute, "after: end")
+		d := newFixture(t, runtest.Turn(func(engine.Request) error { return errLater }), time.Minute, "after: end")
 		d.script("end", "touch ended")
 		d.approve()
 		r := d.waits(func(q *question.Question) {
@@ -89,7 +89,7 @@ func TestEndOfAContinuation(t *testing.T) {
 }
 
 // queues puts a message into the outbox, which a later flush sends with a command.
-func (d *desk) queues() {
+func (d *fixture) queues() {
 	d.t.Helper()
 	post := d.Outbox
 	post.Waits = true
@@ -101,7 +101,7 @@ func (d *desk) queues() {
 }
 
 // sentAll wants the outbox to be empty.
-func (d *desk) sentAll() {
+func (d *fixture) sentAll() {
 	d.t.Helper()
 	if left, _ := filepath.Glob(filepath.Join(d.Home.Outbox(), "*.jsonl")); len(left) > 0 {
 		d.t.Errorf("left in the outbox: %q", left)
@@ -126,7 +126,7 @@ func TestCarriedOver(t *testing.T) {
 	}{
 		{true, "s", "native", true}, {true, "s", "costly", false}, {true, "", "native", false}, {false, "s", "native", false},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), 0)
+		d := newFixture(t, runtest.Turn(nothing), 0)
 		d.Archive = c.holder
 		if c.session != "" {
 			must(t, store.Replace(d.Home.RoutineSession("a"), []byte(c.session+"\n")))
@@ -146,7 +146,7 @@ func TestLostSession(t *testing.T) {
 		persistent bool
 		lost       bool
 	}{{"", false, true}, {"s", false, false}, {"", true, false}} {
-		d := newDesk(t, runtest.Turn(nothing), 0)
+		d := newFixture(t, runtest.Turn(nothing), 0)
 		r := d.began(d.job("a"), nil)
 		k := &continuation{f: &fire{r: d.Runner}, before: runlog.Record{Persistent: c.persistent}, session: c.session}
 		if in, err := k.Prepare(t.Context(), d.ToolsOf(r, nil), prompt.Input{}); err != nil || (in.Session == prompt.Lost) != c.lost {

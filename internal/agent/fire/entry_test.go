@@ -23,9 +23,9 @@ import (
 	"github.com/ollim/ollim/internal/state/spend"
 )
 
-// hooks is a desk with webhooks and their inbox.
+// hooks is a fixture with webhooks and their inbox.
 type hooks struct {
-	*desk
+	*fixture
 	receiver *inbox.Receiver
 	prompts  []string // that the engine was given
 	events   int
@@ -34,7 +34,7 @@ type hooks struct {
 func newHooks(t *testing.T, ids ...string) *hooks {
 	t.Helper()
 	h := &hooks{}
-	h.desk = newDesk(t, runtest.Turn(func(r engine.Request) error {
+	h.fixture = newFixture(t, runtest.Turn(func(r engine.Request) error {
 		h.prompts = append(h.prompts, r.Input.Prompt)
 		return nil
 	}), time.Hour)

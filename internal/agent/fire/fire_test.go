@@ -20,7 +20,7 @@ import (
 // TestAfterAPowerFailure: a slot whose claim was lost is not run again, and a run whose record was lost is known.
 func TestAfterAPowerFailure(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.fires(timer(), runlog.OK, true)
 	forget := func(paths ...string) {
 		for _, path := range append(paths, d.Home.State("boots")) {
@@ -70,7 +70,7 @@ func TestMonitorOfAFire(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
 	defer s.Close()
 	fails := false
-	d := newDesk(t, runtest.Turn(func(engine.Request) error {
+	d := newFixture(t, runtest.Turn(func(engine.Request) error {
 		if fails {
 			return errLater
 		}
@@ -99,7 +99,7 @@ func TestEntryOfAnotherMachine(t *testing.T) {
 // TestWaits: a fire that waits for the job's lock runs when it is free, and is skipped when its time is over.
 func TestWaits(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Hour)
+	d := newFixture(t, runtest.Turn(nothing), time.Hour)
 	guard, err := lock.TryGuard(d.Home.JobLock("a"))
 	must(t, err)
 	d.fires(Options{Wait: time.Nanosecond}, runlog.Skipped, false)
@@ -114,7 +114,7 @@ func TestWaits(t *testing.T) {
 func TestSkippedSince(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []bool{false, true} {
-		d := newDesk(t, runtest.Turn(nothing), time.Hour)
+		d := newFixture(t, runtest.Turn(nothing), time.Hour)
 		r := d.began(d.job("a"), nil)
 		if ended {
 			must(t, r.Finish(runlog.OK, ""))
@@ -137,13 +137,13 @@ func TestPreviewOfAFire(t *testing.T) {
 		"": "", "host: server": "host: server runs it, and this machine is laptop: run `ollim fire a` there",
 		"enabled: false": "enabled: false in its file", "host: server\nenabled: false": "host: server runs it, and this machine is laptop: run `ollim fire a` there",
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Hour, lines)
+		d := newFixture(t, runtest.Turn(nothing), time.Hour, lines)
 		d.Host.Name = "laptop"
 		if plan, err := New(d.Runner).Preview(t.Context(), "a", Options{}); err != nil || plan.Refused != want {
 			t.Errorf("%q: %q, %v", lines, plan.Refused, err)
 		}
 	}
-	d := newDesk(t, runtest.Turn(nothing), time.Hour)
+	d := newFixture(t, runtest.Turn(nothing), time.Hour)
 	if _, err := New(d.Runner).Preview(t.Context(), "none", Options{}); err == nil {
 		t.Error("there is no such job")
 	}

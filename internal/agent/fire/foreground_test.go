@@ -54,7 +54,7 @@ func TestGateSaysWhy(t *testing.T) {
 		"exit 1": runlog.Gated, "echo broken >&2; exit 1": runlog.Failed, "exit 2": runlog.Failed, "echo news": runlog.OK,
 	} {
 		var prompts []string
-		d := newDesk(t, runtest.Turn(func(r engine.Request) error { prompts = append(prompts, r.Input.Prompt); return nil }), time.Hour, "gate: check")
+		d := newFixture(t, runtest.Turn(func(r engine.Request) error { prompts = append(prompts, r.Input.Prompt); return nil }), time.Hour, "gate: check")
 		err := errors.Join(os.MkdirAll(d.Home.Path("gates"), 0o700),
 			testkit.WriteFile(d.Home.Gate("check"), []byte("#!/bin/sh\n"+script+"\n"), 0o700)) //nolint:gosec // it is executed
 		if err != nil {
@@ -97,7 +97,7 @@ func TestContinueWithoutAnAnswer(t *testing.T) {
 func TestContinuedAndLost(t *testing.T) {
 	t.Parallel()
 	var lose string // the file to remove in the next turn
-	d := newDesk(t, runtest.Turn(func(engine.Request) error { return os.RemoveAll(lose) }), time.Minute)
+	d := newFixture(t, runtest.Turn(func(engine.Request) error { return os.RemoveAll(lose) }), time.Minute)
 	record := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 	began, err := d.Runs.At(record.ID)
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 func TestGateAudit(t *testing.T) {
 	t.Parallel()
 	pings := false
-	d := newDesk(t, turnOf{func(sink engine.Sink) error {
+	d := newFixture(t, turnOf{func(sink engine.Sink) error {
 		if !pings {
 			return nil
 		}
@@ -84,7 +84,7 @@ func TestFoundByAnAudit(t *testing.T) {
 		"refused":            {[]runlog.Event{refused}, runlog.OK, true, "wanted to tell you something, which was refused", 0},
 		"may not ping":       {[]runlog.Event{refused}, runlog.OK, false, "", 1},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Hour, "gate: check", "gate-audit: 1")
+		d := newFixture(t, runtest.Turn(nothing), time.Hour, "gate: check", "gate-audit: 1")
 		d.script("check", "exit 1")
 		p, r := d.programs("check")
 		a := gateAudit{d.Runner, p.job, p.permitted["check"]}
@@ -115,7 +115,7 @@ func TestFoundByAnAudit(t *testing.T) {
 // TestAuditWithoutARecord: an audit whose record is gone has not passed.
 func TestAuditWithoutARecord(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Hour, "gate: check", "gate-audit: 1")
+	d := newFixture(t, runtest.Turn(nothing), time.Hour, "gate: check", "gate-audit: 1")
 	d.script("check", "exit 1")
 	p, _ := d.programs("check")
 	a := gateAudit{d.Runner, p.job, p.permitted["check"]}
@@ -130,7 +130,7 @@ func TestAuditWithoutARecord(t *testing.T) {
 func TestGateThatIsOff(t *testing.T) {
 	t.Parallel()
 	for script, warns := range map[string]int{"exit 1": 0, "exit 2": 1} {
-		d := newDesk(t, runtest.Turn(nothing), time.Hour, "gate: check", "gate-audit: 1")
+		d := newFixture(t, runtest.Turn(nothing), time.Hour, "gate: check", "gate-audit: 1")
 		d.script("check", script)
 		p, r := d.programs("check")
 		a := gateAudit{d.Runner, p.job, p.permitted["check"]}

@@ -28,7 +28,7 @@ import (
 func TestSpecOfAJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute, "allowed-tools: [WebSearch]", "skills: [s]", "subagent: helper", "dirs: ["+dir+"]", "model: small")
+	d := newFixture(t, runtest.Turn(nothing), time.Minute, "allowed-tools: [WebSearch]", "skills: [s]", "subagent: helper", "dirs: ["+dir+"]", "model: small")
 	f := &fire{r: d.Runner, job: d.job("a"), run: "x", claim: &claim{at: nine}}
 	s := f.spec()
 	below, err := policy.OfDir(policy.Root{Dir: dir})
@@ -66,7 +66,7 @@ func TestConversationsOfJobs(t *testing.T) {
 		"background: true\nisolated: true": "conversation.Isolated", "background: true\nsession: persistent": "conversation.Routine",
 		"background: true": "conversation.Branch", "": "*conversation.Main",
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		d.Settings.Main.Model, d.Settings.Main.Thinking = "mains", "adaptive"
 		must(t, store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"0 9 * * *\"\n"+lines+"\n---\nGo.\n")))
 		s := (&fire{r: d.Runner, job: d.job("a"), claim: &claim{}}).spec()
@@ -86,7 +86,7 @@ func TestConversationsOfJobs(t *testing.T) {
 // TestOwnRun: a run is of the job if it is its previous one, or its record says so.
 func TestOwnRun(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.began(d.job("a"), nil)
 	for _, c := range []struct {
 		job, previous, run string
@@ -119,19 +119,19 @@ func TestPermit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lines string
-		prep  func(d *desk)
+		prep  func(d *fixture)
 		owner bool
 		want  error
 	}{
 		"fine":            {"", nil, false, nil},
 		"off":             {"enabled: false", nil, true, run.ErrPaused},
-		"paused":          {"", func(d *desk) { must(d.t, d.Spend.Pause(d.t.Context(), time.Time{})) }, false, run.ErrPaused},
-		"paused, by hand": {"", func(d *desk) { must(d.t, d.Spend.Pause(d.t.Context(), time.Time{})) }, true, nil},
+		"paused":          {"", func(d *fixture) { must(d.t, d.Spend.Pause(d.t.Context(), time.Time{})) }, false, run.ErrPaused},
+		"paused, by hand": {"", func(d *fixture) { must(d.t, d.Spend.Pause(d.t.Context(), time.Time{})) }, true, nil},
 		"not approved":    {"allowed-tools: [WebSearch]", nil, false, run.ErrRefused},
-		"subagent":        {"subagent: helper\nengine: script:x", func(d *desk) { d.approve() }, false, run.ErrRefused},
-		"subagent, other": {"subagent: helper", func(d *desk) { d.approve() }, false, nil},
+		"subagent":        {"subagent: helper\nengine: script:x", func(d *fixture) { d.approve() }, false, run.ErrRefused},
+		"subagent, other": {"subagent: helper", func(d *fixture) { d.approve() }, false, nil},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute, c.lines)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute, c.lines)
 		if c.prep != nil {
 			c.prep(d)
 		}
@@ -141,7 +141,7 @@ func TestPermit(t *testing.T) {
 		}
 	}
 	for all, want := range map[bool]error{true: run.ErrPaused, false: nil} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		f := &fire{r: d.Runner, job: d.reminder("plain: true"), wrong: errLater}
 		if all {
 			must(t, d.Spend.PauseAll(t.Context(), time.Time{}))
@@ -152,7 +152,7 @@ func TestPermit(t *testing.T) {
 			t.Errorf("a plain reminder, all %v: %v", all, err)
 		}
 	}
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	if err := (&fire{r: d.Runner, job: d.job("a"), wrong: errLater}).Permit(); !errors.Is(err, errLater) {
 		t.Errorf("tool-policy.yaml is wrong: %v", err)
 	}
@@ -161,7 +161,7 @@ func TestPermit(t *testing.T) {
 // TestDirsOfAJob: none lies in the data directory or holds a protected path; one that does not exist is no error.
 func TestDirsOfAJob(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	secret := t.TempDir()
 	d.Host.Secret = []string{secret}
 	for dir, refused := range map[string]bool{
@@ -177,7 +177,7 @@ func TestDirsOfAJob(t *testing.T) {
 func TestProgramBehindALink(t *testing.T) {
 	t.Parallel()
 	for _, inside := range []bool{true, false} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		dir, other := t.TempDir(), t.TempDir()
 		target := filepath.Join(map[bool]string{true: dir, false: other}[inside], "check")
 		must(t, testkit.WriteFile(target, []byte("#!/bin/sh\n"), 0o700))
@@ -260,7 +260,7 @@ func TestStartNeedsItsLock(t *testing.T) {
 func TestReminderThatIsGone(t *testing.T) {
 	t.Parallel()
 	turns := 0
-	d := newDesk(t, runtest.Turn(func(engine.Request) error { turns++; return nil }), time.Minute)
+	d := newFixture(t, runtest.Turn(func(engine.Request) error { turns++; return nil }), time.Minute)
 	d.reminder("isolated: true")
 	for id, runs := range map[string]bool{"r": false, "a": true} {
 		f, err := New(d.Runner).find(t.Context(), id, Options{})

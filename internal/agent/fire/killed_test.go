@@ -23,7 +23,7 @@ import (
 // run has stays as it is.
 func TestKilledBeforeTheSlotIsSettled(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 	for _, owner := range []string{r.ID, "20260302T090001.000Z-abcdef"} {
 		if err := d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: owner, PID: 1 << 30}); err != nil {
@@ -51,8 +51,8 @@ func (e shrinks) Run(_ context.Context, _ engine.Request, _ engine.Tools, sink e
 // TestCompactionKeepsItsParent: a summary becomes the session only once the history says what it is a summary of.
 func TestCompactionKeepsItsParent(t *testing.T) {
 	t.Parallel()
-	var d *desk
-	d = newDesk(t, shrinks{meanwhile: func() {
+	var d *fixture
+	d = newFixture(t, shrinks{meanwhile: func() {
 		if err := errors.Join(os.Remove(d.Home.SessionHistory()), os.Mkdir(d.Home.SessionHistory(), 0o700)); err != nil {
 			t.Error(err)
 		}

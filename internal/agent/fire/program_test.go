@@ -19,14 +19,14 @@ import (
 )
 
 // script writes an executable to gates/.
-func (d *desk) script(name, lines string) {
+func (d *fixture) script(name, lines string) {
 	d.t.Helper()
 	must(d.t, os.MkdirAll(d.Home.Path("gates"), 0o700))
 	must(d.t, testkit.WriteFile(d.Home.Gate(name), []byte("#!/bin/sh\n"+lines+"\n"), 0o700))
 }
 
 // warns collects the warnings.
-func (d *desk) warns() *[]string {
+func (d *fixture) warns() *[]string {
 	var all []string
 	d.Disk.Warn = func(message string) { all = append(all, message) }
 	return &all
@@ -53,7 +53,7 @@ func TestVerify(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked []engine.Request
-			d := newDesk(t, runtest.Answering{Asked: &asked}, time.Hour, "verify: check", "retry: "+c.retry)
+			d := newFixture(t, runtest.Answering{Asked: &asked}, time.Hour, "verify: check", "retry: "+c.retry)
 			d.script("check", c.script)
 			d.approve()
 			var seen []runlog.Event
@@ -84,7 +84,7 @@ func TestVerify(t *testing.T) {
 // TestVerifyOfAStoppedRun: a run that is stopped while its checker runs has no verdict.
 func TestVerifyOfAStoppedRun(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Hour, "verify: check")
+	d := newFixture(t, runtest.Turn(nothing), time.Hour, "verify: check")
 	d.script("check", "exit 1")
 	j := d.job("a")
 	r := d.began(j, nil)
@@ -118,7 +118,7 @@ func TestAfter(t *testing.T) {
 		"gated":  {"cat > record", nothing, "gate: no", false, ""},
 		"paused": {"cat > record", nothing, "enabled: false", false, ""},
 	} {
-		d := newDesk(t, c.engine, time.Hour, "after: end", c.more)
+		d := newFixture(t, c.engine, time.Hour, "after: end", c.more)
 		d.script("end", c.script)
 		d.script("no", "exit 1")
 		d.approve()
@@ -144,7 +144,7 @@ func TestOutputOfAGate(t *testing.T) {
 	for printed, want := range map[string]string{
 		full: full, over: over[:2*gateOutput] + "\n[cut]", strings.Repeat("x", 5*gateOutput): full + "\n[cut]", "a\x1b\tb\nc\xff\n": "a\tb\nc\ufffd", "": "",
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Hour, "gate: check")
+		d := newFixture(t, runtest.Turn(nothing), time.Hour, "gate: check")
 		must(t, os.WriteFile(d.Home.Path("text"), []byte(printed), 0o600))
 		d.script("check", "cat text")
 		p, r := d.programs("check")
@@ -155,7 +155,7 @@ func TestOutputOfAGate(t *testing.T) {
 }
 
 // programs returns the programs of the job a that may start, and a run.
-func (d *desk) programs(name string) (programs, *runlog.Run) {
+func (d *fixture) programs(name string) (programs, *runlog.Run) {
 	d.t.Helper()
 	j := d.job("a")
 	s, _, err := d.Approvals.Of(j)
@@ -166,7 +166,7 @@ func (d *desk) programs(name string) (programs, *runlog.Run) {
 // TestCopied: only the approved bytes are executed, from a copy that replaces what a killed process left; its path is not shown.
 func TestCopied(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Hour, "gate: check")
+	d := newFixture(t, runtest.Turn(nothing), time.Hour, "gate: check")
 	d.script("check", "echo $0 >&2; exit 2")
 	p, r := d.programs("check")
 	must(t, os.MkdirAll(d.Home.Run(r.ID, "programs"), 0o700))
@@ -209,7 +209,7 @@ func TestLastLine(t *testing.T) {
 // TestVerifyNeedsTheEvents: the checker does not start, and no verdict counts, if the events of the run cannot be read.
 func TestVerifyNeedsTheEvents(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Hour, "verify: check")
+	d := newFixture(t, runtest.Turn(nothing), time.Hour, "verify: check")
 	d.script("check", "touch started; rm $EVENTS; mkdir $EVENTS; exit 0")
 	p, r := d.programs("check")
 	must(t, r.Event(t.Context(), runlog.Event{Type: runlog.Session, Session: "s"}))
@@ -231,7 +231,7 @@ func TestVerifyNeedsTheEvents(t *testing.T) {
 // TestRetriesOfAnEarlierAttempt: they count when the reminder is tried again.
 func TestRetriesOfAnEarlierAttempt(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Hour, "verify: check", "retry: 1")
+	d := newFixture(t, runtest.Turn(nothing), time.Hour, "verify: check", "retry: 1")
 	d.script("check", "echo no; exit 1")
 	p, r := d.programs("check")
 	p.retried = 1
@@ -244,7 +244,7 @@ func TestRetriesOfAnEarlierAttempt(t *testing.T) {
 func TestReportAfterAVerdict(t *testing.T) {
 	t.Parallel()
 	turns := 0
-	d := newDesk(t, turnOf{func(sink engine.Sink) error {
+	d := newFixture(t, turnOf{func(sink engine.Sink) error {
 		if turns++; turns != 2 {
 			return nil
 		}
@@ -259,7 +259,7 @@ func TestReportAfterAVerdict(t *testing.T) {
 func TestChangesAreCommitted(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []runlog.Outcome{runlog.OK, runlog.Failed} {
-		d := newDesk(t, runtest.Turn(nothing), time.Hour)
+		d := newFixture(t, runtest.Turn(nothing), time.Hour)
 		p, r := d.programs("none")
 		must(t, d.Changes.Propose(t.Context(), r.ID, "page", []byte("new")))
 		r.Outcome = outcome

@@ -39,7 +39,7 @@ func TestPutAway(t *testing.T) {
 		"timeout again":       {runlog.Timeout, 2, false, -1, text},
 		"unverified":          {runlog.Failed, 1, true, -1, ""},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		j := d.reminder("isolated: true")
 		r := d.began(j, nil)
 		var err error
@@ -71,7 +71,7 @@ func TestPutAway(t *testing.T) {
 // TestPutAwayOnlyReminders: nothing is done for another job, or for a reminder that was cancelled just before.
 func TestPutAwayOnlyReminders(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	a := d.job("a")
 	r := d.began(a, nil)
 	r.Outcome = runlog.OK
@@ -90,7 +90,7 @@ func TestChain(t *testing.T) {
 	t.Parallel()
 	lines := []string{"isolated: true", "allowed-tools: [WebSearch]", "max-chain: 3"}
 	for _, widened := range []bool{true, false} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		if !widened {
 			lines = []string{"isolated: true", "max-chain: 3"}
 		}
@@ -131,14 +131,14 @@ func TestChain(t *testing.T) {
 // TestClaimsOfAReminder: an agent's reminder is tried twice, a plain one until it is delivered.
 func TestClaimsOfAReminder(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	f := &fire{r: d.Runner, job: d.reminder("isolated: true")}
 	for _, want := range []error{nil, nil, errSpent} {
 		if err := f.claimFile(); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
-	d = newDesk(t, runtest.Turn(nothing), time.Minute)
+	d = newFixture(t, runtest.Turn(nothing), time.Minute)
 	f = &fire{r: d.Runner, job: d.reminder("plain: true")}
 	for range 3 {
 		if err := f.claimFile(); err != nil || f.job.Attempt() != 1 {
@@ -169,7 +169,7 @@ func TestConcluded(t *testing.T) {
 		"unclaimed":   {outcome: runlog.OK, waits: true, stays: true},
 		"another":     {outcome: runlog.OK, other: true, stays: true},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		j := d.reminder("isolated: true")
 		at := j.RunAt
 		if c.other {
@@ -199,7 +199,7 @@ func TestConcluded(t *testing.T) {
 // TestPlainReminder: its text is delivered as it is; if that cannot be noted, it stays, with a warning.
 func TestPlainReminder(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	j := d.reminder("plain: true")
 	r := d.began(j, nil)
 	must(t, r.Conclude(runlog.Failed, ""))
@@ -220,7 +220,7 @@ func TestPlainReminder(t *testing.T) {
 // TestReminderThatCannotBeClaimed: it stays for another attempt, with a warning.
 func TestReminderThatCannotBeClaimed(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	j := d.reminder("isolated: true")
 	r := d.began(j, nil)
 	must(t, r.Conclude(runlog.Failed, ""))
@@ -243,7 +243,7 @@ func TestReminderThatCannotBeClaimed(t *testing.T) {
 // TestChainWithoutApproval: if the approval cannot be noted, the next reminder is made all the same and waits for it, with a warning.
 func TestChainWithoutApproval(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	j := d.reminder("isolated: true", "allowed-tools: [WebSearch]", "max-chain: 3")
 	r := d.began(j, nil)
 	must(t, r.Event(t.Context(), runlog.Event{Type: runlog.FollowUp, Text: "2026-03-03T09:00:00Z"}))

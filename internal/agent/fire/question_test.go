@@ -25,25 +25,25 @@ import (
 func TestGive(t *testing.T) {
 	t.Parallel()
 	asks := runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: "Which?"}
-	holds := func(d *desk, r *runlog.Run) {
+	holds := func(d *fixture, r *runlog.Run) {
 		held, err := d.Runs.Hold(r.ID)
 		must(d.t, err)
 		d.t.Cleanup(held.Leave)
 	}
 	for name, c := range map[string]struct {
-		prep func(d *desk, r *runlog.Run)
+		prep func(d *fixture, r *runlog.Run)
 		err  string // "": it is taken
 	}{
-		"waits": {func(d *desk, r *runlog.Run) { must(d.t, r.Finish(runlog.Waiting, "")) }, ""},
-		"is about to": {func(d *desk, r *runlog.Run) {
+		"waits": {func(d *fixture, r *runlog.Run) { must(d.t, r.Finish(runlog.Waiting, "")) }, ""},
+		"is about to": {func(d *fixture, r *runlog.Run) {
 			holds(d, r)
 			must(d.t, r.Event(d.t.Context(), asks))
 		}, ""},
-		"was killed":  {func(d *desk, _ *runlog.Run) { d.Host.Process = func() runlog.Process { return runlog.Process{} } }, "it has ended (interrupted) and waits for no answer"},
-		"has ended":   {func(d *desk, r *runlog.Run) { must(d.t, r.Finish(runlog.Failed, "")) }, "it has ended (failed) and waits for no answer"},
+		"was killed":  {func(d *fixture, _ *runlog.Run) { d.Host.Process = func() runlog.Process { return runlog.Process{} } }, "it has ended (interrupted) and waits for no answer"},
+		"has ended":   {func(d *fixture, r *runlog.Run) { must(d.t, r.Finish(runlog.Failed, "")) }, "it has ended (failed) and waits for no answer"},
 		"in progress": {holds, "it is in progress and waits for no answer"},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		r := d.began(d.job("a"), nil)
 		must(t, d.Questions.Ask(t.Context(), question.Question{Run: r.ID, Job: "a", Text: "Which?", Asked: d.now, Expires: d.now.Add(time.Hour)}))
 		c.prep(d, r)
@@ -52,7 +52,7 @@ func TestGive(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, q, err)
 		}
 	}
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.waits(nil)
 	must(t, instead(d.Home.Run(r.ID, "events.jsonl")))
 	if q, err := (Answers{d.Runner}).Give(t.Context(), r.ID, "x"); err == nil {
@@ -70,7 +70,7 @@ func TestContinue(t *testing.T) {
 	answer := func(q *question.Question) { q.Answer, q.Left = "blue", 3*time.Minute }
 	for name, c := range map[string]struct {
 		question func(q *question.Question)
-		prep     func(d *desk)
+		prep     func(d *fixture)
 		outcome  runlog.Outcome
 		err      string
 		slot     string
@@ -80,16 +80,16 @@ func TestContinue(t *testing.T) {
 		"answered":     {answer, nil, runlog.OK, "", "ok", false, ""},
 		"not yet":      {nil, nil, runlog.Waiting, "its question has no answer yet", "waiting", true, ""},
 		"expired":      {func(q *question.Question) { q.Expires = q.Asked }, nil, runlog.Expired, "", "expired", true, "nobody answered its question"},
-		"job is gone":  {answer, func(d *desk) { must(d.t, os.Remove(d.Home.Path("routines", "a.md"))) }, runlog.Refused, "", "refused", false, "its job no longer exists"},
-		"job is bad":   {answer, func(d *desk) { d.write("none: 1") }, runlog.Refused, "", "refused", false, "its job no longer exists"},
-		"elsewhere":    {answer, func(d *desk) { d.write("host: server"); d.Host.Name = "laptop" }, runlog.Waiting, "host: server runs it", "waiting", true, ""},
-		"not approved": {answer, func(d *desk) { d.write("allowed-tools: [WebSearch]") }, runlog.Waiting, "not approved", "waiting", true, ""},
-		"paused":       {answer, func(d *desk) { must(d.t, d.Spend.Pause(d.t.Context(), time.Time{})) }, runlog.Waiting, "paused", "waiting", true, ""},
-		"at a limit":   {answer, func(d *desk) { must(d.t, d.Spend.Settle(d.t.Context(), "another", 5)) }, runlog.Waiting, "per-day", "waiting", true, ""},
+		"job is gone":  {answer, func(d *fixture) { must(d.t, os.Remove(d.Home.Path("routines", "a.md"))) }, runlog.Refused, "", "refused", false, "its job no longer exists"},
+		"job is bad":   {answer, func(d *fixture) { d.write("none: 1") }, runlog.Refused, "", "refused", false, "its job no longer exists"},
+		"elsewhere":    {answer, func(d *fixture) { d.write("host: server"); d.Host.Name = "laptop" }, runlog.Waiting, "host: server runs it", "waiting", true, ""},
+		"not approved": {answer, func(d *fixture) { d.write("allowed-tools: [WebSearch]") }, runlog.Waiting, "not approved", "waiting", true, ""},
+		"paused":       {answer, func(d *fixture) { must(d.t, d.Spend.Pause(d.t.Context(), time.Time{})) }, runlog.Waiting, "paused", "waiting", true, ""},
+		"at a limit":   {answer, func(d *fixture) { must(d.t, d.Spend.Settle(d.t.Context(), "another", 5)) }, runlog.Waiting, "per-day", "waiting", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked []engine.Request
-			d := newDesk(t, runtest.Answering{Asked: &asked}, time.Minute)
+			d := newFixture(t, runtest.Answering{Asked: &asked}, time.Minute)
 			r := d.waits(c.question)
 			if c.prep != nil {
 				c.prep(d)
@@ -140,7 +140,7 @@ func TestContinuedCosts(t *testing.T) {
 		"not accounted": {[]runlog.Event{cost}, 0, false, 0.5},
 		"nothing":       {nil, 0, true, 0.5},
 	} {
-		d := newDesk(t, runtest.Plays(nil, session, runlog.Event{Type: runlog.UsageEvent, Cost: 0.5, Usage: &runlog.Usage{}}), time.Minute)
+		d := newFixture(t, runtest.Plays(nil, session, runlog.Event{Type: runlog.UsageEvent, Cost: 0.5, Usage: &runlog.Usage{}}), time.Minute)
 		r := d.waits(func(q *question.Question) { q.Answer = "blue" })
 		must(t, r.Update(func(r *runlog.Record) { r.Accounted, r.Settled = c.accounted, c.settled }))
 		for _, e := range c.events {
@@ -157,7 +157,7 @@ func TestContinuedCosts(t *testing.T) {
 // TestQuestionsCannotBeRead: a fire runs without them, with a warning.
 func TestQuestionsCannotBeRead(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	must(t, os.MkdirAll(d.Home.State(), 0o700))
 	must(t, os.WriteFile(d.Home.Questions(), nil, 0o600))
 	warned := d.warns()
@@ -170,7 +170,7 @@ func TestQuestionsCannotBeRead(t *testing.T) {
 func TestQuestionOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	for _, configured := range []bool{true, false} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		d.Outbox.Waits = configured
 		r := d.waits(nil)
 		q, err := d.Questions.Load(r.ID)
@@ -194,7 +194,7 @@ func TestQuestionOfAKilledProcess(t *testing.T) {
 // read them.
 func TestOpenQuestions(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	open := d.waits(nil)
 	for id, q := range map[string]question.Question{
 		"answered": {Job: "a", Answer: "x"}, "another job": {Job: "b"}, "own": {Job: "a"}, "lapsed": {Job: "a", Lapsed: true}, "lapsed and answered": {Job: "a", Answer: "x", Lapsed: true},
@@ -232,7 +232,7 @@ func TestOpenQuestions(t *testing.T) {
 // TestExpiredQuestionIsToldOnce: the next fire tells the agent of a question that expired, and forgets it.
 func TestExpiredQuestionIsToldOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Answering{Asked: new([]engine.Request)}, time.Hour)
+	d := newFixture(t, runtest.Answering{Asked: new([]engine.Request)}, time.Hour)
 	r := d.waits(func(q *question.Question) { q.Lapsed = true })
 	must(t, d.end(r.ID, runlog.Expired))
 	d.fires(Options{}, runlog.OK, false)
@@ -245,7 +245,7 @@ func TestExpiredQuestionIsToldOnce(t *testing.T) {
 func TestPartsOfAContinuation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute, "allowed-tools: [WebSearch, WebFetch]", "max-cost: 0.8", "timeout: 5m", "dirs: ["+dir+"]")
+	d := newFixture(t, runtest.Turn(nothing), time.Minute, "allowed-tools: [WebSearch, WebFetch]", "max-cost: 0.8", "timeout: 5m", "dirs: ["+dir+"]")
 	j := d.job("a")
 	f := &fire{r: d.Runner, job: j, run: "x", claim: &claim{r: d.Runner}}
 	own := f.spec()
@@ -297,7 +297,7 @@ func TestPartsOfAContinuation(t *testing.T) {
 // TestRecordOfAContinuation: the record of the run goes on, with the facts of this process, and a compaction by another run since.
 func TestRecordOfAContinuation(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	for _, c := range []struct {
 		previous   string
 		persistent bool

@@ -87,7 +87,7 @@ func TestSeen(t *testing.T) {
 // TestSkillIsApproved: the cause about a skill ends with its approval.
 func TestSkillIsApproved(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), 0)
+	d := newFixture(t, runtest.Turn(nothing), 0)
 	must(t, store.Replace(d.Home.Skill("s"), []byte("---\nname: s\ndescription: d\n---\nDo it.\n")))
 	u := Rules{d.Runner}
 	if how := u.approvedNow("skill:s", job.Job{}, false, false); how != "" {
@@ -104,7 +104,7 @@ func TestSkillIsApproved(t *testing.T) {
 // TestRecheck: a cause whose subject is gone ends in silence, one that is over with a message, and any other lasts.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), 0)
+	d := newFixture(t, runtest.Turn(nothing), 0)
 	d.opens(notify.Job, "a", "b")
 	d.opens(notify.Unit, "x-tick.service")
 	files, err := d.Jobs.Load()
@@ -126,7 +126,7 @@ func TestFit(t *testing.T) {
 		"": "", "skills: [none]": "none", "subagent: none": "none", "subagent: none\nengine: script:x": "no subagents",
 		"allowed-tools: [WebSearch]": "not approved",
 	} {
-		d := newDesk(t, runtest.Turn(nothing), 0, lines)
+		d := newFixture(t, runtest.Turn(nothing), 0, lines)
 		j := d.job("a")
 		if want != "not approved" {
 			d.approveJob(j)
@@ -136,12 +136,12 @@ func TestFit(t *testing.T) {
 			t.Errorf("%q: %v, want %q", lines, err, want)
 		}
 	}
-	d := newDesk(t, runtest.Turn(nothing), 0)
+	d := newFixture(t, runtest.Turn(nothing), 0)
 	must(t, store.Replace(d.Home.ToolPolicy(), []byte("none: 1\n")))
 	if err := (Rules{d.Runner}).fit(d.job("a")); err == nil {
 		t.Error("tool-policy.yaml is wrong, and it may run")
 	}
-	d = newDesk(t, runtest.Turn(nothing), 0)
+	d = newFixture(t, runtest.Turn(nothing), 0)
 	if d.Settings.Engine = ""; !errors.Is(Rules{d.Runner}.fit(d.job("a")), run.ErrNoEngine) {
 		t.Error("there is no engine, and it may run")
 	}
@@ -154,7 +154,7 @@ func TestFit(t *testing.T) {
 // TestBound: on the wrong machine nothing is due for a timer, and a person is refused.
 func TestBound(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), 0)
+	d := newFixture(t, runtest.Turn(nothing), 0)
 	d.Host.Name = "laptop"
 	for _, c := range []struct {
 		host    string

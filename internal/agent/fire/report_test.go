@@ -19,7 +19,7 @@ import (
 // TestBadFiles: a job file that cannot be used is reported once, on standard error only if it is not that of the fire, and again when it can.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	warned := d.warns()
 	reports := func(warns int, causes ...string) {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestBadFiles(t *testing.T) {
 // TestToolPolicyIsReported: that tool-policy.yaml waits is reported until it is approved.
 func TestToolPolicyIsReported(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	warned := d.warns()
 	must(t, store.Replace(d.Home.ToolPolicy(), []byte("background:\n  additional-allowed: [WebSearch]\n")))
 	for range 2 {
@@ -103,7 +103,7 @@ func TestMissedReports(t *testing.T) {
 		{slot.Claim{Run: "x", PID: 1 << 30}, false, true, false, ""},
 		{slot.Claim{Outcome: "ok", Run: "x"}, true, false, false, ""},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), 20*time.Minute, "description: Daily")
+		d := newFixture(t, runtest.Turn(nothing), 20*time.Minute, "description: Daily")
 		if c.held.Job, c.held.Slot = "a", nine; c.held.Held+c.held.Run != "" {
 			must(t, d.Slots.Rewrite(c.held))
 		}
@@ -122,7 +122,7 @@ func TestMissedReports(t *testing.T) {
 			t.Error("the job's lock is left")
 		}
 	}
-	d := newDesk(t, runtest.Turn(nothing), 20*time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), 20*time.Minute)
 	must(t, instead(d.Home.Slots()))
 	must(t, os.RemoveAll(d.Home.Slots()))
 	must(t, os.WriteFile(d.Home.Slots(), nil, 0o600))
@@ -137,7 +137,7 @@ func TestMissedReports(t *testing.T) {
 // TestMissedUntold: a slot is missed once its owner can be told why.
 func TestMissedUntold(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), 20*time.Minute, "description: Daily")
+	d := newFixture(t, runtest.Turn(nothing), 20*time.Minute, "description: Daily")
 	must(t, d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Held: "limit"}))
 	locked := d.Home.Lock("ledger")
 	must(t, os.RemoveAll(locked))
@@ -166,7 +166,7 @@ func TestSettleKilled(t *testing.T) {
 		"has one":     {slot.Claim{Run: "own", Outcome: "ok"}, "ok"},
 		"another run": {slot.Claim{Run: "other"}, ""},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		at := nine
 		r := d.began(d.job("a"), func(r *runlog.Record) { r.Scheduled = &at })
 		must(t, r.Finish(runlog.Failed, ""))
@@ -179,7 +179,7 @@ func TestSettleKilled(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	warned, at := d.warns(), nine
 	Slots{d.Runner}.settleKilled(runlog.Record{Subject: runlog.Subject{Kind: "routine", Job: "a"}, Scheduled: &at})
 	Slots{d.Runner}.settleKilled(runlog.Record{Subject: runlog.Subject{Kind: "routine", Job: "a"}})
@@ -237,7 +237,7 @@ func TestEndOrphansSpares(t *testing.T) {
 	}, nil)
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.began(d.job("a"), nil)
 	if (Slots{d.Runner}).EndOrphans(stopped, time.Time{}, time.Time{}); d.records()[0].Done() {
 		t.Errorf("%s has ended", r.ID)
@@ -256,7 +256,7 @@ func TestDue(t *testing.T) {
 		"due": {time.Minute, "", false, true}, "at once": {0, "", false, true}, "old": {16 * time.Minute, "", false, false},
 		"answered": {time.Minute, "", true, false}, "elsewhere": {time.Minute, "host: server", false, false},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), -time.Hour, c.lines)
+		d := newFixture(t, runtest.Turn(nothing), -time.Hour, c.lines)
 		d.Host.Name = "laptop"
 		s, j := Slots{d.Runner}, d.job("a")
 		history, err := d.Slots.Note(t.Context(), []slot.Schedule{s.ScheduleOf(j)}, nil)

@@ -28,24 +28,24 @@ import (
 // nine is a slot of the routine a.
 var nine = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// desk is a runner with a clock, and what it fired.
-type desk struct {
+// fixture is a runner with a clock, and what it fired.
+type fixture struct {
 	*run.Runner
 	t   *testing.T
 	now time.Time
 }
 
-// newDesk has the routine a, due at nine each day, and the time so long after nine. more is further lines of its frontmatter.
-func newDesk(t *testing.T, e engine.Engine, after time.Duration, more ...string) *desk {
+// newFixture has the routine a, due at nine each day, and the time so long after nine. more is further lines of its frontmatter.
+func newFixture(t *testing.T, e engine.Engine, after time.Duration, more ...string) *fixture {
 	t.Helper()
-	d := &desk{Runner: runtest.New(t, e), t: t, now: nine.Add(after)}
+	d := &fixture{Runner: runtest.New(t, e), t: t, now: nine.Add(after)}
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(message string) { t.Log(message) }}
 	d.Disk, d.Runs.Disk, d.Slots.Disk, d.Spend.Disk, d.Questions.Disk = disk, disk, disk, disk, disk
 	d.write(more...)
 	return d
 }
 
-func (d *desk) write(more ...string) {
+func (d *fixture) write(more ...string) {
 	d.t.Helper()
 	text := "---\nid: a\ncron: \"0 9 * * *\"\nbackground: true\nisolated: true\n" + strings.Join(append(more, ""), "\n") + "---\nGo.\n"
 	if err := store.Replace(d.Home.Path("routines", "a.md"), []byte(text)); err != nil {
@@ -54,7 +54,7 @@ func (d *desk) write(more ...string) {
 }
 
 // fires wants a fire to end so: with an outcome, and as the answer to nine or to nothing.
-func (d *desk) fires(o Options, outcome runlog.Outcome, answers bool) runlog.Record {
+func (d *fixture) fires(o Options, outcome runlog.Outcome, answers bool) runlog.Record {
 	d.t.Helper()
 	r, _ := New(d.Runner).Fire(d.t.Context(), "a", o)
 	if r.Outcome != outcome {
@@ -66,7 +66,7 @@ func (d *desk) fires(o Options, outcome runlog.Outcome, answers bool) runlog.Rec
 	return r
 }
 
-func (d *desk) records() []runlog.Record {
+func (d *fixture) records() []runlog.Record {
 	d.t.Helper()
 	var list []runlog.Record
 	for r, err := range d.Runs.Since(time.Time{}) {
@@ -79,7 +79,7 @@ func (d *desk) records() []runlog.Record {
 }
 
 // silent wants a timer's fire to find its slot answered, and to leave no record.
-func (d *desk) silent() {
+func (d *fixture) silent() {
 	d.t.Helper()
 	before := len(d.records())
 	if r, err := New(d.Runner).Fire(d.t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrClaimed) || r.ID != "" {
@@ -91,7 +91,7 @@ func (d *desk) silent() {
 }
 
 // claimed wants the claim of nine to be of that run, "" for any, with that outcome.
-func (d *desk) claimed(id string, outcome string) {
+func (d *fixture) claimed(id string, outcome string) {
 	d.t.Helper()
 	c, err := d.Slots.Load("a", nine)
 	if err != nil || id != "" && c.Run != id || c.Outcome != outcome {
@@ -99,7 +99,7 @@ func (d *desk) claimed(id string, outcome string) {
 	}
 }
 
-func (d *desk) unclaimed() {
+func (d *fixture) unclaimed() {
 	d.t.Helper()
 	if c, err := d.Slots.Load("a", nine); !errors.Is(err, fs.ErrNotExist) {
 		d.t.Errorf("%+v, %v", c, err)
@@ -111,7 +111,7 @@ func nothing(engine.Request) error { return nil }
 func TestBareFireClaims(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{0, time.Second, 15 * time.Minute} {
-		d := newDesk(t, runtest.Turn(nothing), after)
+		d := newFixture(t, runtest.Turn(nothing), after)
 		r := d.fires(Options{}, runlog.OK, true)
 		d.claimed(r.ID, "ok")
 		d.silent()
@@ -122,7 +122,7 @@ func TestBareFireClaims(t *testing.T) {
 
 func TestScheduledFireClaims(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 	d.claimed(r.ID, "ok")
 	d.silent()
@@ -130,11 +130,11 @@ func TestScheduledFireClaims(t *testing.T) {
 
 func TestFireOutsideASlot(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]*desk{
-		"before":       newDesk(t, runtest.Turn(nothing), -time.Second),
-		"too late":     newDesk(t, runtest.Turn(nothing), 15*time.Minute+time.Second),
-		"never":        newDesk(t, runtest.Turn(nothing), time.Minute),
-		"another time": newDesk(t, runtest.Turn(nothing), time.Minute),
+	for name, d := range map[string]*fixture{
+		"before":       newFixture(t, runtest.Turn(nothing), -time.Second),
+		"too late":     newFixture(t, runtest.Turn(nothing), 15*time.Minute+time.Second),
+		"never":        newFixture(t, runtest.Turn(nothing), time.Minute),
+		"another time": newFixture(t, runtest.Turn(nothing), time.Minute),
 	} {
 		o := Options{}
 		switch name {
@@ -157,7 +157,7 @@ func TestOutcomesOfSlots(t *testing.T) {
 		outcome runlog.Outcome
 		engine  runtest.Turn
 		more    string
-		before  func(*desk)
+		before  func(*fixture)
 		options Options
 	}{
 		{outcome: runlog.Failed, engine: func(engine.Request) error { return errors.New("dead") }},
@@ -165,7 +165,7 @@ func TestOutcomesOfSlots(t *testing.T) {
 		{outcome: runlog.Interrupted, engine: func(engine.Request) error { return context.Canceled }},
 		{outcome: runlog.Refused, engine: nothing, more: "allowed-tools: [WebFetch]"},
 		{outcome: runlog.Unreported, engine: nothing, more: "update-main-session: always"},
-		{outcome: runlog.Gated, engine: nothing, more: "gate: no", before: func(d *desk) {
+		{outcome: runlog.Gated, engine: nothing, more: "gate: no", before: func(d *fixture) {
 			if err := os.MkdirAll(d.Home.Path("gates"), 0o700); err != nil {
 				d.t.Fatal(err)
 			}
@@ -174,7 +174,7 @@ func TestOutcomesOfSlots(t *testing.T) {
 			}
 			d.approve()
 		}},
-		{outcome: runlog.Paused, engine: nothing, before: func(d *desk) {
+		{outcome: runlog.Paused, engine: nothing, before: func(d *fixture) {
 			if err := d.Spend.Pause(d.t.Context(), time.Time{}); err != nil {
 				d.t.Fatal(err)
 			}
@@ -185,7 +185,7 @@ func TestOutcomesOfSlots(t *testing.T) {
 			if c.more != "" {
 				more = append(more, c.more)
 			}
-			d := newDesk(t, c.engine, time.Minute, more...)
+			d := newFixture(t, c.engine, time.Minute, more...)
 			if c.before != nil {
 				c.before(d)
 			}
@@ -196,7 +196,7 @@ func TestOutcomesOfSlots(t *testing.T) {
 	}
 }
 
-func (d *desk) approve() {
+func (d *fixture) approve() {
 	d.t.Helper()
 	files, err := d.Jobs.Load()
 	if err != nil {
@@ -214,7 +214,7 @@ func (d *desk) approve() {
 // TestSlotOfABusyJob: the slot of a job whose last run still goes on is skipped.
 func TestSlotOfABusyJob(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	guard, err := lock.TryGuard(d.Home.JobLock("a"))
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestSlotOfABusyJob(t *testing.T) {
 // TestNoRecordIsAFailure: a fire that comes to no record has failed its slot.
 func TestNoRecordIsAFailure(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	d.Settings.Engine = ""
 	if _, err := New(d.Runner).Fire(t.Context(), "a", Options{}); !errors.Is(err, run.ErrNoEngine) {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestNoRecordIsAFailure(t *testing.T) {
 
 func TestSwitchedOffHasNoSlot(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute, "enabled: false")
+	d := newFixture(t, runtest.Turn(nothing), time.Minute, "enabled: false")
 	d.fires(Options{}, runlog.Paused, false)
 	if r, err := New(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrNone) || r.ID != "" { // an entry that is stale
 		t.Errorf("%+v, %v", r, err)
@@ -252,7 +252,7 @@ func TestSwitchedOffHasNoSlot(t *testing.T) {
 // TestLineInACrontab: a bare line of the owner's yields to a timer in the time of the slot, and is one more later.
 func TestLineInACrontab(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Second)
+	d := newFixture(t, runtest.Turn(nothing), time.Second)
 	r := d.fires(Options{Trigger: Trigger{Cron: inCrontab}}, runlog.OK, true)
 	if again, err := New(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Cron: inCrontab}}); !errors.Is(err, slot.ErrClaimed) || again.ID != "" {
 		t.Errorf("%+v, %v", again, err)
@@ -267,7 +267,7 @@ func TestLineInACrontab(t *testing.T) {
 // TestScheduledById: a timer means the id, whatever other files are called.
 func TestScheduledById(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Second)
+	d := newFixture(t, runtest.Turn(nothing), time.Second)
 	text := "---\nid: b\ncron: \"0 9 * * *\"\n---\nGo.\n"
 	if err := os.Rename(d.Home.Path("routines", "a.md"), d.Home.Path("routines", "b.md")); err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func TestScheduledById(t *testing.T) {
 func TestLateSlot(t *testing.T) {
 	t.Parallel()
 	var prompt string
-	d := newDesk(t, runtest.Turn(func(r engine.Request) error { prompt = r.Input.Prompt; return nil }), 3*time.Hour)
+	d := newFixture(t, runtest.Turn(func(r engine.Request) error { prompt = r.Input.Prompt; return nil }), 3*time.Hour)
 	r := d.fires(Options{Trigger: Trigger{Scheduled: true, Slot: nine}}, runlog.OK, true)
 	d.claimed(r.ID, "ok")
 	if !strings.Contains(prompt, "[late: was scheduled for 9:00 AM") {
@@ -306,7 +306,7 @@ func TestLateSlot(t *testing.T) {
 func TestNoSuchSlot(t *testing.T) {
 	t.Parallel()
 	for _, at := range []time.Time{nine.AddDate(0, 0, 1), nine.Add(time.Minute), nine.AddDate(70, 0, 0)} {
-		d := newDesk(t, runtest.Turn(nothing), 3*time.Hour)
+		d := newFixture(t, runtest.Turn(nothing), 3*time.Hour)
 		if r, err := New(d.Runner).Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: at}}); !errors.Is(err, slot.ErrNone) || r.ID != "" {
 			t.Errorf("%s: %+v, %v", at, r, err)
 		}
@@ -316,7 +316,7 @@ func TestNoSuchSlot(t *testing.T) {
 // TestSlotOfAFormerExpression: what was missed before the file changed may still be run.
 func TestSlotOfAFormerExpression(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), 3*time.Hour)
+	d := newFixture(t, runtest.Turn(nothing), 3*time.Hour)
 	d.now = nine.Add(-time.Hour)
 	if _, err := d.Slots.Note(t.Context(), []slot.Schedule{{Job: "a", Name: "a", Cron: "30 9 * * *", Zone: "UTC", Enabled: true}}, nil); err != nil {
 		t.Fatal(err)
@@ -328,7 +328,7 @@ func TestSlotOfAFormerExpression(t *testing.T) {
 }
 
 // diesBefore leaves a claim of a process that was killed before it had a record of its run.
-func (d *desk) diesBefore(at time.Time) string {
+func (d *fixture) diesBefore(at time.Time) string {
 	d.t.Helper()
 	id, err := runlog.NewID(d.now, rand.Reader)
 	if err == nil {
@@ -343,7 +343,7 @@ func (d *desk) diesBefore(at time.Time) string {
 func TestVoidClaimIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{}, {Trigger: Trigger{Scheduled: true}}} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		d.diesBefore(nine)
 		r := d.fires(o, runlog.OK, true)
 		d.claimed(r.ID, "ok")
@@ -358,7 +358,7 @@ func TestVoidClaimIsTakenOver(t *testing.T) {
 // TestEmptyClaimIsTakenOver: what a power cut may leave of a claim.
 func TestEmptyClaimIsTakenOver(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	if err := store.Replace(d.Home.State("slots", "a", "20260302T090000Z"), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +370,7 @@ func TestEmptyClaimIsTakenOver(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []string{slot.Missed, "paused", "refused"} {
-		d := newDesk(t, runtest.Turn(nothing), time.Hour)
+		d := newFixture(t, runtest.Turn(nothing), time.Hour)
 		if err := d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Outcome: outcome}); err != nil {
 			t.Fatal(err)
 		}
@@ -385,7 +385,7 @@ func TestClockSetBack(t *testing.T) {
 // TestVoidClaimOfABusyJob: while the job runs, no fire takes the claim over.
 func TestVoidClaimOfABusyJob(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	dead := d.diesBefore(nine)
 	guard, err := lock.TryGuard(d.Home.JobLock("a"))
 	if err != nil {
@@ -400,7 +400,7 @@ func TestVoidClaimOfABusyJob(t *testing.T) {
 // TestOneMoreGivesWay: a fire that finds its slot claimed does not take the job's lock before the run that has it.
 func TestOneMoreGivesWay(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	id, err := runlog.NewID(d.now, rand.Reader)
 	if err == nil {
 		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: id, PID: d.Host.Process().PID, PIDStart: d.Host.Process().Start})
@@ -431,7 +431,7 @@ func TestOneMoreGivesWay(t *testing.T) {
 // TestClaimOfALivingProcess: one that has claimed and is about to begin keeps its slot, and is not kept from the job's lock.
 func TestClaimOfALivingProcess(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	id, err := runlog.NewID(d.now, rand.Reader)
 	if err == nil {
 		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: id, PID: d.Host.Process().PID, PIDStart: d.Host.Process().Start})
@@ -450,7 +450,7 @@ func TestClaimOfALivingProcess(t *testing.T) {
 // TestLostClaim: a fire whose claim was taken over while it was on its way to the lock is done.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	f, err := New(d.Runner).find(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}})
 	if err == nil {
 		err = f.claim.take(t.Context())
@@ -475,12 +475,12 @@ func TestLostClaim(t *testing.T) {
 // TestKilledAfterTheRecord: such a claim is not void. A tick and the next fire both end the record as interrupted.
 func TestKilledAfterTheRecord(t *testing.T) {
 	t.Parallel()
-	for name, ends := range map[string]func(*desk){
-		"tick": func(d *desk) { Slots{d.Runner}.EndOrphans(d.t.Context(), time.Time{}, time.Time{}) },
-		"fire": func(d *desk) { d.fires(Options{}, runlog.OK, false) },
+	for name, ends := range map[string]func(*fixture){
+		"tick": func(d *fixture) { Slots{d.Runner}.EndOrphans(d.t.Context(), time.Time{}, time.Time{}) },
+		"fire": func(d *fixture) { d.fires(Options{}, runlog.OK, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, runtest.Turn(nothing), time.Minute)
+			d := newFixture(t, runtest.Turn(nothing), time.Minute)
 			id := d.diesBefore(nine)
 			at := nine
 			if _, err := d.Runs.Open(runlog.Record{ID: id, Subject: runlog.Subject{Kind: "routine", Job: "a", Name: "a"}, Started: d.now, Process: runlog.Process{ID: process.ID{PID: 1 << 30}}, Scheduled: &at}); err != nil {
@@ -518,7 +518,7 @@ func TestManyAtOnce(t *testing.T) {
 	for round := range 20 {
 		var mu sync.Mutex
 		turns := 0
-		d := newDesk(t, runtest.Turn(func(engine.Request) error {
+		d := newFixture(t, runtest.Turn(func(engine.Request) error {
 			mu.Lock()
 			turns++
 			mu.Unlock()
@@ -546,7 +546,7 @@ func TestManyAtOnce(t *testing.T) {
 // TestGivesWay: a fire by hand leaves the job's lock to the run that has claimed the slot, however slow that is.
 func TestGivesWay(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Second)
+	d := newFixture(t, runtest.Turn(nothing), time.Second)
 	me := d.Host.Process()
 	if err := d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: "slow", PID: me.PID, PIDStart: me.Start}); err != nil {
 		t.Fatal(err)
@@ -575,7 +575,7 @@ func outcomes(records []runlog.Record) (list []string) {
 // TestMiss: only a slot without a claim is recorded as missed.
 func TestMiss(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), 20*time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), 20*time.Minute)
 	miss := func(want bool, outcome string) {
 		t.Helper()
 		if missed, _, err := (Slots{d.Runner}).Miss(t.Context(), "a", nine, "off"); err != nil || missed != want {

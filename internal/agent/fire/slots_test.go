@@ -20,7 +20,7 @@ import (
 // TestAttended: a claim is attended while its process lives, or holds the lock of its run.
 func TestAttended(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Minute)
+	d := newFixture(t, runtest.Turn(nothing), time.Minute)
 	s, me := Slots{d.Runner}, d.Host.Process()
 	held, err := d.Runs.Hold("20260302T090000.000Z-000000")
 	must(t, err)
@@ -37,7 +37,7 @@ func TestAttended(t *testing.T) {
 // TestMissedTooLate: a slot that is answered between the two looks at its claim is not recorded as missed.
 func TestMissedTooLate(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), time.Hour)
+	d := newFixture(t, runtest.Turn(nothing), time.Hour)
 	must(t, d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Outcome: "paused"}))
 	d.now = nine.Add(20 * time.Minute) // the clock was set back, so that the claim is void
 	d.Disk.Now = func() time.Time {
@@ -54,7 +54,7 @@ func TestMissedTooLate(t *testing.T) {
 func TestGivesNoWay(t *testing.T) {
 	t.Parallel()
 	for _, readable := range []bool{true, false} {
-		d := newDesk(t, runtest.Turn(nothing), time.Second)
+		d := newFixture(t, runtest.Turn(nothing), time.Second)
 		me := d.Host.Process()
 		must(t, d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: "x", PID: me.PID, PIDStart: me.Start, Outcome: "failed"}))
 		if !readable {
@@ -113,7 +113,7 @@ func TestReportsOfAnEnd(t *testing.T) {
 		"silent reminder":  {kind: job.Reminder, outcome: runlog.Interrupted, cause: run.ErrSilent},
 		"refused":          {kind: job.Routine, outcome: runlog.Refused, cause: run.Refuse("no"), want: "a"},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		j := d.job("a")
 		j.Kind = c.kind
 		r := d.began(j, nil)
@@ -146,7 +146,7 @@ func TestEngineOfAJob(t *testing.T) {
 		{settings: "acp:x", err: wrong},
 		{settings: "costly", engine: "acp:x", err: errLater},
 	} {
-		d := newDesk(t, runtest.Turn(nothing), time.Minute)
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
 		d.Settings.Engine = c.settings
 		d.Engines = func(string) (engine.Engine, error) { return promisesNothing{}, c.err }
 		j := job.Job{Engine: c.engine, Plain: c.plain, Background: true, MaxCost: 1, Network: job.NetworkNone}
@@ -161,7 +161,7 @@ func TestEngineOfAJob(t *testing.T) {
 			t.Errorf("%+v: it reaches the network", c)
 		}
 	}
-	d := newDesk(t, runtest.Turn(nothing), time.Minute) // its engine promises all
+	d := newFixture(t, runtest.Turn(nothing), time.Minute) // its engine promises all
 	if got := (Rules{d.Runner}).Unreached(job.Job{Engine: "acp:x", Network: job.NetworkNone}); got != "" {
 		t.Errorf("unreached %q", got)
 	}

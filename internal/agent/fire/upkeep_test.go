@@ -20,7 +20,7 @@ import (
 // TestHoldsReminders: only a pause of everything that is not over holds plain reminders.
 func TestHoldsReminders(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runtest.Turn(nothing), 0)
+	d := newFixture(t, runtest.Turn(nothing), 0)
 	holds := func(want bool) {
 		t.Helper()
 		if got := (Pauses{d.Runner}).HoldsReminders(); got != want {
@@ -36,10 +36,10 @@ func TestHoldsReminders(t *testing.T) {
 	holds(false)
 }
 
-// holdsUp makes a desk with a pause since eight o'clock: the slot of a was paused, that of b was run, and there are reminders.
-func holdsUp(t *testing.T, all bool, until time.Time) *desk {
+// holdsUp makes a fixture with a pause since eight o'clock: the slot of a was paused, that of b was run, and there are reminders.
+func holdsUp(t *testing.T, all bool, until time.Time) *fixture {
 	t.Helper()
-	d := newDesk(t, runtest.Turn(nothing), -2*time.Hour)
+	d := newFixture(t, runtest.Turn(nothing), -2*time.Hour)
 	text := "---\nid: %s\nrun-at: %s\nenabled: %v\nplain: %v\n---\nx\n"
 	for id, lines := range map[string][]any{
 		"agent": {"2026-03-02T08:30:00Z", true, false}, "plain": {"2026-03-02T08:30:00Z", true, true},
@@ -71,7 +71,7 @@ func TestHeld(t *testing.T) {
 			t.Errorf("%q, %v: want %q", got, err, want)
 		}
 	}
-	d := newDesk(t, runtest.Turn(nothing), 0)
+	d := newFixture(t, runtest.Turn(nothing), 0)
 	if got, err := (Pauses{d.Runner}).Held(); got != "" || err != nil {
 		t.Errorf("without a pause: %q, %v", got, err)
 	}
@@ -133,7 +133,7 @@ func TestOwedCalls(t *testing.T) {
 	} {
 		calls := 0
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { calls++; w.WriteHeader(c.status) }))
-		d := newDesk(t, runtest.Turn(nothing), 0)
+		d := newFixture(t, runtest.Turn(nothing), 0)
 		r := d.began(d.job("a"), nil)
 		must(t, store.WriteJSON(d.Home.State("heartbeats.json"), heartbeat.Calls{"a": {URL: s.URL, Run: r.ID, At: nine}}, store.Buffered))
 		switch c.outcome {
@@ -162,7 +162,7 @@ func TestMonitorIsReported(t *testing.T) {
 	status := 500
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	defer s.Close()
-	d := newDesk(t, runtest.Turn(nothing), 0)
+	d := newFixture(t, runtest.Turn(nothing), 0)
 	var warned []string
 	d.Disk.Warn = func(message string) { warned = append(warned, message) }
 	m := Monitors{d.Runner}

@@ -20,8 +20,8 @@ import (
 )
 
 func damagedCalls() map[string]damaged {
-	runs := func(change func(*scene, *run.Spec)) func(*testing.T, *scene) (any, error) {
-		return func(t *testing.T, s *scene) (any, error) {
+	runs := func(change func(*fixture, *run.Spec)) func(*testing.T, *fixture) (any, error) {
+		return func(t *testing.T, s *fixture) (any, error) {
 			spec := routine()
 			change(s, &spec)
 			return s.Run(t.Context(), spec)
@@ -31,11 +31,11 @@ func damagedCalls() map[string]damaged {
 	refused := func(err error) bool { return errors.Is(err, run.ErrRefused) }
 	later := func(err error) bool { return errors.As(err, new(*run.Later)) }
 	return map[string]damaged{
-		"a turn":           {of: ofRuns, engine: plays(answered()...), call: runs(func(*scene, *run.Spec) {})},
-		"a plain reminder": {call: runs(func(_ *scene, s *run.Spec) { s.Plain = true })},
-		"a refusal":        {call: runs(func(_ *scene, s *run.Spec) { s.Origin = &caller{permit: run.Refuse("no")} }), ends: refused},
+		"a turn":           {of: ofRuns, engine: plays(answered()...), call: runs(func(*fixture, *run.Spec) {})},
+		"a plain reminder": {call: runs(func(_ *fixture, s *run.Spec) { s.Plain = true })},
+		"a refusal":        {call: runs(func(_ *fixture, s *run.Spec) { s.Origin = &caller{permit: run.Refuse("no")} }), ends: refused},
 		"taken back":       {prep: reserveAll, call: takenBack, ends: later},
-		"continued": {of: ofRuns, engine: plays(answered()...), prep: wait, call: runs(func(s *scene, spec *run.Spec) {
+		"continued": {of: ofRuns, engine: plays(answered()...), prep: wait, call: runs(func(s *fixture, spec *run.Spec) {
 			spec.Identity.Run, spec.Identity.Again = s.begun.Run().ID, true
 			spec.Conversation = conversation.Resumed{Conversation: spec.Conversation, Session: "s"}
 			then := s.begun.Run().Record
@@ -44,20 +44,20 @@ func damagedCalls() map[string]damaged {
 				return nil
 			}}
 		})},
-		"compacted": {of: ofRuns, engine: plays(), call: runs(func(_ *scene, s *run.Spec) {
+		"compacted": {of: ofRuns, engine: plays(), call: runs(func(_ *fixture, s *run.Spec) {
 			s.Compact, s.Conversation = "Shorter.", kept{history: conversation.History{Session: "s"}}
 		})},
-		"skipped": {prep: lockJob, call: func(t *testing.T, s *scene) (any, error) {
+		"skipped": {prep: lockJob, call: func(t *testing.T, s *fixture) (any, error) {
 			spec := routine()
 			spec.Identity.Guard = s.guard
 			return s.Skip(t.Context(), spec, "no")
 		}},
-		"abandoned": {prep: wait, call: func(t *testing.T, s *scene) (any, error) {
+		"abandoned": {prep: wait, call: func(t *testing.T, s *fixture) (any, error) {
 			spec := routine()
 			spec.Identity.Run = s.begun.Run().ID
 			return s.Abandon(t.Context(), spec, runlog.Expired, "no answer", "It has ended.")
 		}},
-		"work": {call: func(t *testing.T, s *scene) (any, error) {
+		"work": {call: func(t *testing.T, s *fixture) (any, error) {
 			return run.Work(t.Context(), s.Runner, runlog.Record{}, 1, func(ctx context.Context, r *runlog.Run, raise run.Raise) error {
 				_, err := raise(ctx, 1, 1)
 				return errors.Join(err, r.Event(ctx, runlog.Event{Type: runlog.UsageEvent, Cost: 0.5, Usage: &runlog.Usage{In: 1}}))
@@ -72,7 +72,7 @@ func damagedCalls() map[string]damaged {
 		"a job works again":    {of: ofLedger, prep: troubled(notify.Cause{Kind: notify.Job, Subject: "a"}), call: reports},
 		"a model works again":  {of: ofLedger, prep: troubled(notify.Cause{Kind: notify.Model, Subject: "one"}), call: reports},
 		"a transcript":         {of: ofSessions, engine: plays(answered()...), call: transcribes("")},
-		"a transcript goes on": {of: ofSessions, engine: plays(answered()...), call: transcribes("s"), prep: func(t *testing.T, s *scene) {
+		"a transcript goes on": {of: ofSessions, engine: plays(answered()...), call: transcribes("s"), prep: func(t *testing.T, s *fixture) {
 			if _, err := transcribes("")(t, s); err != nil {
 				t.Fatal(err)
 			}
@@ -84,14 +84,14 @@ func damagedCalls() map[string]damaged {
 	}
 }
 
-func ofRuns(s *scene) string     { return s.Home.State("runs") }
-func ofSessions(s *scene) string { return s.Home.Sessions() }
-func ofLedger(s *scene) string   { return s.Home.State("ledger") }
-func ofEvents(s *scene) string   { return s.Home.Run(s.begun.Run().ID, "events.jsonl") }
-func ofRequests(s *scene) string { return s.Home.Requests(s.begun.Run().ID) }
+func ofRuns(s *fixture) string     { return s.Home.State("runs") }
+func ofSessions(s *fixture) string { return s.Home.Sessions() }
+func ofLedger(s *fixture) string   { return s.Home.State("ledger") }
+func ofEvents(s *fixture) string   { return s.Home.Run(s.begun.Run().ID, "events.jsonl") }
+func ofRequests(s *fixture) string { return s.Home.Requests(s.begun.Run().ID) }
 
 // lockJob takes the lock of the job, in which its last run is noted.
-func lockJob(t *testing.T, s *scene) {
+func lockJob(t *testing.T, s *fixture) {
 	t.Helper()
 	var err error
 	if s.guard, err = lock.TryGuard(s.Home.JobLock("a")); err == nil {
@@ -103,7 +103,7 @@ func lockJob(t *testing.T, s *scene) {
 }
 
 // reserveAll reserves all that may be spent in a day for another run.
-func reserveAll(t *testing.T, s *scene) {
+func reserveAll(t *testing.T, s *fixture) {
 	t.Helper()
 	lockJob(t, s)
 	s.Spend.Limits.PerDay = 1
@@ -114,7 +114,7 @@ func reserveAll(t *testing.T, s *scene) {
 	}
 }
 
-func takenBack(t *testing.T, s *scene) (any, error) {
+func takenBack(t *testing.T, s *fixture) (any, error) {
 	spec := routine()
 	spec.Identity.Guard = s.guard
 	r, err := s.Run(t.Context(), spec)
@@ -124,7 +124,7 @@ func takenBack(t *testing.T, s *scene) (any, error) {
 }
 
 // wait runs a run that asks the owner a question.
-func wait(t *testing.T, s *scene) {
+func wait(t *testing.T, s *fixture) {
 	t.Helper()
 	then := s.Engines
 	s.Engines = engines(plays(answered(runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: "Which?"})...))
@@ -140,8 +140,8 @@ func wait(t *testing.T, s *scene) {
 }
 
 // transcribes runs a question whose answer is kept as a transcript.
-func transcribes(session string) func(*testing.T, *scene) (any, error) {
-	return func(t *testing.T, s *scene) (any, error) { return s.Run(t.Context(), question(session, false)) }
+func transcribes(session string) func(*testing.T, *fixture) (any, error) {
+	return func(t *testing.T, s *fixture) (any, error) { return s.Run(t.Context(), question(session, false)) }
 }
 
 // dutiful is an engine that has its requests kept, and raises its reservation.
@@ -158,7 +158,7 @@ func dutiful() *actor {
 }
 
 // owing begins a run that owes a report.
-func owing(t *testing.T, s *scene) {
+func owing(t *testing.T, s *fixture) {
 	t.Helper()
 	spec := routine()
 	spec.Policy.Update, spec.Duties = job.Always, []run.Duty{run.Report}
@@ -167,7 +167,7 @@ func owing(t *testing.T, s *scene) {
 	s.begin(t, spec)
 }
 
-func carriesOut(t *testing.T, s *scene) (any, error) {
+func carriesOut(t *testing.T, s *fixture) (any, error) {
 	err := s.begun.CarryOut(t.Context())
 	if err != nil && err.Error() == "the agent did not report" {
 		err = nil
@@ -177,8 +177,8 @@ func carriesOut(t *testing.T, s *scene) (any, error) {
 }
 
 // troubled begins a run in which events occur while a cause is open.
-func troubled(cause notify.Cause, during ...runlog.Event) func(*testing.T, *scene) {
-	return func(t *testing.T, s *scene) {
+func troubled(cause notify.Cause, during ...runlog.Event) func(*testing.T, *fixture) {
+	return func(t *testing.T, s *fixture) {
 		t.Helper()
 		cause.Text = "it fails"
 		if _, err := s.Notify().Open(t.Context(), cause); err != nil {
@@ -196,7 +196,7 @@ func troubled(cause notify.Cause, during ...runlog.Event) func(*testing.T, *scen
 	}
 }
 
-func reports(t *testing.T, s *scene) (any, error) {
+func reports(t *testing.T, s *fixture) (any, error) {
 	s.begun.Conclude(t.Context(), nil)
 	s.begun.Report(t.Context())
 	s.begun.Deliver(t.Context())
@@ -206,44 +206,44 @@ func reports(t *testing.T, s *scene) (any, error) {
 }
 
 // typesTask writes a file that is piped into a run.
-func typesTask(t *testing.T, s *scene) {
+func typesTask(t *testing.T, s *fixture) {
 	t.Helper()
 	if err := os.WriteFile(s.Home.Path("piped.txt"), []byte("piped"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func typed(s *scene) run.Spec {
+func typed(s *fixture) run.Spec {
 	spec := routine()
 	spec.Input.Task.AllowPing = true
 	spec.Input.Piped.Files = []engine.Attachment{{Name: "piped.txt", Type: "text/plain", Path: s.Home.Path("piped.txt")}}
 	return spec
 }
 
-func previews(t *testing.T, s *scene) (any, error) {
+func previews(t *testing.T, s *fixture) (any, error) {
 	plan, err := s.Preview(t.Context(), typed(s), func(in prompt.Input) prompt.Input { return in })
 	return plan, err
 }
 
-func rebuilds(_ *testing.T, s *scene) (any, error) {
+func rebuilds(_ *testing.T, s *fixture) (any, error) {
 	a, err := run.Rebuild(s.Runner, typed(s), runlog.Record{Started: s.now}, prompt.Past{})
 	return a.Prompt.Text(), err
 }
 
-func patterns(_ *testing.T, s *scene) (any, error) {
+func patterns(_ *testing.T, s *fixture) (any, error) {
 	own, main, err := s.Patterns(true)
 	return [][]string{own, main}, err
 }
 
 // paused pauses everything for an hour.
-func paused(t *testing.T, s *scene) {
+func paused(t *testing.T, s *fixture) {
 	t.Helper()
 	if err := s.Spend.Pause(t.Context(), s.now.Add(1)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func pauses(_ *testing.T, s *scene) (any, error) {
+func pauses(_ *testing.T, s *fixture) (any, error) {
 	refused := &run.Refusal{}
 	return errors.As(s.Paused(false), &refused), nil
 }

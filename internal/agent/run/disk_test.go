@@ -20,10 +20,10 @@ import (
 // damaged is a call that TestEachFault makes.
 type damaged struct {
 	engine *actor
-	prep   func(t *testing.T, s *scene)
-	call   func(t *testing.T, s *scene) (any, error) // in a thread of its own: it must not end the test
-	of     func(*scene) string                       // the directory or file whose calls fail; nil: the data directory
-	ends   func(error) bool                          // reports whether it is the error without a fault; nil: there is none
+	prep   func(t *testing.T, s *fixture)
+	call   func(t *testing.T, s *fixture) (any, error) // in a thread of its own: it must not end the test
+	of     func(*fixture) string                       // the directory or file whose calls fail; nil: the data directory
+	ends   func(error) bool                            // reports whether it is the error without a fault; nil: there is none
 }
 
 // TestEachFault: whichever system call fails, a step of a run returns an error, or warns, or returns what it returns otherwise and leaves
@@ -36,14 +36,14 @@ func TestEachFault(t *testing.T) {
 			unsaid := map[string]left{} // after faults about which nothing was said
 			var last left
 			for fault := range testkit.Faults(t, syscall.EIO) {
-				s := newScene(t, testkit.MemoryDir(t), c.engine)
+				s := newFixture(t, testkit.MemoryDir(t), c.engine)
 				if err := s.Updates.Add(t.Context(), "so that there is a ledger", "x"); err != nil {
 					t.Fatal(err)
 				}
 				if c.prep != nil {
 					c.prep(t, s)
 				}
-				before := openFiles(t, string(s.Home))
+				before := testkit.OpenFiles(t, string(s.Home))
 				var got any
 				var err error
 				of := string(s.Home)
@@ -51,7 +51,7 @@ func TestEachFault(t *testing.T) {
 					of = c.of(s)
 				}
 				fault.In(of, func() { got, err = c.call(t, s) })
-				for _, open := range openFiles(t, string(s.Home)) {
+				for _, open := range testkit.OpenFiles(t, string(s.Home)) {
 					if !slices.Contains(before, open) {
 						t.Errorf("%s fails: %s is left open", fault.Call, open)
 					}
@@ -84,7 +84,7 @@ func TestEachFault(t *testing.T) {
 }
 
 // isWhole checks that a run works after a fault, and that no other run has money reserved then.
-func (s *scene) isWhole(t *testing.T, fault string) {
+func (s *fixture) isWhole(t *testing.T, fault string) {
 	t.Helper()
 	s.Engines = engines(plays(answered()...))
 	r, err := s.Run(t.Context(), routine())
@@ -128,7 +128,7 @@ func difference(a, b string) (inA, inB string) {
 }
 
 // leaves returns what a call has left, without the hashes of the ledger's lines, which lead from one line to the next.
-func leaves(t *testing.T, s *scene, got any) left {
+func leaves(t *testing.T, s *fixture, got any) left {
 	t.Helper()
 	dir, skipped := string(s.Home), regexp.MustCompile(`,"hash":"[0-9a-f]*"`)
 	text, err := json.Marshal(got)
@@ -151,19 +151,4 @@ func leaves(t *testing.T, s *scene, got any) left {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// openFiles lists the files below dir that this process has open.
-func openFiles(t *testing.T, dir string) (open []string) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if path, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(path, dir+"/") {
-			open = append(open, path)
-		}
-	}
-	return open
 }

@@ -58,7 +58,7 @@ func TestDutyToReport(t *testing.T) {
 				compacted = true
 				return compact(sink)
 			}
-			s, spec := newScene(t, t.TempDir(), e), routine()
+			s, spec := newFixture(t, t.TempDir(), e), routine()
 			spec.Policy.Update, spec.Duties = c.update, []run.Duty{run.Report}
 			got, err := s.Run(t.Context(), spec)
 			if got.Outcome != c.outcome || c.is != nil && !errors.Is(err, c.is) || asked != c.asked || compacted != c.compact {
@@ -80,7 +80,7 @@ func TestCompactionThatFails(t *testing.T) {
 		if fault != nil {
 			e.compact = func(engine.Sink) error { return fault }
 		}
-		s := newScene(t, t.TempDir(), e)
+		s := newFixture(t, t.TempDir(), e)
 		got, err := s.Run(t.Context(), routine())
 		if got.Outcome != want || want == runlog.Failed && !errors.Is(err, fault) || got.Compactions != map[bool]int{true: 1}[fault == nil] {
 			t.Errorf("%v: %s with %d compactions, %v", fault, got.Outcome, got.Compactions, err)
@@ -111,7 +111,7 @@ func TestCompactNow(t *testing.T) {
 			return sink(runlog.Event{Type: runlog.Compacted, Session: "s2", Parent: "s"})
 		},
 	}
-	s := newScene(t, t.TempDir(), e)
+	s := newFixture(t, t.TempDir(), e)
 	spec := routine()
 	spec.Conversation = board{dir: s.Home.State("boards"), topic: "tea"}
 	for i, want := range []runlog.Outcome{runlog.Failed, runlog.OK, runlog.OK} {

@@ -49,7 +49,7 @@ func TestEndOfARun(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		e := plays()
-		s, spec := newScene(t, t.TempDir(), e), routine()
+		s, spec := newFixture(t, t.TempDir(), e), routine()
 		e.run = func(_ context.Context, r engine.Request, _ engine.Tools, sink engine.Sink) error {
 			err := all(sink, append([]runlog.Event{{Type: runlog.Session, Session: "s"}}, c.events...)...)
 			if c.cause != nil {
@@ -106,7 +106,7 @@ func TestRunAtALimit(t *testing.T) {
 		"queued, not for later": {err: limit(true), queued: true, postpone: errTest, later: true},
 	} {
 		e := plays()
-		s, spec := newScene(t, t.TempDir(), e), routine()
+		s, spec := newFixture(t, t.TempDir(), e), routine()
 		e.run = func(_ context.Context, _ engine.Request, _ engine.Tools, sink engine.Sink) error {
 			return errors.Join(all(sink, answered()...), c.err)
 		}
@@ -153,7 +153,7 @@ func TestRunAtALimit(t *testing.T) {
 // TestPriceOfARun: the record has the price of the model that answered.
 func TestPriceOfARun(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, t.TempDir(), plays(runlog.Event{Type: runlog.Session, Session: "s", Model: "claude-opus-4-5"}))
+	s := newFixture(t, t.TempDir(), plays(runlog.Event{Type: runlog.Session, Session: "s", Model: "claude-opus-4-5"}))
 	s.Settings.Models = model.Known
 	if got, err := s.Run(t.Context(), routine()); err != nil || got.Price == nil || got.Price.In == 0 {
 		t.Errorf("%+v, %v", got.Price, err)

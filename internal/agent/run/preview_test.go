@@ -47,30 +47,32 @@ func TestPreview(t *testing.T) {
 	t.Parallel()
 	same := func(in prompt.Input) prompt.Input { return in }
 	for name, c := range map[string]struct {
-		change func(s *scene, spec *run.Spec)
+		change func(s *fixture, spec *run.Spec)
 		plan   engine.Plan
 		err    error
 		want   string // session, branch, model, tools, refuses, refused
 		prompt string // a part of it
 	}{
-		"new":       {plan: engine.Plan{Model: "m", Tools: []string{"WebSearch", "Bash"}}, want: "[] false m [WebSearch Bash] [Bash] []"},
-		"no model":  {plan: engine.Plan{}, want: "[] false asked [] [] []"},
-		"continues": {change: func(_ *scene, spec *run.Spec) { spec.Conversation = kept{history: conversation.History{Session: "s"}} }, want: "[s] false asked [] [] []"},
-		"branches":  {change: func(_ *scene, spec *run.Spec) { spec.Conversation = kept{history: conversation.History{Parent: "p"}} }, want: "[p] true asked [] [] []"},
+		"new":      {plan: engine.Plan{Model: "m", Tools: []string{"WebSearch", "Bash"}}, want: "[] false m [WebSearch Bash] [Bash] []"},
+		"no model": {plan: engine.Plan{}, want: "[] false asked [] [] []"},
+		"continues": {change: func(_ *fixture, spec *run.Spec) {
+			spec.Conversation = kept{history: conversation.History{Session: "s"}}
+		}, want: "[s] false asked [] [] []"},
+		"branches": {change: func(_ *fixture, spec *run.Spec) { spec.Conversation = kept{history: conversation.History{Parent: "p"}} }, want: "[p] true asked [] [] []"},
 		"lost": {
-			change: func(_ *scene, spec *run.Spec) { spec.Conversation = kept{history: conversation.History{Parent: "p"}} },
+			change: func(_ *fixture, spec *run.Spec) { spec.Conversation = kept{history: conversation.History{Parent: "p"}} },
 			err:    fmt.Errorf("s: %w", engine.ErrSessionUnknown), want: "[] false asked [] [] []", prompt: "NOTE: Your earlier session is gone",
 		},
 		"no plan":   {err: errTest, want: "[] false asked [] [] [what the test wants]"},
-		"no engine": {change: func(s *scene, _ *run.Spec) { s.Engines = func(string) (engine.Engine, error) { return nil, errTest } }, want: "[] false asked [] [] [what the test wants]"},
-		"not completed": {change: func(_ *scene, spec *run.Spec) {
+		"no engine": {change: func(s *fixture, _ *run.Spec) { s.Engines = func(string) (engine.Engine, error) { return nil, errTest } }, want: "[] false asked [] [] [what the test wants]"},
+		"not completed": {change: func(_ *fixture, spec *run.Spec) {
 			spec.Origin = &caller{complete: func(*engine.Request) error { return errTest }}
 		}, want: "[] false asked [] [] [what the test wants]"},
-		"no skill": {change: func(_ *scene, spec *run.Spec) { spec.Input.Task.Skills = []string{"none"} }, want: "[] false asked [] [] [no skill \"none\"]"},
-		"plain":    {change: func(_ *scene, spec *run.Spec) { spec.Plain = true }, want: "[] false  [] [] []", prompt: "Go."},
+		"no skill": {change: func(_ *fixture, spec *run.Spec) { spec.Input.Task.Skills = []string{"none"} }, want: "[] false asked [] [] [no skill \"none\"]"},
+		"plain":    {change: func(_ *fixture, spec *run.Spec) { spec.Plain = true }, want: "[] false  [] [] []", prompt: "Go."},
 	} {
 		var got engine.Request
-		s, spec := newScene(t, t.TempDir(), planner{plays(), c.plan, c.err, &got}), routine()
+		s, spec := newFixture(t, t.TempDir(), planner{plays(), c.plan, c.err, &got}), routine()
 		spec.Engine.Model, spec.Policy.Tools = "asked", []string{"WebSearch"}
 		if c.change != nil {
 			c.change(s, &spec)
@@ -92,7 +94,7 @@ func TestPreview(t *testing.T) {
 // TestPreviewFails: what cannot be read is an error of the preview.
 func TestPreviewFails(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, t.TempDir(), plays())
+	s := newFixture(t, t.TempDir(), plays())
 	for name, change := range map[string]func(*run.Spec){
 		"conversation": func(spec *run.Spec) { spec.Conversation = closed{opened: new(int), from: 1} },
 		"its updates":  func(spec *run.Spec) { spec.Conversation = closed{opened: new(int), from: 2} },
@@ -111,7 +113,7 @@ func TestPreviewFails(t *testing.T) {
 // TestRebuildFails: what cannot be read, or what the origin refuses, is an error of a rebuilt run. Its rights are those of today.
 func TestRebuildFails(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, t.TempDir(), plays())
+	s := newFixture(t, t.TempDir(), plays())
 	for name, c := range map[string]struct {
 		change func(*run.Spec)
 		fails  bool
@@ -147,7 +149,7 @@ func TestAskOwner(t *testing.T) {
 				time.Sleep(3 * time.Second)
 				return err
 			}
-			s, spec := newScene(t, t.TempDir(), e), routine()
+			s, spec := newFixture(t, t.TempDir(), e), routine()
 			spec.Policy.Mode = policy.AskOwner
 			spec.Observe.Permit = func(ctx context.Context, use runlog.Event) bool {
 				asked = append(asked, use.ToolID)
@@ -178,7 +180,7 @@ func TestAskOwner(t *testing.T) {
 func TestAskOwnerFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, spec := newScene(t, t.TempDir(), plays()), routine()
+		s, spec := newFixture(t, t.TempDir(), plays()), routine()
 		spec.Policy.Mode, spec.Observe.Permit = policy.AskOwner, func(context.Context, runlog.Event) bool { return true }
 		s.begin(t, spec)
 		defer s.begun.Release()

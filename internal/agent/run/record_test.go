@@ -40,7 +40,7 @@ func TestPromisesOfTheEngine(t *testing.T) {
 	}{
 		"all": {engine.Complete(), "x", false, runlog.OK}, "less": {less, "", true, runlog.OK}, "too little": {less, "x", false, runlog.Failed},
 	} {
-		s, spec := newScene(t, t.TempDir(), limited{plays(answered()...), c.promises}), routine()
+		s, spec := newFixture(t, t.TempDir(), limited{plays(answered()...), c.promises}), routine()
 		spec.Engine.Needs.Turns = c.needs
 		got, err := s.Run(t.Context(), spec)
 		if got.Outcome != c.outcome || (len(got.Guarantees) > 0) != c.listed || (err != nil) != (c.outcome == runlog.Failed) {
@@ -75,7 +75,7 @@ func TestRecordOfASpec(t *testing.T) {
 		"not typed": {func(s *run.Spec) { full(s); s.Identity.Typed = nil },
 			"costly opus on none [/a rw:/b] true default  [Read(./**)] 2026-03-02 09:00:00 +0100 east"},
 	} {
-		s, spec := newScene(t, t.TempDir(), plays()), routine()
+		s, spec := newFixture(t, t.TempDir(), plays()), routine()
 		s.Zone, s.Settings.Model = zone, func(string) string { return "cheap" }
 		c.change(&spec)
 		r, err := s.Skip(t.Context(), spec, "no")
@@ -94,27 +94,27 @@ func TestRecordOfASpec(t *testing.T) {
 func TestInputOfARun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change  func(s *scene, spec *run.Spec)
+		change  func(s *fixture, spec *run.Spec)
 		has     string
 		without string
 	}{
-		"late":      {func(s *scene, spec *run.Spec) { spec.Identity.Scheduled = s.now.Add(-time.Hour) }, "late: ", ""},
-		"not late":  {func(s *scene, spec *run.Spec) { spec.Identity.Scheduled = s.now }, "", "late: "},
-		"budget":    {func(_ *scene, spec *run.Spec) { spec.Input.Task.AllowPing = true }, "budget: 5/5", ""},
-		"no budget": {func(*scene, *run.Spec) {}, "", "budget: 5/5"},
-		"foreground": {func(_ *scene, spec *run.Spec) {
+		"late":      {func(s *fixture, spec *run.Spec) { spec.Identity.Scheduled = s.now.Add(-time.Hour) }, "late: ", ""},
+		"not late":  {func(s *fixture, spec *run.Spec) { spec.Identity.Scheduled = s.now }, "", "late: "},
+		"budget":    {func(_ *fixture, spec *run.Spec) { spec.Input.Task.AllowPing = true }, "budget: 5/5", ""},
+		"no budget": {func(*fixture, *run.Spec) {}, "", "budget: 5/5"},
+		"foreground": {func(_ *fixture, spec *run.Spec) {
 			spec.Input.Task.AllowPing, spec.Input.Task.Background = true, false
 		}, "", "budget: 5/5"},
-		"compacted": {func(_ *scene, spec *run.Spec) {
+		"compacted": {func(_ *fixture, spec *run.Spec) {
 			spec.Input.Task.Persistent = true
 			spec.Origin = &caller{begin: func(r *runlog.Record) error { r.Compaction = runlog.CompactionDone; return nil }}
 		}, "was compacted", ""},
-		"compaction failed": {func(_ *scene, spec *run.Spec) {
+		"compaction failed": {func(_ *fixture, spec *run.Spec) {
 			spec.Input.Task.Persistent = true
 			spec.Origin = &caller{begin: func(r *runlog.Record) error { r.Compaction = runlog.CompactionFailed; return nil }}
 		}, "not carried out", ""},
-		"not compacted": {func(*scene, *run.Spec) {}, "", "compact"},
-		"piped": {func(s *scene, spec *run.Spec) {
+		"not compacted": {func(*fixture, *run.Spec) {}, "", "compact"},
+		"piped": {func(s *fixture, spec *run.Spec) {
 			spec.Input.Piped.Files = []engine.Attachment{{Name: "x.txt", Type: "text/plain", Path: s.Home.Path("routines", "a.md")}}
 		}, "x.txt", ""},
 	} {
@@ -124,7 +124,7 @@ func TestInputOfARun(t *testing.T) {
 			said = r.Input.Prompt
 			return all(sink, answered()...)
 		}
-		s, spec := newScene(t, t.TempDir(), e), routine()
+		s, spec := newFixture(t, t.TempDir(), e), routine()
 		c.change(s, &spec)
 		if got, err := s.Run(t.Context(), spec); err != nil {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -153,7 +153,7 @@ func TestRequestOfARun(t *testing.T) {
 		}
 		return all(sink, answered()...)
 	}
-	s, spec := newScene(t, t.TempDir(), e), routine()
+	s, spec := newFixture(t, t.TempDir(), e), routine()
 	s.Requests.Disk.Now = func() time.Time { return s.now.Add(time.Duration(passed.Load()) * time.Second) }
 	guard, err := lock.TryGuard(s.Home.JobLock("a"))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // open opens causes of the job a, each told to the owner.
-func (s *scene) open(t *testing.T, causes ...notify.Cause) {
+func (s *fixture) open(t *testing.T, causes ...notify.Cause) {
 	t.Helper()
 	for _, c := range causes {
 		c.Text, c.Jobs = "it fails", append(c.Jobs, notify.Affected{ID: "a"})
@@ -29,7 +29,7 @@ func (s *scene) open(t *testing.T, causes ...notify.Cause) {
 }
 
 // causes returns the keys of the causes that are open, sorted.
-func (s *scene) causes(t *testing.T) (keys []string) {
+func (s *fixture) causes(t *testing.T) (keys []string) {
 	t.Helper()
 	open, err := s.Notify().OpenCauses()
 	if err != nil {
@@ -75,7 +75,7 @@ func TestCausesAfterARun(t *testing.T) {
 		e.run = func(_ context.Context, _ engine.Request, _ engine.Tools, sink engine.Sink) error {
 			return errors.Join(all(sink, answered(c.events...)...), c.err)
 		}
-		s, spec := newScene(t, t.TempDir(), e), routine()
+		s, spec := newFixture(t, t.TempDir(), e), routine()
 		if !c.none {
 			s.open(t, before...)
 		}
@@ -116,7 +116,7 @@ func TestCauseOfAModel(t *testing.T) {
 		"another kind":        {events: at("one"), subject: "one", kind: notify.Disk, open: []string{"disk one"}, jobs: 1},
 		"no other is touched": {events: at("one"), subject: "three", others: true, open: []string{"model three"}, jobs: 1},
 	} {
-		s, spec := newScene(t, t.TempDir(), plays(c.events...)), routine()
+		s, spec := newFixture(t, t.TempDir(), plays(c.events...)), routine()
 		s.Settings.Models = func() model.Table { return model.Table{} }
 		if c.kind == "" {
 			c.kind = notify.Model
@@ -144,13 +144,13 @@ func TestCauseOfAModel(t *testing.T) {
 // TestReportOfWhatCannotBeRead: a run whose events, or whose causes, cannot be read when it reports says so, however it ended.
 func TestReportOfWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	ledger := func(s *scene) string { return s.Home.State("ledger") }
+	ledger := func(s *fixture) string { return s.Home.State("ledger") }
 	for _, fault := range []error{nil, errTest} {
-		for name, path := range map[string]func(*scene) string{
-			"events": func(s *scene) string { return s.Home.Run(s.begun.Run().ID, "events.jsonl") },
+		for name, path := range map[string]func(*fixture) string{
+			"events": func(s *fixture) string { return s.Home.Run(s.begun.Run().ID, "events.jsonl") },
 			"ledger": ledger, "ledger, when another model answered": ledger,
 		} {
-			s := newScene(t, t.TempDir(), plays())
+			s := newFixture(t, t.TempDir(), plays())
 			var during []runlog.Event
 			if name == "ledger, when another model answered" {
 				during = []runlog.Event{{Type: runlog.FellBack, Tool: "one", Model: "two", Text: "gone"}}
@@ -183,7 +183,7 @@ func TestTextOfARun(t *testing.T) {
 		"delivered": {true, answered(), "done", false}, "not": {false, answered(), "", false}, "with updates": {true, answered(popped), "done", true},
 		"no text": {true, []runlog.Event{{Type: runlog.Session, Session: "s"}}, "", false},
 	} {
-		s, spec, w := newScene(t, t.TempDir(), plays(c.events...)), routine(), &wall{}
+		s, spec, w := newFixture(t, t.TempDir(), plays(c.events...)), routine(), &wall{}
 		spec.Policy.Deliver, spec.Sender = c.deliver, w
 		if _, err := s.Run(t.Context(), spec); err != nil {
 			t.Fatal(err)
@@ -207,7 +207,7 @@ func TestPlainReminder(t *testing.T) {
 	}{
 		0: {}, time.Minute: {}, 3 * time.Minute: {"\n(late: it was due Mon 2 Mar 8:57 AM, 3 minutes ago)", false}, 2 * time.Hour: {"ago)", true},
 	} {
-		s, spec, w := newScene(t, t.TempDir(), plays()), routine(), &wall{}
+		s, spec, w := newFixture(t, t.TempDir(), plays()), routine(), &wall{}
 		s.Settings.Quiet = timeparse.Span{From: 8 * 60, To: 10 * 60}
 		spec.Plain, spec.Sender, spec.Identity.Scheduled = true, w, s.now.Add(-late)
 		got, err := s.Run(t.Context(), spec)

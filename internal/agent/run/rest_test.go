@@ -20,7 +20,7 @@ import (
 // TestReportedRefusal: the owner is told once why a run is refused, with how many fires were, and a cause that cannot be stored is a warning.
 func TestReportedRefusal(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, t.TempDir(), plays())
+	s := newFixture(t, t.TempDir(), plays())
 	record := runlog.Record{ID: "x", Subject: runlog.Subject{Kind: "routine", Job: "a"}, Error: "no"}
 	s.ReportRefusal(t.Context(), record, run.Refuse("no"), 2)
 	page, err := s.Notices.Read()
@@ -38,7 +38,7 @@ func TestReportedRefusal(t *testing.T) {
 // TestEnvironmentOfARun: the programs of a run know its id, its job and its slot.
 func TestEnvironmentOfARun(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, t.TempDir(), plays())
+	s := newFixture(t, t.TempDir(), plays())
 	s.Host.Env = []string{"A=b"}
 	at := s.now.In(time.FixedZone("east", 3600))
 	record := runlog.Record{ID: "x", Subject: runlog.Subject{Job: "a"}}
@@ -57,7 +57,7 @@ func TestEnvironmentOfARun(t *testing.T) {
 // TestNumberOfANotice: the message of a cause that a run has met is one of the run's, if the run has files.
 func TestNumberOfANotice(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, t.TempDir(), plays())
+	s := newFixture(t, t.TempDir(), plays())
 	s.begin(t, routine())
 	defer s.begun.Release()
 	id := s.begun.Run().ID
@@ -74,7 +74,7 @@ func TestNumberOfANotice(t *testing.T) {
 func TestAnswerThatMeetsALimit(t *testing.T) {
 	t.Parallel()
 	for _, read := range []bool{false, true} {
-		s := newScene(t, t.TempDir(), plays())
+		s := newFixture(t, t.TempDir(), plays())
 		wait(t, s)
 		then := s.begun.Run().Record
 		events := []runlog.Event{{Type: runlog.Answered, Reported: then.Cost}}
@@ -109,7 +109,7 @@ func TestAnswerThatMeetsALimit(t *testing.T) {
 func TestAbandonedRunEnds(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
-		s, spec, ended := newScene(t, t.TempDir(), plays()), routine(), 0
+		s, spec, ended := newFixture(t, t.TempDir(), plays()), routine(), 0
 		wait(t, s)
 		spec.Identity.Run = s.begun.Run().ID
 		spec.Origin = &caller{permit: run.Refuse("no"), end: func(context.Context, *tools.Set) { ended++ }}

@@ -39,57 +39,57 @@ func (c closed) Open(context.Context) (conversation.History, error) {
 func TestErrorsOfARun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change  func(s *scene, spec *run.Spec)
+		change  func(s *fixture, spec *run.Spec)
 		want    error
 		outcome runlog.Outcome // "": there is no record
 	}{
-		"no engine": {func(s *scene, _ *run.Spec) { s.Settings.Engine = "" }, run.ErrNoEngine, ""},
-		"no engine, but refused": {func(s *scene, spec *run.Spec) {
+		"no engine": {func(s *fixture, _ *run.Spec) { s.Settings.Engine = "" }, run.ErrNoEngine, ""},
+		"no engine, but refused": {func(s *fixture, spec *run.Spec) {
 			s.Settings.Engine, spec.Origin = "", &caller{permit: run.Refuse("no")}
 		}, run.ErrRefused, runlog.Refused},
-		"another time":        {func(_ *scene, spec *run.Spec) { spec.Engine.Moved = true }, run.ErrMovedClock, ""},
-		"no id":               {func(s *scene, _ *run.Spec) { s.Random = iotest.ErrReader(errTest) }, errTest, ""},
-		"closed conversation": {func(_ *scene, spec *run.Spec) { spec.Conversation = closed{opened: new(int), from: 1} }, errTest, ""},
-		"origin begins": {func(_ *scene, spec *run.Spec) {
+		"another time":        {func(_ *fixture, spec *run.Spec) { spec.Engine.Moved = true }, run.ErrMovedClock, ""},
+		"no id":               {func(s *fixture, _ *run.Spec) { s.Random = iotest.ErrReader(errTest) }, errTest, ""},
+		"closed conversation": {func(_ *fixture, spec *run.Spec) { spec.Conversation = closed{opened: new(int), from: 1} }, errTest, ""},
+		"origin begins": {func(_ *fixture, spec *run.Spec) {
 			spec.Origin = &caller{begin: func(*runlog.Record) error { return errTest }}
 		}, errTest, ""},
-		"conversation closed meanwhile": {func(_ *scene, spec *run.Spec) {
+		"conversation closed meanwhile": {func(_ *fixture, spec *run.Spec) {
 			spec.Conversation = closed{opened: new(int), from: 2}
 		}, errTest, runlog.Failed},
-		"paused": {func(_ *scene, spec *run.Spec) {
+		"paused": {func(_ *fixture, spec *run.Spec) {
 			spec.Origin = &caller{permit: &run.Refusal{Kind: run.ErrPaused}}
 		}, run.ErrPaused, runlog.Paused},
-		"no seal": {func(s *scene, _ *run.Spec) {
+		"no seal": {func(s *fixture, _ *run.Spec) {
 			s.Host.Sealing = run.Sealing{Mode: config.SealOn, Check: func() (int, error) { return 0, errTest }}
 		}, run.ErrRefused, runlog.Refused},
-		"engine": {func(s *scene, _ *run.Spec) {
+		"engine": {func(s *fixture, _ *run.Spec) {
 			s.Engines = func(string) (engine.Engine, error) { return nil, errTest }
 		}, errTest, runlog.Failed},
-		"engine that lacks something": {func(_ *scene, spec *run.Spec) { spec.Engine.Needs.Turns = "its file" }, nil, runlog.OK},
-		"origin prepares": {func(_ *scene, spec *run.Spec) {
+		"engine that lacks something": {func(_ *fixture, spec *run.Spec) { spec.Engine.Needs.Turns = "its file" }, nil, runlog.OK},
+		"origin prepares": {func(_ *fixture, spec *run.Spec) {
 			spec.Origin = &caller{prepare: func(in prompt.Input) (prompt.Input, error) { return in, errTest }}
 		}, errTest, runlog.Failed},
-		"nothing to do": {func(_ *scene, spec *run.Spec) {
+		"nothing to do": {func(_ *fixture, spec *run.Spec) {
 			spec.Origin = &caller{prepare: func(in prompt.Input) (prompt.Input, error) { return in, run.ErrGated }}
 		}, nil, runlog.Gated},
-		"origin prepares a reminder": {func(_ *scene, spec *run.Spec) {
+		"origin prepares a reminder": {func(_ *fixture, spec *run.Spec) {
 			spec.Plain = true
 			spec.Origin = &caller{prepare: func(in prompt.Input) (prompt.Input, error) { return in, errTest }}
 		}, errTest, runlog.Failed},
-		"origin completes": {func(_ *scene, spec *run.Spec) {
+		"origin completes": {func(_ *fixture, spec *run.Spec) {
 			spec.Origin = &caller{complete: func(*engine.Request) error { return errTest }}
 		}, errTest, runlog.Failed},
-		"file that is not there": {func(s *scene, spec *run.Spec) {
+		"file that is not there": {func(s *fixture, spec *run.Spec) {
 			spec.Input.Piped.Files = []engine.Attachment{{Name: "x", Type: "text/plain", Path: s.Home.Path("none")}}
 		}, nil, runlog.Failed},
-		"duty": {func(_ *scene, spec *run.Spec) {
+		"duty": {func(_ *fixture, spec *run.Spec) {
 			spec.Duties = []run.Duty{func(context.Context, *tools.Set, *conversation.Turn) error { return errTest }}
 		}, errTest, runlog.Failed},
-		"nothing to compact": {func(_ *scene, spec *run.Spec) { spec.Compact = "Shorter." }, nil, runlog.Failed},
+		"nothing to compact": {func(_ *fixture, spec *run.Spec) { spec.Compact = "Shorter." }, nil, runlog.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, spec := newScene(t, t.TempDir(), plays(answered()...)), routine()
+			s, spec := newFixture(t, t.TempDir(), plays(answered()...)), routine()
 			guard, err := lock.TryGuard(s.Home.JobLock("a"))
 			if err != nil {
 				t.Fatal(err)

@@ -20,9 +20,9 @@ import (
 	"github.com/ollim/ollim/internal/testkit"
 )
 
-// sealed is a scene whose runs are sealed. steps has what was done with their sockets.
+// sealed is a fixture whose runs are sealed. steps has what was done with their sockets.
 type sealed struct {
-	*scene
+	*fixture
 
 	steps  []string
 	listen error
@@ -39,7 +39,7 @@ func newSealed(t *testing.T, e engine.Engine) *sealed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sealed{scene: newScene(t, filepath.Join(root, "data"), e), closes: func() {}}
+	s := &sealed{fixture: newFixture(t, filepath.Join(root, "data"), e), closes: func() {}}
 	temp, tools := filepath.Join(root, "temp"), filepath.Join(root, "tools", "bin")
 	err = errors.Join(os.Mkdir(temp, 0o700), os.MkdirAll(tools, 0o700), os.WriteFile(filepath.Join(tools, "tool"), nil, 0o700))
 	if err != nil {
@@ -229,7 +229,7 @@ func TestRefusedCommands(t *testing.T) {
 // TestHiddenFiles: no agent may reach the state of the data directory and the owner's secrets, and none any file if they are not known.
 func TestHiddenFiles(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, t.TempDir(), plays())
+	s := newFixture(t, t.TempDir(), plays())
 	open, secret := s.Home.Path("a.md"), filepath.Join(t.TempDir(), "secret")
 	for _, path := range []string{open, secret} {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {

@@ -26,7 +26,7 @@ func question(session string, branch bool) run.Spec {
 }
 
 // said returns what the transcript of a session has, one message on each line, and its parent.
-func (s *scene) said(t *testing.T, session string) (lines []string, parent string) {
+func (s *fixture) said(t *testing.T, session string) (lines []string, parent string) {
 	t.Helper()
 	kept, err := transcript.Dir(s.Home.Sessions()).Find(session)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestTranscript(t *testing.T) {
 	t.Parallel()
 	id := "s"
 	e := plays()
-	s := newScene(t, t.TempDir(), e)
+	s := newFixture(t, t.TempDir(), e)
 	kept := func() string {
 		file, err := transcript.Dir(s.Home.Sessions()).Find(id)
 		if err != nil {
@@ -119,7 +119,7 @@ func TestTranscriptOfATurnStartedAgain(t *testing.T) {
 		}
 		return all(sink, answered()...)
 	}
-	s := newScene(t, t.TempDir(), e)
+	s := newFixture(t, t.TempDir(), e)
 	if _, err := s.Run(t.Context(), question("", false)); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestTranscriptOfATurnStartedAgain(t *testing.T) {
 func TestTranscriptThatIsBusy(t *testing.T) {
 	t.Parallel()
 	e := plays(answered()...)
-	s := newScene(t, t.TempDir(), e)
+	s := newFixture(t, t.TempDir(), e)
 	if _, err := s.Run(t.Context(), question("", false)); err != nil {
 		t.Fatal(err)
 	}

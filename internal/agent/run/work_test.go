@@ -38,7 +38,7 @@ func TestSignalsEndTheContext(t *testing.T) {
 			return err
 		},
 	} {
-		s, ctx := newScene(t, t.TempDir(), plays(answered()...)), &listening{Context: t.Context()}
+		s, ctx := newFixture(t, t.TempDir(), plays(answered()...)), &listening{Context: t.Context()}
 		process := s.Host.Process
 		s.Host.Process = func() runlog.Process {
 			if !ctx.heard {
@@ -72,7 +72,7 @@ func TestWork(t *testing.T) {
 		"withdrawn by a job":       {cause: run.ErrWithdrawn, fault: run.ErrWithdrawn, outcome: runlog.Failed, reason: "withdrawn"},
 		"not withdrawn, the owner": {owner: true, outcome: runlog.OK},
 	} {
-		s := newScene(t, t.TempDir(), plays())
+		s := newFixture(t, t.TempDir(), plays())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var during context.Context
 		got, err := run.Work(ctx, s.Runner, runlog.Record{Owner: c.owner}, 0.5, func(ctx context.Context, r *runlog.Run, raise run.Raise) error {
@@ -107,7 +107,7 @@ func TestWork(t *testing.T) {
 // TestHighestCostOfWork: work may cost what its caller says, whatever the limit of a run is: a raise takes half more than is asked for.
 func TestHighestCostOfWork(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, t.TempDir(), plays())
+	s := newFixture(t, t.TempDir(), plays())
 	_, err := run.Work(t.Context(), s.Runner, runlog.Record{}, 3, func(ctx context.Context, _ *runlog.Run, raise run.Raise) error {
 		got, err := raise(ctx, 1, 2)
 		if reserved := s.reserved(t); got != 2 || reserved != 2.5 {
@@ -124,17 +124,17 @@ func TestHighestCostOfWork(t *testing.T) {
 func TestWorkThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	const id = "20260302T080000.000Z-aaaaaa"
-	for name, prep := range map[string]func(s *scene) error{
-		"no id": func(s *scene) error { s.Random = iotest.ErrReader(errTest); return nil },
-		"its lock is held": func(s *scene) error {
+	for name, prep := range map[string]func(s *fixture) error{
+		"no id": func(s *fixture) error { s.Random = iotest.ErrReader(errTest); return nil },
+		"its lock is held": func(s *fixture) error {
 			held, err := s.Runs.Hold(id)
 			t.Cleanup(held.Leave)
 			return err
 		},
-		"no record": func(s *scene) error { return os.MkdirAll(s.Home.Run(id, "run.json"), 0o700) },
-		"no money":  func(s *scene) error { s.Spend.Limits.RunsPerDay = 0; return nil },
+		"no record": func(s *fixture) error { return os.MkdirAll(s.Home.Run(id, "run.json"), 0o700) },
+		"no money":  func(s *fixture) error { s.Spend.Limits.RunsPerDay = 0; return nil },
 	} {
-		s := newScene(t, t.TempDir(), plays())
+		s := newFixture(t, t.TempDir(), plays())
 		if err := prep(s); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestRaiseOfWorkWaits(t *testing.T) {
 	t.Parallel()
 	waited := false
 	for fault := range testkit.Faults(t, syscall.EIO) {
-		s := newScene(t, testkit.MemoryDir(t), plays())
+		s := newFixture(t, testkit.MemoryDir(t), plays())
 		s.Spend.Share = 4 // so much of the highest cost is reserved when it begins
 		_, err := run.Work(t.Context(), s.Runner, runlog.Record{Engine: engine.Native}, 1, func(ctx context.Context, _ *runlog.Run, raise run.Raise) (err error) {
 			fault.In(string(s.Home), func() { _, err = raise(ctx, 0.5, 0.5) })
@@ -175,18 +175,18 @@ func TestRaiseOfWorkWaits(t *testing.T) {
 // TestClosedByAnother: a run whose file says that another process has closed it writes nothing more.
 func TestClosedByAnother(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(s *scene, steal func(id string) error) (runlog.Record, error){
-		"run": func(s *scene, steal func(id string) error) (runlog.Record, error) {
+	for name, do := range map[string]func(s *fixture, steal func(id string) error) (runlog.Record, error){
+		"run": func(s *fixture, steal func(id string) error) (runlog.Record, error) {
 			spec := routine()
 			s.Engines = engines(&actor{run: func(_ context.Context, r engine.Request, _ engine.Tools, _ engine.Sink) error { return steal(r.Run.ID) }})
 			spec.Origin = &caller{report: func(*runlog.Run) { t.Error("it reports") }}
 			return s.Run(t.Context(), spec)
 		},
-		"work": func(s *scene, steal func(id string) error) (runlog.Record, error) {
+		"work": func(s *fixture, steal func(id string) error) (runlog.Record, error) {
 			return run.Work(t.Context(), s.Runner, runlog.Record{}, 1, func(_ context.Context, r *runlog.Run, _ run.Raise) error { return steal(r.ID) })
 		},
 	} {
-		s := newScene(t, t.TempDir(), plays())
+		s := newFixture(t, t.TempDir(), plays())
 		got, err := do(s, func(id string) error {
 			r, err := s.Runs.At(id)
 			if err == nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// inFork is the desk of a turn in the interactive fork that is open.
-func inFork(t *testing.T, f session.Fork) *desk {
+// inFork is the fixture of a turn in the interactive fork that is open.
+func inFork(t *testing.T, f session.Fork) *fixture {
 	t.Helper()
-	d := newDesk(t, runlog.Record{Mode: "fork", Key: session.ForkKey})
+	d := newFixture(t, runlog.Record{Mode: "fork", Key: session.ForkKey})
 	d.Run.Foreground, d.Run.Shared = true, true
 	f.ID, f.Begun = "f", d.now
 	if err := d.Sessions.OpenFork(t.Context(), f); err != nil {
@@ -65,7 +65,7 @@ func TestSaveContextIsRefused(t *testing.T) {
 
 func TestEnterFork(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runlog.Record{Mode: "foreground"})
+	d := newFixture(t, runlog.Record{Mode: "foreground"})
 	d.says("enter_fork", `{"topic":" taxes "}`, "Noted: the interactive fork opens when this turn ends. End the turn now, and go on with the topic there.")
 	if standing, err := d.Run.Standing(); err != nil || !standing.EnterFork || standing.Topic != "taxes" {
 		t.Errorf("%+v, %v", standing, err)

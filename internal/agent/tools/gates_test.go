@@ -82,7 +82,7 @@ func TestMatrix(t *testing.T) {
 // matrix tries one record, and returns its list of tools as an engine sees it. Whether a run may use a tool is decided before
 // its arguments are read, so that bad ones tell, and nothing is sent.
 func matrix(t *testing.T, r runlog.Record) string {
-	d := newDesk(t, r)
+	d := newFixture(t, r)
 	var names, refusals []string
 	for _, tool := range d.List() {
 		names = append(names, tool.Name)
@@ -116,7 +116,7 @@ func matrix(t *testing.T, r runlog.Record) string {
 // TestEmbedsAreOffered: only an agent whose owner has a messenger for embeds is shown the tool. A call of any other sends the text.
 func TestEmbedsAreOffered(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, inMain())
+	d := newFixture(t, inMain())
 	shown := func() bool {
 		return slices.ContainsFunc(d.List(), func(t engine.Tool) bool { return t.Name == "discord_embed" })
 	}
@@ -137,7 +137,7 @@ func TestEffects(t *testing.T) {
 		"skill": engine.Starts, "report_updates": engine.Reports,
 	}
 	got := map[string]engine.Effect{}
-	for _, tool := range newDesk(t, inMain()).List() {
+	for _, tool := range newFixture(t, inMain()).List() {
 		if tool.Effect != engine.Changes {
 			got[tool.Name] = tool.Effect
 		}
@@ -162,7 +162,7 @@ func TestTraces(t *testing.T) {
 	} {
 		r := talks()
 		r.Mode, r.MaxChain = string(job.Persistent), 3
-		d := newDesk(t, r).delivers("cat")
+		d := newFixture(t, r).delivers("cat")
 		d.write("notes/a.md", "text")
 		if answer := d.call(tool, tc.input); strings.HasPrefix(answer, "error") {
 			t.Errorf("%s: %q", tool, answer)
@@ -179,7 +179,7 @@ func TestVerdict(t *testing.T) {
 		job.Forked: "", job.Isolated: "mcp__ollim__ping_user: this run does not have this tool",
 	} {
 		r.Mode = string(mode)
-		d := newDesk(t, r)
+		d := newFixture(t, r)
 		got, err := d.Verdict(ctx, "mcp__ollim__ping_user", "1", json.RawMessage(pingInput))
 		if got != reason || err != nil {
 			t.Errorf("%s: %q, %v", mode, got, err)
@@ -203,7 +203,7 @@ func TestNudge(t *testing.T) {
 		"owes": {Update: string(job.Always), Mode: string(job.Isolated)}, "free": {Update: string(job.Freely), Mode: string(job.Isolated)},
 		"foreground": {Update: string(job.Always), Mode: string(job.Foreground)},
 	} {
-		d := newDesk(t, r)
+		d := newFixture(t, r)
 		for n := range 3 {
 			text, err := d.Nudge(ctx)
 			if due := name == "owes" && n < 2; err != nil || (text != "") != due {
@@ -216,7 +216,7 @@ func TestNudge(t *testing.T) {
 
 func TestUnknownToolAndArguments(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks()).delivers("cat")
+	d := newFixture(t, talks()).delivers("cat")
 	d.says("order_pizza", `{}`, `error: no tool "order_pizza"`)
 	for _, bad := range []string{``, `null x`, `[]`, `3`, `{"message":"a"} {}`, `{"message":"a"}]`, `{"mesage":"a"}`, `{"message":3}`, `{"message":"a","critical":"yes"}`} {
 		d.begins("ping_user", bad, "error: bad arguments: ")
@@ -255,7 +255,7 @@ func TestGateOrder(t *testing.T) {
 		"main, silent, critical": {record: runlog.Record{Mode: "foreground"}, critical: true, want: "Sent."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, tc.record).delivers("cat >> sent")
+			d := newFixture(t, tc.record).delivers("cat >> sent")
 			left := 5.0
 			if tc.out {
 				for range 5 {
@@ -292,7 +292,7 @@ func TestGateOrder(t *testing.T) {
 // Busy is asked at the moment of the ping, not once for the run.
 func TestBusyIsAskedEachTime(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks()).delivers("cat")
+	d := newFixture(t, talks()).delivers("cat")
 	d.busy = true
 	d.begins("ping_user", pingInput, "error: The owner is in mid-conversation.")
 	d.busy = false
@@ -306,7 +306,7 @@ func TestOneMessageOfAnyKind(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]string{"ping_user": pingInput, "discord_embed": `{"title":"look"}`, "send_file": `{"path":"notes/a.md"}`}
 	for first, input := range kinds {
-		d := newDesk(t, talks()).delivers("cat")
+		d := newFixture(t, talks()).delivers("cat")
 		d.write("notes/a.md", "text")
 		d.says(first, input, "Sent.")
 		for second, input := range kinds {
@@ -322,7 +322,7 @@ func TestOneMessageOfAnyKind(t *testing.T) {
 // What the command refuses gives the token back, and the run may send another; what is queued counts as sent.
 func TestRefund(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks()).delivers("exit 77")
+	d := newFixture(t, talks()).delivers("exit 77")
 	d.says("ping_user", pingInput, "error: the message was not sent")
 	d.recorded("ping ping_refused")
 	d.budgeted(5, 0, 0)
@@ -345,7 +345,7 @@ func TestRefund(t *testing.T) {
 // With nowhere to send it the next conversation says it, and the run has reported.
 func TestNoDelivery(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks())
+	d := newFixture(t, talks())
 	d.says("ping_user", pingInput, "No delivery is configured, so the owner will see this in the next conversation.")
 	d.pending("look")
 	d.recorded("ping report")
@@ -359,7 +359,7 @@ func TestNoDelivery(t *testing.T) {
 // Sixteen uses at once, by boxes that know nothing of each other, send one.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks()).delivers("echo x >> sent")
+	d := newFixture(t, talks()).delivers("echo x >> sent")
 	var group sync.WaitGroup
 	answers := make(chan string, 16)
 	for range 16 {
@@ -395,7 +395,7 @@ func TestReplyMap(t *testing.T) {
 	t.Parallel()
 	r := talks()
 	r.Parent = "s-main"
-	d := newDesk(t, r).delivers("cat")
+	d := newFixture(t, r).delivers("cat")
 	d.says("ping_user", pingInput, "Sent.") // before the engine has begun there is no session
 	if err := d.Run.Event(ctx, runlog.Event{Type: runlog.Session, Session: "s-fork"}); err != nil {
 		t.Fatal(err)
@@ -417,7 +417,7 @@ func TestFollowUp(t *testing.T) {
 	t.Parallel()
 	r := talks()
 	r.MaxChain = 1
-	d := newDesk(t, r)
+	d := newFixture(t, r)
 	for _, bad := range []string{`{}`, `{"minutes_from_now":0}`, `{"minutes_from_now":-5}`, `{"minutes_from_now":10081}`, `{"minutes_from_now":99999999999999}`} {
 		d.says("follow_up_chain", bad, "error: bad arguments: minutes_from_now must be 1 to 10080")
 	}
@@ -442,7 +442,7 @@ func TestFollowUp(t *testing.T) {
 		"main":            {inMain(), "If it is still open, tell the owner in your answer."},
 	} {
 		tc.record.MaxChain, tc.record.ChainDepth = 2, 2
-		d := newDesk(t, tc.record)
+		d := newFixture(t, tc.record)
 		want := "error: This is the final check of the chain: no follow-up is possible. " + tc.want
 		if got := d.call("follow_up_chain", `{"minutes_from_now":5}`); got != want {
 			t.Errorf("%s: %q", name, got)

@@ -25,8 +25,8 @@ import (
 
 var ctx = context.Background()
 
-// desk is the toolbox of a run in a data directory of its own, at 2026-02-24 14:30 in Prague.
-type desk struct {
+// fixture is the toolbox of a run in a data directory of its own, at 2026-02-24 14:30 in Prague.
+type fixture struct {
 	*tools.Set
 	t      testing.TB
 	now    time.Time
@@ -36,14 +36,14 @@ type desk struct {
 	warned []string
 }
 
-// newDesk opens a run of that record. Its mode is forked, and its tools are the mode's, unless the record says otherwise.
-func newDesk(t testing.TB, r runlog.Record) *desk {
+// newFixture opens a run of that record. Its mode is forked, and its tools are the mode's, unless the record says otherwise.
+func newFixture(t testing.TB, r runlog.Record) *fixture {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/Prague")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, now: time.Date(2026, 2, 24, 14, 30, 0, 0, zone)}
+	d := &fixture{t: t, now: time.Date(2026, 2, 24, 14, 30, 0, 0, zone)}
 	dir := paths.Dir(t.TempDir())
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(m string) { d.warned = append(d.warned, m) }}
 	stores := state.Of(dir, disk, zone)
@@ -66,8 +66,8 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 	return d
 }
 
-// open begins the desk's run; a desk may have several, one after the other.
-func (d *desk) open(runs runlog.Book, r runlog.Record) {
+// open begins the fixture's run; a fixture may have several, one after the other.
+func (d *fixture) open(runs runlog.Book, r runlog.Record) {
 	d.t.Helper()
 	r.Mode, r.Kind = cmp.Or(r.Mode, string(job.Forked)), cmp.Or(r.Kind, string(job.Routine))
 	mode := job.Mode(r.Mode) // the traits that the conversation of this mode has
@@ -91,8 +91,8 @@ func (d *desk) open(runs runlog.Book, r runlog.Record) {
 	}
 }
 
-// another is the desk with a new run of that record.
-func (d *desk) another(r runlog.Record) *desk {
+// another is the fixture with a new run of that record.
+func (d *fixture) another(r runlog.Record) *fixture {
 	d.t.Helper()
 	d.open(runlog.Book{Home: d.World.Home, Disk: d.World.Disk, Zone: d.World.Zone}, r)
 	return d
@@ -104,11 +104,11 @@ func talks() runlog.Record { return runlog.Record{AllowPing: true, Update: strin
 // inMain is a record of the main conversation.
 func inMain() runlog.Record { return runlog.Record{Mode: string(job.Foreground), AllowPing: true} }
 
-// post is the desk's sender.
-func (d *desk) post() outbox.Post { return d.Sender.(outbox.Post) }
+// post is the fixture's sender.
+func (d *fixture) post() outbox.Post { return d.Sender.(outbox.Post) }
 
 // delivers makes a shell command the delivery.
-func (d *desk) delivers(command string) *desk {
+func (d *fixture) delivers(command string) *fixture {
 	post := d.post()
 	post.Command = []string{"sh", "-c", command}
 	d.Sender = post
@@ -116,7 +116,7 @@ func (d *desk) delivers(command string) *desk {
 }
 
 // call uses a tool; the answer of a failed call begins with "error: ".
-func (d *desk) call(tool, input string) string {
+func (d *fixture) call(tool, input string) string {
 	d.t.Helper()
 	answer := d.Call(ctx, tool, json.RawMessage(input))
 	if answer.IsError {
@@ -126,7 +126,7 @@ func (d *desk) call(tool, input string) string {
 }
 
 // says expects exactly this answer.
-func (d *desk) says(tool, input, want string) {
+func (d *fixture) says(tool, input, want string) {
 	d.t.Helper()
 	if got := d.call(tool, input); got != want {
 		d.t.Errorf("%s %s\n got %q\nwant %q", tool, clip(input), clip(got), want)
@@ -134,7 +134,7 @@ func (d *desk) says(tool, input, want string) {
 }
 
 // begins expects an answer that begins like this.
-func (d *desk) begins(tool, input, want string) {
+func (d *fixture) begins(tool, input, want string) {
 	d.t.Helper()
 	if got := d.call(tool, input); !strings.HasPrefix(got, want) {
 		d.t.Errorf("%s %s\n got %q\nwant %q…", tool, clip(input), clip(got), want)
@@ -157,7 +157,7 @@ func object(pairs ...any) string {
 }
 
 // events are the types of what the run's record holds, with those of refusals' tools.
-func (d *desk) events() string {
+func (d *fixture) events() string {
 	d.t.Helper()
 	var list []string
 	for e, err := range (runlog.Book{Home: d.World.Home, Disk: d.World.Disk, Zone: d.World.Zone}).Events(d.Run.ID, nil) {
@@ -173,7 +173,7 @@ func (d *desk) events() string {
 	return strings.Join(list, " ")
 }
 
-func (d *desk) recorded(want string) {
+func (d *fixture) recorded(want string) {
 	d.t.Helper()
 	if got := d.events(); got != want {
 		d.t.Errorf("recorded %q, want %q", got, want)
@@ -181,7 +181,7 @@ func (d *desk) recorded(want string) {
 }
 
 // budgeted expects the tokens that are left, and the counts of the day.
-func (d *desk) budgeted(left float64, used, critical int) {
+func (d *fixture) budgeted(left float64, used, critical int) {
 	d.t.Helper()
 	s, err := d.Budget.Status()
 	if err != nil || s.Available != left || s.DailyUsed != used || s.CriticalUsed != critical {
@@ -190,7 +190,7 @@ func (d *desk) budgeted(left float64, used, critical int) {
 }
 
 // pending expects these updates, one a line.
-func (d *desk) pending(want ...string) {
+func (d *fixture) pending(want ...string) {
 	d.t.Helper()
 	list, err := d.Updates.Peek(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func (d *desk) pending(want ...string) {
 }
 
 // write makes a file of the data directory.
-func (d *desk) write(name, text string) string {
+func (d *fixture) write(name, text string) string {
 	d.t.Helper()
 	path := d.World.Home.Path(name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -218,7 +218,7 @@ func (d *desk) write(name, text string) string {
 	return path
 }
 
-func (d *desk) read(name string) string {
+func (d *fixture) read(name string) string {
 	d.t.Helper()
 	data, err := os.ReadFile(d.World.Home.Path(name))
 	if err != nil {
@@ -228,7 +228,7 @@ func (d *desk) read(name string) string {
 }
 
 // reminders are those that are set.
-func (d *desk) reminders() []job.Job {
+func (d *fixture) reminders() []job.Job {
 	d.t.Helper()
 	s, err := d.Jobs.Load()
 	if err != nil || len(s.Faults) > 0 {
@@ -238,7 +238,7 @@ func (d *desk) reminders() []job.Job {
 }
 
 // reminder is the only one that is set.
-func (d *desk) reminder() job.Job {
+func (d *fixture) reminder() job.Job {
 	d.t.Helper()
 	all := d.reminders()
 	if len(all) != 1 {

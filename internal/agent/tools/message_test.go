@@ -25,7 +25,7 @@ func TestHostileMessages(t *testing.T) {
 		"sentinel": "(3 earlier update(s) omitted — cap reached)",
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, talks()).delivers("cat > sent")
+			d := newFixture(t, talks()).delivers("cat > sent")
 			d.says("ping_user", object("message", message), "Sent.")
 			d.says("report_updates", object("message", message), "Reported: the main session will see it in its next turn.")
 			sent := strings.TrimSuffix(d.read("sent"), "\n")
@@ -40,7 +40,7 @@ func TestHostileMessages(t *testing.T) {
 
 func TestEmbed(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks()).delivers(`cat > sent; env > said`)
+	d := newFixture(t, talks()).delivers(`cat > sent; env > said`)
 	for input, reason := range map[string]string{
 		`{}`:                                      "title is empty",
 		`{"title":"\u0007 "}`:                     "title is empty",
@@ -74,7 +74,7 @@ func TestEmbed(t *testing.T) {
 // The buttons of an embed go with the message; their prompts are kept here.
 func TestEmbedWithButtons(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks()).delivers(`exit 75`) // it stays in the outbox
+	d := newFixture(t, talks()).delivers(`exit 75`) // it stays in the outbox
 	d.begins("discord_embed", `{"title":"Tasks","buttons":[{"label":"Run","action":"ollim stop"}]}`, `error: bad arguments: button "Run": the action must be`)
 	d.says("discord_embed", `{"title":"Tasks","buttons":[{"label":"Done","action":"task_done:3","style":"success"},{"label":"Plan","action":"agent:Plan: the week"}]}`,
 		"Not delivered yet; it is queued and will be retried.")
@@ -89,7 +89,7 @@ func TestEmbedWithButtons(t *testing.T) {
 }
 
 // furnish makes files that may be sent, and secrets that may not, with links to them.
-func furnish(d *desk, other, outside string) {
+func furnish(d *fixture, other, outside string) {
 	d.t.Helper()
 	for name, text := range map[string]string{
 		"reports/a b.md": "one", "picture.png": "two", "state/runs.txt": "secret", "state/deep/a.md": "secret", "gates/x": "secret",
@@ -121,7 +121,7 @@ func TestSendFile(t *testing.T) {
 	other, outside := t.TempDir(), t.TempDir()
 	r.Dirs = []string{other}
 	r.Mode = "foreground" // which may send more than one
-	d := newDesk(t, r).delivers(`cat "$OLLIM_FILE" > sent; echo "$OLLIM_FILE" >> files; cat >> text`)
+	d := newFixture(t, r).delivers(`cat "$OLLIM_FILE" > sent; echo "$OLLIM_FILE" >> files; cat >> text`)
 	furnish(d, other, outside)
 	for path, reason := range map[string]string{
 		"": "not a regular file", "state/runs.txt": "protected", "STATE/deep/a.md": "protected", "gates/x": "protected",
@@ -162,7 +162,7 @@ func TestFilesThatWait(t *testing.T) {
 	t.Parallel()
 	r := talks()
 	r.Mode = "foreground"
-	d := newDesk(t, r).delivers("exit 1")
+	d := newFixture(t, r).delivers("exit 1")
 	d.write("a/report.md", "first")
 	d.write("b/report.md", "second")
 	for _, path := range []string{"a/report.md", "b/report.md"} {
@@ -182,7 +182,7 @@ func TestFilesThatWait(t *testing.T) {
 
 func TestLargeFile(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks()).delivers(`wc -c < "$OLLIM_FILE" > size`)
+	d := newFixture(t, talks()).delivers(`wc -c < "$OLLIM_FILE" > size`)
 	path := d.write("big.bin", "")
 	for size, want := range map[int64]string{10<<20 + 1: "error: bad arguments: " + path + ": larger than 10 MiB", 10 << 20: "Sent."} {
 		if err := os.Truncate(path, size); err != nil {
@@ -202,7 +202,7 @@ func TestLargeFile(t *testing.T) {
 // A refused message leaves no copy of its file.
 func TestRefusedFileIsNotKept(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks()).delivers("cat")
+	d := newFixture(t, talks()).delivers("cat")
 	d.write("a.md", "text")
 	d.busy = true
 	d.begins("send_file", `{"path":"a.md"}`, "error: The owner is in mid-conversation.")
@@ -213,7 +213,7 @@ func TestRefusedFileIsNotKept(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, inMain())
+	d := newFixture(t, inMain())
 	d.says("update_names", `{}`, "error: bad arguments: give user_name, bot_name or both")
 	d.says("update_names", `{"user_name":" \n"}`, "error: bad arguments: give user_name, bot_name or both")
 	d.says("update_names", object("bot_name", strings.Repeat("a", 101)), `error: bad arguments: "`+strings.Repeat("a", 101)+`" is not a name: want at most 60 characters on one line`)
@@ -226,7 +226,7 @@ func TestNames(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runlog.Record{Mode: "persistent"})
+	d := newFixture(t, runlog.Record{Mode: "persistent"})
 	d.says("compact_session", `{"instructions":" "}`, "error: bad arguments: instructions are empty")
 	d.says("compact_session", `{"instructions":"keep levels"}`, "Noted: the session will be compacted by these instructions when this turn ends.")
 	long := strings.Repeat("x", megabyte)

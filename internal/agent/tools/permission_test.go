@@ -13,9 +13,9 @@ import (
 
 const gitStatus = `{"command":"git status"}`
 
-// owner answers every question of the desk's run, as the process that runs a turn does, until the test ends. It returns the
+// owner answers every question of the fixture's run, as the process that runs a turn does, until the test ends. It returns the
 // patterns that it was asked about.
-func owner(d *desk, allows bool) (asked chan string) {
+func owner(d *fixture, allows bool) (asked chan string) {
 	asked = make(chan string, 8)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -63,7 +63,7 @@ func TestPermissionModes(t *testing.T) {
 		{mode: "acceptEdits", terminal: true, yes: true, tool: "Bash", input: gitStatus, asked: []string{"Bash(git status)"}},
 		{mode: "acceptEdits", tool: "Write", input: `{"file_path":"gates/g","content":"x"}`, reason: "protected"},
 	} {
-		d := newDesk(t, runlog.Record{Mode: "foreground", Foreground: true, Permissions: tc.mode, MayAsk: tc.terminal, Tools: []string{"Bash(ollim *)", "Write(./**.md)", "Read(./**.md)"}})
+		d := newFixture(t, runlog.Record{Mode: "foreground", Foreground: true, Permissions: tc.mode, MayAsk: tc.terminal, Tools: []string{"Bash(ollim *)", "Write(./**.md)", "Read(./**.md)"}})
 		asked := owner(d, tc.yes)
 		reason, err := d.Verdict(ctx, tc.tool, "t1", json.RawMessage(tc.input))
 		var about []string
@@ -79,7 +79,7 @@ func TestPermissionModes(t *testing.T) {
 // TestPermissionEndsWithTheTurn: a turn that is stopped does not wait for the owner.
 func TestPermissionEndsWithTheTurn(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, runlog.Record{Mode: "foreground", Foreground: true, Permissions: "default", MayAsk: true, Tools: []string{"Bash(ollim *)"}})
+	d := newFixture(t, runlog.Record{Mode: "foreground", Foreground: true, Permissions: "default", MayAsk: true, Tools: []string{"Bash(ollim *)"}})
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	if reason, err := d.Verdict(ctx, "Bash", "t1", json.RawMessage(gitStatus)); err == nil {

@@ -15,7 +15,7 @@ import (
 
 func TestAddReminder(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks())
+	d := newFixture(t, talks())
 	got := d.call("add_reminder", `{"message":"Is the build green?","when":"45m"}`)
 	j := d.reminder()
 	if got != "Reminder "+j.ID+" is set for Tue 2026-02-24 3:15 PM CET." {
@@ -53,7 +53,7 @@ func TestAddReminder(t *testing.T) {
 // One whose run has begun is not cancelled, and a routine is none.
 func TestCancelWhatIsNone(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks())
+	d := newFixture(t, talks())
 	d.write("routines/watch.md", "---\nid: w1\ncron: \"@daily\"\n---\nWatch.\n")
 	d.begins("cancel_reminder", `{"id":"w1"}`, `error: no job "w1"`)
 	d.begins("add_reminder", `{"message":"m","when":"45m"}`, "Reminder ")
@@ -67,7 +67,7 @@ func TestCancelWhatIsNone(t *testing.T) {
 
 func TestBadReminders(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, inMain())
+	d := newFixture(t, inMain())
 	for input, reason := range map[string]string{
 		`{"message":"m"}`:                                                       "when: ",
 		`{"message":"m","when":"yesterday"}`:                                    "when: ",
@@ -108,7 +108,7 @@ func TestHostileReminder(t *testing.T) {
 		"long":        strings.Repeat("é", 16000),
 		"yaml":        "'\": {}[] & * ! | > % @ `",
 	} {
-		d := newDesk(t, talks())
+		d := newFixture(t, talks())
 		d.begins("add_reminder", object("message", message, "when", "1h", "description", message), "Reminder ")
 		j := d.reminder()
 		want := strings.NewReplacer("\x1b", "", "\u009b", "", "\x00", "").Replace(message)
@@ -124,15 +124,15 @@ func TestNarrow(t *testing.T) {
 	t.Parallel()
 	const refused = "error: A background task adds background reminders only, which a later run of the agent reads."
 	for _, more := range []string{`"background":false`, `"plain":true`} {
-		d := newDesk(t, talks())
+		d := newFixture(t, talks())
 		d.says("add_reminder", `{"message":"m","when":"1h",`+more+`}`, refused)
 		d.recorded("refusal:add_reminder")
-		d = newDesk(t, inMain())
+		d = newFixture(t, inMain())
 		d.begins("add_reminder", `{"message":"m","when":"1h",`+more+`}`, "Reminder ")
 	}
 	for _, ping := range []bool{true, false} {
 		for _, mode := range []job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked} {
-			d := newDesk(t, runlog.Record{AllowPing: ping, Update: string(mode)})
+			d := newFixture(t, runlog.Record{AllowPing: ping, Update: string(mode)})
 			d.begins("add_reminder", `{"message":"m","when":"1h","allow_ping":true,"update_main_session":"freely"}`, "Reminder ")
 			want := job.Freely
 			if mode == job.Blocked {
@@ -151,7 +151,7 @@ func TestEmpower(t *testing.T) {
 	r := talks()
 	r.Tools = []string{"mcp__ollim__add_reminder", "Read(./**.md)", "WebFetch(domain:example.org)", "Skill(news *)"}
 	r.Skills = []string{"news"}
-	approvedNews := func(d *desk) {
+	approvedNews := func(d *fixture) {
 		d.write("skills/news/SKILL.md", "---\ndescription: News\n---\nRead it.\n")
 		s, _, err := d.Approvals.Of(job.Job{ID: "w1", Kind: job.Routine, Skills: []string{"news"}})
 		if err == nil {
@@ -163,20 +163,20 @@ func TestEmpower(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		input   string
-		prepare func(*desk)
+		prepare func(*fixture)
 		waits   string // the fields that do
 	}{
 		"the same":            {`"allowed_tools":["WebFetch(domain:example.org)"],"skills":["news"]`, approvedNews, ""},
 		"less":                {`"allowed_tools":["WebFetch(domain:example.org)"]`, approvedNews, ""},
 		"another tool":        {`"allowed_tools":["WebFetch(domain:example.com)"]`, approvedNews, "allowed-tools"},
 		"wider":               {`"allowed_tools":["WebFetch"]`, approvedNews, "allowed-tools"},
-		"another skill":       {`"skills":["maps"]`, func(d *desk) { d.write("skills/maps/SKILL.md", "---\ndescription: M\n---\nM\n") }, "skills"},
+		"another skill":       {`"skills":["maps"]`, func(d *fixture) { d.write("skills/maps/SKILL.md", "---\ndescription: M\n---\nM\n") }, "skills"},
 		"one of two":          {`"allowed_tools":["WebFetch(domain:example.org)","Write(./x.md)"],"skills":["news"]`, approvedNews, "allowed-tools, skills"},
-		"skill never seen":    {`"skills":["news"]`, func(d *desk) { d.write("skills/news/SKILL.md", "---\ndescription: N\n---\nN\n") }, "skills"},
-		"skill changed since": {`"skills":["news"]`, func(d *desk) { approvedNews(d); d.write("skills/news/run.sh", "rm") }, "skills"},
+		"skill never seen":    {`"skills":["news"]`, func(d *fixture) { d.write("skills/news/SKILL.md", "---\ndescription: N\n---\nN\n") }, "skills"},
+		"skill changed since": {`"skills":["news"]`, func(d *fixture) { approvedNews(d); d.write("skills/news/run.sh", "rm") }, "skills"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, r)
+			d := newFixture(t, r)
 			tc.prepare(d)
 			got := d.call("add_reminder", `{"message":"Look again.","when":"1h",`+tc.input+`}`)
 			j := d.reminder()
@@ -210,7 +210,7 @@ func TestEmpower(t *testing.T) {
 // There is an end to what an agent leaves behind.
 func TestTooManyReminders(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, talks())
+	d := newFixture(t, talks())
 	for i := range 200 {
 		d.write(fmt.Sprintf("reminders/%d.md", i), fmt.Sprintf("---\nid: r%d\nrun-at: 2026-03-01T09:00:00+01:00\n---\nm\n", i))
 	}

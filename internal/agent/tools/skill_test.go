@@ -20,7 +20,7 @@ func skilled() runlog.Record {
 
 func TestSkill(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, skilled())
+	d := newFixture(t, skilled())
 	d.write("skills/news/SKILL.md", skillFile+"News of $ARGUMENTS: !`cat feed`\n")
 	d.write("skills/live/SKILL.md", skillFile+"Live.\n")
 	d.write("skills/hidden/SKILL.md", skillFile+"Hidden.\n")
@@ -59,7 +59,7 @@ func TestSkill(t *testing.T) {
 // Commands in a skill run only as the owner approved them; that they wait is told once for each version.
 func TestSkillCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, skilled())
+	d := newFixture(t, skilled())
 	const refused = "error: The commands in the skill maps wait for the owner's approval: ollim approve skill:maps"
 	const reported = "The skill maps waits for your approval: it asks for more than you have approved (commands). To see it and approve it: `ollim approve skill:maps`"
 	d.write("skills/maps/SKILL.md", skillFile+"Map: !`echo one`\n")
@@ -92,7 +92,7 @@ func willing() error { return nil }
 
 func TestPrepare(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, skilled())
+	d := newFixture(t, skilled())
 	var unknown *plaintext.Unknown
 	if err := d.Prepare(ctx, "nosuch", willing); !errors.As(err, &unknown) {
 		t.Error(err)
@@ -113,7 +113,7 @@ func TestPrepare(t *testing.T) {
 
 func TestSearchDocs(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, inMain())
+	d := newFixture(t, inMain())
 	d.begins("search_docs", `{"query":"update-main-session"}`, "ollim")
 	for _, query := range []string{"xyzzy", strings.Repeat("fire --é ", megabyte/10)} {
 		if got := d.call("search_docs", object("query", query)); len(got) > 16000 || strings.HasPrefix(got, "error") {

@@ -8,7 +8,7 @@ import (
 
 // TestWithin: a subagent may use what both its own list and the run allow.
 func TestWithin(t *testing.T) {
-	d := newDesk(t, talks())
+	d := newFixture(t, talks())
 	d.Run.Tools = []string{"Read(./**.md)", "Bash(git log *)", "mcp__notes__*", "mcp__ollim__list_reminders", "mcp__ollim__add_reminder"}
 	sub := d.Within([]string{"Read(./notes/**)", "Bash", "mcp__notes__add", "mcp__ollim__list_reminders", "Write"})
 	for i, test := range []struct {
@@ -38,7 +38,7 @@ func TestWithin(t *testing.T) {
 
 // TestHas: a tool of a server may be used if a pattern names it, or the owner has allowed a use.
 func TestHas(t *testing.T) {
-	d := newDesk(t, talks())
+	d := newFixture(t, talks())
 	d.Run.Tools = []string{"mcp__notes__add"}
 	for tool, want := range map[string]bool{"mcp__notes__add": true, "mcp__notes__wipe": false} {
 		if got, err := d.Has(tool); got != want || err != nil {

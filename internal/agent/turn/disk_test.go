@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,17 +45,17 @@ type damaged struct {
 	call  func(t *testing.T, r *run.Runner) (said any, err error) // what is called, and what it has returned
 }
 
-// desk is a runner that keeps its warnings.
-type desk struct {
+// fixture is a runner that keeps its warnings.
+type fixture struct {
 	*run.Runner
 
 	agent  *agent
 	warned []string
 }
 
-func newDesk(t *testing.T, dir string, c damaged) *desk {
+func newFixture(t *testing.T, dir string, c damaged) *fixture {
 	t.Helper()
-	d := &desk{agent: &agent{brief: true}}
+	d := &fixture{agent: &agent{brief: true}}
 	d.Runner = runtest.In(t, dir, store.Disk{Now: time.Now, Warn: func(text string) { d.warned = append(d.warned, text) }}, d.agent)
 	d.Queue.Runs, d.Random = func(string) queue.Fate { return queue.Fate{} }, &ids{}
 	now := clockOf(d.Runner)
@@ -73,7 +72,7 @@ func newDesk(t *testing.T, dir string, c damaged) *desk {
 }
 
 // stands describes what is on disk: the conversation, its fork, the updates and what waits.
-func (d *desk) stands(t *testing.T) string {
+func (d *fixture) stands(t *testing.T) string {
 	t.Helper()
 	main, err := d.Sessions.Main()
 	if err != nil {
@@ -95,7 +94,7 @@ func (d *desk) stands(t *testing.T) string {
 }
 
 // counts describes what the fork and the history count.
-func (d *desk) counts(t *testing.T) string {
+func (d *fixture) counts(t *testing.T) string {
 	t.Helper()
 	var counts []string
 	if f := forkOf(t, d.Runner); f != nil {
@@ -114,21 +113,6 @@ func (d *desk) counts(t *testing.T) string {
 	return strings.Join(counts, ", ")
 }
 
-// openFiles lists the files below dir that this process has open.
-func openFiles(t *testing.T, dir string) (open []string) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if path, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(path, dir+"/") {
-			open = append(open, path)
-		}
-	}
-	return open
-}
-
 // TestEachFault: whichever system call fails, a call returns an error, warns, or has done all that it does without a fault. It leaves no
 // file open and no lock held. The same call without a fault does what it did not do.
 func TestEachFault(t *testing.T) {
@@ -138,7 +122,7 @@ func TestEachFault(t *testing.T) {
 	for name, c := range calls {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sound := newDesk(t, testkit.MemoryDir(t), c)
+			sound := newFixture(t, testkit.MemoryDir(t), c)
 			said, err := c.call(t, sound.Runner)
 			if err != nil || len(sound.warned) > 0 {
 				t.Fatalf("without a fault: %v, warned %q", err, sound.warned)
@@ -147,12 +131,12 @@ func TestEachFault(t *testing.T) {
 			for i := range c.files("") {
 				for fault := range testkit.Faults(t, syscall.EIO) {
 					dir := testkit.MemoryDir(t)
-					d := newDesk(t, dir, c)
+					d := newFixture(t, dir, c)
 					var said any
 					var err error
-					files := len(openFiles(t, dir))
+					files := len(testkit.OpenFiles(t, dir))
 					fault.In(c.files(paths.Dir(dir))[i], func() { said, err = c.call(t, d.Runner) })
-					for _, left := range openFiles(t, dir)[files:] {
+					for _, left := range testkit.OpenFiles(t, dir)[files:] {
 						t.Errorf("%s fails: %s is left open", fault.Call, left)
 					}
 					for _, key := range []string{"session-main", "session-fork", "fork", "queue", "sessions", "fork_messages"} {

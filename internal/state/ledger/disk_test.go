@@ -31,7 +31,8 @@ type damaged struct {
 }
 
 // TestEachFault: whichever system call fails, a call of the ledger returns an error, or it has done all that it says. After an error the
-// state is as before; if all later calls failed too, the change may be there as a whole. Either way the ledger can be used, is as it was written, and no lock and no open file is left.
+// state is as before; if all later calls failed too, the change may be there as a whole. Either way the ledger can be used, is as it was
+// written, and no lock and no open file is left.
 func TestEachFault(t *testing.T) {
 	t.Parallel()
 	for name, c := range damagedCalls() {

@@ -18,7 +18,7 @@ import (
 )
 
 // job returns the job of an id.
-func (d *desk) job(id string) job.Job {
+func (d *fixture) job(id string) job.Job {
 	d.t.Helper()
 	files, err := d.Jobs.Load()
 	must(d.t, err)
@@ -30,7 +30,7 @@ func (d *desk) job(id string) job.Job {
 }
 
 // reminder writes a reminder that was due at nine.
-func (d *desk) reminder(lines ...string) job.Job {
+func (d *fixture) reminder(lines ...string) job.Job {
 	d.t.Helper()
 	text := "---\nid: r\nrun-at: 2026-03-02T09:00:00Z\n" + strings.Join(append(lines, ""), "\n") + "---\nCall mum.\n"
 	must(d.t, store.Replace(d.Home.Path("reminders", "r.md"), []byte(text)))
@@ -38,7 +38,7 @@ func (d *desk) reminder(lines ...string) job.Job {
 }
 
 // began opens the record of a run of a job whose process is dead.
-func (d *desk) began(j job.Job, change func(r *runlog.Record)) *runlog.Run {
+func (d *fixture) began(j job.Job, change func(r *runlog.Record)) *runlog.Run {
 	d.t.Helper()
 	id, err := runlog.NewID(d.now, d.Random)
 	must(d.t, err)
@@ -52,7 +52,7 @@ func (d *desk) began(j job.Job, change func(r *runlog.Record)) *runlog.Run {
 }
 
 // waits makes a run of the routine a, for the slot nine, wait for the answer to a question.
-func (d *desk) waits(change func(q *question.Question)) *runlog.Run {
+func (d *fixture) waits(change func(q *question.Question)) *runlog.Run {
 	d.t.Helper()
 	at := nine
 	r := d.began(d.job("a"), func(r *runlog.Record) { r.Scheduled, r.Engine = &at, "costly" })
@@ -70,7 +70,7 @@ func (d *desk) waits(change func(q *question.Question)) *runlog.Run {
 }
 
 // told lists what the owner was told: the pending updates.
-func (d *desk) told() (all []string) {
+func (d *fixture) told() (all []string) {
 	d.t.Helper()
 	list, err := d.Updates.Peek(d.t.Context())
 	must(d.t, err)
@@ -81,7 +81,7 @@ func (d *desk) told() (all []string) {
 }
 
 // causes lists the open causes and what they did to jobs.
-func (d *desk) causes() (all []string) {
+func (d *fixture) causes() (all []string) {
 	d.t.Helper()
 	open, err := d.Notify().OpenCauses()
 	must(d.t, err)
@@ -96,13 +96,13 @@ func (d *desk) causes() (all []string) {
 }
 
 // held returns the claim of nine without what differs between runs.
-func (d *desk) held() any {
+func (d *fixture) held() any {
 	c, err := d.Slots.Load("a", nine)
 	return fmt.Sprint(c.Outcome, c.Held, c.Won, c.Run == "", err)
 }
 
 // continues returns the fire that continues a run, with the job's lock.
-func (d *desk) continues(r *runlog.Run) *fire {
+func (d *fixture) continues(r *runlog.Run) *fire {
 	d.t.Helper()
 	guard, err := Answers{d.Runner}.waitForJob(d.t.Context(), "a")
 	must(d.t, err)
@@ -111,7 +111,7 @@ func (d *desk) continues(r *runlog.Run) *fire {
 }
 
 // end ends a run that has an outcome.
-func (d *desk) end(id string, outcome runlog.Outcome) error {
+func (d *fixture) end(id string, outcome runlog.Outcome) error {
 	r, err := d.Runs.At(id)
 	if err == nil {
 		err = r.Finish(outcome, "")
@@ -120,7 +120,7 @@ func (d *desk) end(id string, outcome runlog.Outcome) error {
 }
 
 // chain lists the reminders besides r.
-func (d *desk) chain() (all []string) {
+func (d *fixture) chain() (all []string) {
 	d.t.Helper()
 	files, err := d.Jobs.Load()
 	must(d.t, err)
@@ -132,7 +132,7 @@ func (d *desk) chain() (all []string) {
 	return all
 }
 
-func (d *desk) approveJob(j job.Job) {
+func (d *fixture) approveJob(j job.Job) {
 	d.t.Helper()
 	subject, _, err := d.Approvals.Of(j)
 	must(d.t, err)
@@ -140,7 +140,7 @@ func (d *desk) approveJob(j job.Job) {
 }
 
 // opens opens causes of a kind.
-func (d *desk) opens(kind notify.Kind, subjects ...string) {
+func (d *fixture) opens(kind notify.Kind, subjects ...string) {
 	d.t.Helper()
 	for _, s := range subjects {
 		_, err := d.Notify().Open(d.t.Context(), notify.Cause{Kind: kind, Subject: s, Name: s, Text: s + " is wrong"})

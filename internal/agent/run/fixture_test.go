@@ -125,8 +125,8 @@ func routine() run.Spec {
 	}
 }
 
-// scene is a runner whose clock stands still, whose ids are the same each time, and whose warnings are kept.
-type scene struct {
+// fixture is a runner whose clock stands still, whose ids are the same each time, and whose warnings are kept.
+type fixture struct {
 	*run.Runner
 
 	now    time.Time
@@ -135,9 +135,9 @@ type scene struct {
 	guard  *lock.Guard // on the job
 }
 
-func newScene(t *testing.T, dir string, e engine.Engine) *scene {
+func newFixture(t *testing.T, dir string, e engine.Engine) *fixture {
 	t.Helper()
-	s := &scene{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+	s := &fixture{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 	disk := store.Disk{Now: func() time.Time { return s.now }, Warn: func(text string) { s.warned = append(s.warned, text) }}
 	s.Runner = runtest.In(t, dir, disk, e)
 	s.Random = rand.NewChaCha8([32]byte{})
@@ -145,7 +145,7 @@ func newScene(t *testing.T, dir string, e engine.Engine) *scene {
 }
 
 // begin begins a run.
-func (s *scene) begin(t *testing.T, spec run.Spec) {
+func (s *fixture) begin(t *testing.T, spec run.Spec) {
 	t.Helper()
 	var err error
 	if s.begun, err = s.Begin(t.Context(), spec); err != nil {
@@ -158,7 +158,7 @@ func engines(e engine.Engine) func(string) (engine.Engine, error) {
 }
 
 // reserved returns the money that is reserved, in USD.
-func (s *scene) reserved(t *testing.T) float64 {
+func (s *fixture) reserved(t *testing.T) float64 {
 	t.Helper()
 	totals, err := s.Spend.Totals()
 	if err != nil {
