@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -42,9 +43,12 @@ func (s slots) recount(ctx context.Context, p *page, jobs []job.Job) (err error)
 	}
 	for _, w := range p.Waiting {
 		j, known := routines[w.Job]
-		c, _ := s.m.Runner.Slots.Load(w.Job, w.Slot) // the zero Claim if there is none
+		c, loadErr := s.m.Runner.Slots.Load(w.Job, w.Slot) // the zero Claim if there is none
 		why := ""
 		switch {
+		case loadErr != nil && !errors.Is(loadErr, fs.ErrNotExist): // the next tick looks again
+			kept, err = append(kept, w), errors.Join(err, loadErr)
+			continue
 		case !s.m.firer().Slots.Unanswered(w.Job, w.Slot):
 			continue
 		case !known || !j.Enabled || s.m.firer().Rules.Elsewhere(j):
@@ -58,8 +62,9 @@ func (s slots) recount(ctx context.Context, p *page, jobs []job.Job) (err error)
 			kept = append(kept, w)
 			continue
 		}
-		_, _, missErr := s.m.firer().Slots.Miss(ctx, w.Job, w.Slot, why)
-		err = errors.Join(err, missErr)
+		if _, _, missErr := s.m.firer().Slots.Miss(ctx, w.Job, w.Slot, why); missErr != nil { // the next tick tries again
+			kept, err = append(kept, w), errors.Join(err, missErr)
+		}
 	}
 	if len(kept) == len(p.Waiting) {
 		return err

@@ -1,8 +1,10 @@
 package tick_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -107,4 +109,29 @@ func TestParallelCountsRuns(t *testing.T) {
 			t.Errorf("limit %d: started %q, %q wait, want %d", most, got, c.queue(), waiting)
 		}
 	}
+}
+
+// TestWaitingThatCannotBeMissed: a slot that cannot be noted as missed is noted by a later tick.
+func TestWaitingThatCannotBeMissed(t *testing.T) {
+	c, _ := crowd(t)
+	c.wait(-time.Second)
+	c.starts()
+	for range 60 {
+		c.wait(time.Minute)
+		c.starts()
+	}
+	blocked := filepath.Join(c.home.Slots(), "r09")
+	if err := errors.Join(os.Remove(c.home.Path("routines", "r09.md")), os.MkdirAll(c.home.Slots(), 0o700), os.WriteFile(blocked, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c.wait(time.Minute)
+	if err := c.minute.Pass(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	c.wait(time.Minute)
+	c.starts()
+	c.slots("r09", "09:00 missed")
 }
