@@ -90,6 +90,5 @@ func (t Reports) unasked(ctx context.Context, id, why string, n notice.Count) er
 	c := unaskedCause(t.r.Settings.Claim)
 	c.Text = fmt.Sprintf("%s did not run, because the claim command failed (%s). Each tick asks it again, for 15 minutes", label, why)
 	c.Jobs = []notify.Affected{{ID: id, Name: label, Count: n}}
-	_, err := t.r.Notify().Open(ctx, c)
-	return err
+	return t.tell(ctx, c)
 }

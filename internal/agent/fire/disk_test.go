@@ -75,6 +75,9 @@ func TestEachFault(t *testing.T) {
 					done = append(done, fault.Call+" fails: "+last)
 				}
 			}
+			if last == "" {
+				t.Error("without a fault it warns")
+			}
 			for _, d := range done {
 				if !strings.HasSuffix(d, " fails: "+last) {
 					t.Errorf("%s\nwant %s", d, last)

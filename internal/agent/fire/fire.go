@@ -197,6 +197,7 @@ func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 	defer f.release(ctx)
 	defer guard.Release()
 	if err := f.claim.contest(); err != nil {
+		f.claim.at = time.Time{} // the claim stays void, so that the next tick fires the slot again
 		return runlog.Record{}, err
 	}
 	if err := f.claim.ask(ctx); err != nil {

@@ -122,13 +122,22 @@ func (t Reports) leftover(ctx context.Context, record runlog.Record, left *runlo
 // missed reports a slot that was missed because other runs had reserved the rest of a limit.
 func (t Reports) missed(ctx context.Context, id string, at time.Time, reason string) error {
 	label := t.labelOf(id)
-	_, err := t.r.Notify().Open(ctx, notify.Cause{
+	return t.tell(ctx, notify.Cause{
 		Kind: notify.Reserved, Subject: "spend", Name: "What other runs have reserved",
 		Text: fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved the rest of the spending limit (%s)",
 			label, at.In(t.r.Zone).Format("2006-01-02 15:04"), reason),
 		Remedy: "`ollim status` shows the limits; let the jobs fire at different times: `ollim schedule list`",
 		Jobs:   []notify.Affected{{ID: id, Name: label, Count: notice.Count{Missed: 1}}},
 	})
+}
+
+// tell opens a cause. A message that is kept and cannot be sent now is a warning: it is sent later.
+func (t Reports) tell(ctx context.Context, c notify.Cause) error {
+	told, err := t.r.Notify().Open(ctx, c)
+	if told {
+		t.r.Warn(err)
+		return nil
+	}
 	return err
 }
 

@@ -152,6 +152,19 @@ func TestMissedUntold(t *testing.T) {
 	if got := d.causes(); len(got) != 1 {
 		t.Errorf("causes %q", got)
 	}
+
+	d = newFixture(t, runtest.Turn(nothing), 20*time.Minute, "description: Daily")
+	d.Outbox.Command = []string{"true"}
+	must(t, d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Held: "limit"}))
+	must(t, os.WriteFile(d.Home.Outbox(), nil, 0o600)) // the message is kept, and cannot be sent
+	for _, want := range []bool{true, false} {
+		if missed, _, err := (Slots{d.Runner}).Miss(t.Context(), "a", nine, "off"); missed != want || err != nil {
+			t.Errorf("without an outbox: missed %v, %v, want %v", missed, err, want)
+		}
+	}
+	if got := d.causes(); len(got) != 1 || !strings.HasSuffix(got[0], " a0 1") {
+		t.Errorf("without an outbox: causes %q", got)
+	}
 }
 
 // TestSettleKilled: the claim of a run gets the outcome of its record, unless it has one, or another run has the slot.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // TestAttended: a claim is attended while its process lives, or holds the lock of its run.
@@ -171,3 +173,22 @@ func TestEngineOfAJob(t *testing.T) {
 type promisesNothing struct{ runtest.Turn }
 
 func (promisesNothing) Guarantees(string) engine.Guarantees { return engine.Guarantees{} }
+
+// TestClaimThatCannotBeRead: a timer's fire that cannot read its claim leaves it to the next one.
+func TestClaimThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	failed := 0
+	for fault := range testkit.Faults(t, syscall.EIO) {
+		d := newFixture(t, runtest.Turn(nothing), time.Minute)
+		var err error
+		fault.In(d.Home.Slots(), func() { _, err = New(d.Runner).Fire(t.Context(), "a", timer()) })
+		if c, _ := d.Slots.Load("a", nine); errors.Is(err, syscall.EIO) && c.Run != "" {
+			if failed++; c.Outcome != "" {
+				t.Errorf("%s fails: the claim has the outcome %q", fault.Call, c.Outcome)
+			}
+		}
+	}
+	if failed == 0 {
+		t.Error("no claim could not be read")
+	}
+}
