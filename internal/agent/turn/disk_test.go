@@ -134,9 +134,9 @@ func TestEachFault(t *testing.T) {
 					d := newFixture(t, dir, c)
 					var said any
 					var err error
-					files := len(testkit.OpenFiles(t, dir))
+					files := testkit.OpenFiles(t, dir)
 					fault.In(c.files(paths.Dir(dir))[i], func() { said, err = c.call(t, d.Runner) })
-					for _, left := range testkit.OpenFiles(t, dir)[files:] {
+					for _, left := range testkit.OpenFiles(t, dir, files...) {
 						t.Errorf("%s fails: %s is left open", fault.Call, left)
 					}
 					for _, key := range []string{"session-main", "session-fork", "fork", "queue", "sessions", "fork_messages"} {

@@ -68,7 +68,10 @@ func (k Forks) Enter(ctx context.Context, _ *tools.Set, t *conversation.Turn) er
 	if errors.Is(err, session.ErrForkOpen) { // the owner has opened one since the tool was called
 		return nil
 	}
-	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, runlog.ForkOpened, f.Topic))
+	if err != nil {
+		return err
+	}
+	return noteFork(ctx, t.Run, t.Observe, runlog.ForkOpened, f.Topic)
 }
 
 // Follow runs the first turn of the fork that a run has opened, if any. A failure of that turn does not change the outcome of the run.
@@ -188,7 +191,10 @@ func (d endFork) enforce(ctx context.Context, _ *tools.Set, t *conversation.Turn
 		if errors.Is(err, session.ErrMainMoved) {
 			return noteFork(ctx, t.Run, t.Observe, runlog.ForkKept, err.Error())
 		}
-		return errors.Join(err, noteFork(ctx, t.Run, t.Observe, runlog.ForkSaved, d.fork.Topic))
+		if err != nil {
+			return err
+		}
+		return noteFork(ctx, t.Run, t.Observe, runlog.ForkSaved, d.fork.Topic)
 	case standing.Reports > 0:
 		became = runlog.ForkReported
 	case d.report:
@@ -198,8 +204,10 @@ func (d endFork) enforce(ctx context.Context, _ *tools.Set, t *conversation.Turn
 	default:
 		return nil
 	}
-	err = d.forks.r.Sessions.CloseFork(context.WithoutCancel(ctx), d.fork.ID)
-	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, became, d.fork.Topic))
+	if err := d.forks.r.Sessions.CloseFork(context.WithoutCancel(ctx), d.fork.ID); err != nil {
+		return err
+	}
+	return noteFork(ctx, t.Run, t.Observe, became, d.fork.Topic)
 }
 
 // demand reminds the agent of the report that the owner asked for. If the agent still does not report, an update says so.

@@ -74,8 +74,8 @@ func (y Replies) Asked(ctx context.Context, id string) (run string, err error) {
 		return "", err
 	}
 	q, err := y.r.Questions.Load(m.Run())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	if errors.As(err, new(*fs.PathError)) && !errors.Is(err, fs.ErrNotExist) {
+		return "", err // a damaged question is none
 	}
 	if q.Message != m.MessageID || q.Answer != "" || q.Expired(y.r.Disk.Now()) {
 		return "", nil

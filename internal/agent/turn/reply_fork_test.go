@@ -213,6 +213,12 @@ func TestAsked(t *testing.T) {
 		if asked, err := (Replies{r}).Asked(t.Context(), session.MessageID(id, 1)); (asked == id) != c.waits || err != nil { // its note is gone, not its id
 			t.Errorf("%s: without a note: %q, %v", what, asked, err)
 		}
+		if err := os.WriteFile(r.Home.Question(id), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if asked, err := (Replies{r}).Asked(t.Context(), session.MessageID(id, 1)); asked != "" || err != nil {
+			t.Errorf("%s: damaged: %q, %v", what, asked, err)
+		}
 	}
 }
 
