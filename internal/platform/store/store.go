@@ -20,8 +20,8 @@ const (
 	fileMode = 0o600
 )
 
-// NotWritten is the error of a change that did not reach the disk. The old content is still there, unless a file was replaced and only
-// its directory could not be synced.
+// NotWritten is the error of a change that did not reach the disk. The old content is still there, unless only the
+// directory could not be synced.
 type NotWritten struct {
 	Path string
 	Err  error
