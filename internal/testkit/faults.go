@@ -4,6 +4,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,15 +67,15 @@ func (f *Fault) In(dir string, do func()) {
 	f.Call = f.thread.run(dir, f.nth, do)
 }
 
-// OpenFiles lists the files below dir that this process has open.
-func OpenFiles(t testing.TB, dir string) (open []string) {
+// OpenFiles lists the files below dir that this process has open, except for known ones.
+func OpenFiles(t testing.TB, dir string, known ...string) (open []string) {
 	t.Helper()
 	fds, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, fd := range fds {
-		if path, err := os.Readlink(fd); err == nil && strings.HasPrefix(path, dir+"/") {
+		if path, err := os.Readlink(fd); err == nil && strings.HasPrefix(path, dir+"/") && !slices.Contains(known, path) {
 			open = append(open, path)
 		}
 	}

@@ -23,7 +23,9 @@ type faultyThread struct {
 	gone     bool // once a call has failed, all do
 	listener int
 	work     chan func()
-	done     chan struct{} // endOfWork again, for the race detector, which does not see that one
+	thread   int           // its id
+	ended    [2]int        // a pipe: eight bytes say that a function has returned
+	done     chan struct{} // the same for the race detector
 }
 
 // faultyCalls are the system calls on files that a Fault lets fail: those that take a path as their second argument, behind the directory
@@ -46,28 +48,33 @@ func faultyCalls() map[uint32]struct {
 	}
 }
 
-// endOfWork is a call that no program of ours makes: with it the thread says that a function has returned.
-const endOfWork = unix.SYS_GETPRIORITY
-
 func newFaultyThread(t testing.TB, errno syscall.Errno, gone bool) *faultyThread {
 	t.Helper()
-	f := &faultyThread{errno: errno, gone: gone, work: make(chan func()), done: make(chan struct{})}
+	f := &faultyThread{errno: errno, gone: gone, work: make(chan func()), done: make(chan struct{}, 1)}
+	if err := unix.Pipe2(f.ended[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with its filter
 		var err error
+		f.thread = unix.Gettid()
 		f.listener, err = askAbout()
 		started <- err
 		for do := range f.work {
 			do()
-			_, _, _ = unix.Syscall(endOfWork, 0, 0, 0) // RawSyscall would hold up the collector, and so the goroutine that answers
 			f.done <- struct{}{}
+			_, _ = unix.Write(f.ended[1], make([]byte, 8))
 		}
 	}()
 	if err := <-started; err != nil {
 		Missing(t, "no seccomp listener here: allow seccomp with SECCOMP_FILTER_FLAG_NEW_LISTENER (Linux 5.5): %v", err)
 	}
-	t.Cleanup(func() { _ = unix.Close(f.listener) })
+	t.Cleanup(func() {
+		for _, fd := range []int{f.listener, f.ended[0], f.ended[1]} {
+			_ = unix.Close(fd)
+		}
+	})
 	return f
 }
 
@@ -82,7 +89,8 @@ func askAbout() (listener int, err error) {
 		unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	program := []unix.SockFilter{
 		{Code: load, K: number},
-		{Code: ifGreater, Jt: 5, K: max(unix.SYS_READ, unix.SYS_WRITE)},
+		{Code: ifEqual, Jt: 1, K: unix.SYS_READ},
+		{Code: ifEqual, Jf: 5, K: unix.SYS_WRITE},
 		{Code: load, K: third},
 		{Code: ifEqual, Jt: 2, K: 8},
 		{Code: load, K: first},
@@ -90,7 +98,7 @@ func askAbout() (listener int, err error) {
 		{Code: end, K: unix.SECCOMP_RET_ALLOW},
 		{Code: load, K: number},
 	}
-	calls := []uint32{endOfWork}
+	var calls []uint32
 	for call := range faultyCalls() {
 		calls = append(calls, call)
 	}
@@ -100,8 +108,12 @@ func askAbout() (listener int, err error) {
 	}
 	program = append(program, unix.SockFilter{Code: end, K: unix.SECCOMP_RET_ALLOW})
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	fd, _, failed := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER,
-		uintptr(unsafe.Pointer(&prog)))
+	// with the second flag a signal does not interrupt a call that is asked about, since Linux 5.19
+	const flags, waits = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	fd, _, failed := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|waits, uintptr(unsafe.Pointer(&prog)))
+	if failed == unix.EINVAL {
+		fd, _, failed = unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	}
 	runtime.KeepAlive(program)
 	if failed != 0 {
 		return 0, failed
@@ -135,30 +147,28 @@ const (
 )
 
 // run calls do in the thread, lets the nth call on a file below dir fail, or it and all later ones, and returns the first. A call that a
-// signal interrupts is made again, and asked about again.
+// signal interrupts is made again, and asked about again. Calls of programs that do starts do not fail.
 func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
 	f.work <- do
 	made, most := map[string]int{}, Full(math.MaxInt, 2)
 	for seen := 0; ; {
-		asked := []unix.PollFd{{Fd: int32(f.listener), Events: unix.POLLIN}}
-		if _, err := unix.Poll(asked, -1); err == nil && asked[0].Revents&unix.POLLIN == 0 {
-			panic("the function has ended its goroutine: it must return")
+		q, asked := f.asked()
+		if !asked {
+			return failed
 		}
-		var q question
-		switch err := f.ioctl(receive, unsafe.Pointer(&q)); err {
-		case 0:
-		case unix.EINTR, unix.ENOENT:
-			continue
-		default:
-			panic(fmt.Sprintf("seccomp: %v", err))
+		a, call := answer{id: q.id, flags: goesOn}, ""
+		if int(q.pid) == f.thread {
+			call = q.call(dir)
 		}
-		a, call := answer{id: q.id, flags: goesOn}, q.call(dir)
 		tried := call != "" && made[call] < most
 		fails := tried && seen+1 == nth || call != "" && f.gone && failed != ""
 		if fails {
 			a.flags, a.errno = 0, -int32(f.errno)
 		}
-		if f.ioctl(send, unsafe.Pointer(&a)) != 0 {
+		if f.ioctl(send, unsafe.Pointer(&a)) == unix.ENOENT {
 			continue
 		}
 		if made[call]++; tried {
@@ -167,9 +177,30 @@ func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 		if fails && failed == "" {
 			failed = call
 		}
-		if q.number == endOfWork {
+	}
+}
+
+// asked returns the next call about which the kernel asks. It reports whether there is one before the function returns.
+func (f *faultyThread) asked() (q question, asked bool) {
+	for {
+		poll := []unix.PollFd{{Fd: int32(f.listener), Events: unix.POLLIN}, {Fd: int32(f.ended[0]), Events: unix.POLLIN}}
+		_, err := unix.Poll(poll, -1)
+		switch {
+		case err != nil: // a signal
+		case poll[0].Revents&unix.POLLIN != 0:
+			switch err := f.ioctl(receive, unsafe.Pointer(&q)); err {
+			case 0:
+				return q, true
+			case unix.EINTR, unix.ENOENT:
+			default:
+				panic(fmt.Sprintf("seccomp: %v", err))
+			}
+		case poll[1].Revents&unix.POLLIN != 0:
+			_, _ = unix.Read(f.ended[0], make([]byte, 8))
 			<-f.done
-			return failed
+			return q, false
+		default:
+			panic("the function has ended its goroutine: it must return")
 		}
 	}
 }
@@ -210,7 +241,7 @@ func opened(fd int32) string {
 func text(address uint64) string {
 	mem, err := os.Open(memory)
 	if err != nil {
-		return ""
+		panic(err)
 	}
 	defer func() { _ = mem.Close() }()
 	buf := make([]byte, pathSize)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,10 +50,8 @@ func TestEachFault(t *testing.T) {
 					of = c.of(s)
 				}
 				fault.In(of, func() { got, err = c.call(t, s) })
-				for _, open := range testkit.OpenFiles(t, string(s.Home)) {
-					if !slices.Contains(before, open) {
-						t.Errorf("%s fails: %s is left open", fault.Call, open)
-					}
+				for _, open := range testkit.OpenFiles(t, string(s.Home), before...) {
+					t.Errorf("%s fails: %s is left open", fault.Call, open)
 				}
 				if record, ok := got.(runlog.Record); ok && record.ID != "" && !lock.Free(s.Home.RunLock(record.ID)) {
 					t.Errorf("%s fails: the run's lock is left", fault.Call)

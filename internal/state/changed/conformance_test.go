@@ -26,6 +26,7 @@ func TestConformance(t *testing.T) {
 		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
 			return at(dir, warn).Commit(ctx, "k"+item, []byte(item))
 		},
+		Elsewhere: []string{"Propose"},
 		Acts: map[string]storetest.Act{
 			"Propose": func(ctx context.Context, dir string, warn func(string)) error {
 				b := at(dir, warn)

@@ -73,9 +73,9 @@ func (c damaged) try(t *testing.T, fault *testkit.Fault) (said string, err error
 	dir, now := testkit.MemoryDir(t), newClock()
 	l := c.ledger(t, dir, now)
 	var got any
-	files := len(testkit.OpenFiles(t, dir))
+	files := testkit.OpenFiles(t, dir)
 	fault.In(dir, func() { got, err = c.call(t, l) })
-	for _, left := range testkit.OpenFiles(t, dir)[files:] {
+	for _, left := range testkit.OpenFiles(t, dir, files...) {
 		t.Errorf("%s fails: %s is left open", fault.Call, left)
 	}
 	if !lock.Free(paths.Dir(dir).Lock("ledger")) {

@@ -62,6 +62,7 @@ func TestPauseConformance(t *testing.T) {
 		Add: func(ctx context.Context, dir string, warn func(string), _ string) error {
 			return bookAt(dir, warn).Pause(ctx, at)
 		},
+		Elsewhere: []string{"Add"}, // it is paused already
 		Acts: map[string]storetest.Act{
 			"Resume": func(ctx context.Context, dir string, warn func(string)) error { return bookAt(dir, warn).Resume(ctx) },
 		},

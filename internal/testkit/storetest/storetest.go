@@ -26,7 +26,8 @@ type Store struct {
 	Busy error                   // the error if another process holds the lock
 
 	// Acts are the changes under the lock, by name. Each must change something after one Add.
-	Acts map[string]Act
+	Acts      map[string]Act
+	Elsewhere []string // acts that change nothing below File
 
 	// Add adds one item, different from those of all other calls and processes, and Count returns the number of items.
 	// Without Count the store holds one item, and concurrent processes are not tested.
