@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -152,8 +151,8 @@ func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	f.work <- do
 	made, most := map[string]int{}, Full(math.MaxInt, 2)
+	f.work <- do // from here on nothing may open a file with package os, nor read the environment: see opened
 	for seen := 0; ; {
 		q, asked := f.asked()
 		if !asked {
@@ -231,21 +230,23 @@ func (q *question) call(dir string) string {
 	return call.name + " " + filepath.Clean(below)
 }
 
-// opened returns the path of an open file.
+// opened returns the path of an open file. Like text it does without package os: the thread may hold the lock of the log that go test
+// keeps of opened files, while it waits for the answer.
 func opened(fd int32) string {
-	path, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) // none for AT_FDCWD
-	return path
+	buf := make([]byte, pathSize)
+	n, _ := unix.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd), buf) // none for AT_FDCWD
+	return string(buf[:max(n, 0)])
 }
 
 // text returns the text at an address of this process.
 func text(address uint64) string {
-	mem, err := os.Open(memory)
+	mem, err := unix.Open(memory, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = mem.Close() }()
+	defer func() { _ = unix.Close(mem) }()
 	buf := make([]byte, pathSize)
-	n, _ := mem.ReadAt(buf, int64(address))
-	name, _, _ := bytes.Cut(buf[:n], []byte{0})
+	n, _ := unix.Pread(mem, buf, int64(address))
+	name, _, _ := bytes.Cut(buf[:max(n, 0)], []byte{0})
 	return string(name)
 }
