@@ -141,8 +141,8 @@ const (
 	receive  = 0xc0502100 // SECCOMP_IOCTL_NOTIF_RECV
 	send     = 0xc0182101 // SECCOMP_IOCTL_NOTIF_SEND
 	goesOn   = 1          // SECCOMP_USER_NOTIF_FLAG_CONTINUE
-	memory   = "/proc/self/mem"
 	pathSize = 4096
+	pageSize = 4096 // the smallest there is
 )
 
 // run calls do in the thread, lets the nth call on a file below dir fail, or it and all later ones, and returns the first. A call that a
@@ -238,15 +238,16 @@ func opened(fd int32) string {
 	return string(buf[:max(n, 0)])
 }
 
-// text returns the text at an address of this process.
+// text returns the text at an address of this process, which need not be dumpable.
 func text(address uint64) string {
-	mem, err := unix.Open(memory, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	buf := make([]byte, pathSize)
+	first := min(pathSize, pageSize-int(address%pageSize)) // the next page may not exist
+	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: first}, {Base: uintptr(address) + uintptr(first), Len: pathSize - first}}
+	local := []unix.Iovec{{Base: &buf[0], Len: pathSize}}
+	n, err := unix.ProcessVMReadv(unix.Getpid(), local, remote, 0)
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = unix.Close(mem) }()
-	buf := make([]byte, pathSize)
-	n, _ := unix.Pread(mem, buf, int64(address))
-	name, _, _ := bytes.Cut(buf[:max(n, 0)], []byte{0})
+	name, _, _ := bytes.Cut(buf[:n], []byte{0})
 	return string(name)
 }
