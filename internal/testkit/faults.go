@@ -20,9 +20,10 @@ type Fault struct {
 	thread *faultyThread
 }
 
-// Faults is a loop in which each round lets another system call fail: In of the first round lets its first call fail, that of the
-// second its second. It ends after a round in which no call failed. The kernel asks about the calls of one thread, so that no other
-// process is needed; what do starts in goroutines of its own does not fail. Unless CI=true, only the first two of equal calls on a file fail.
+// Faults is a loop in which each round lets another system call fail: In of the first round lets its first call fail, In of the second
+// round its second call. The loop ends after a round in which no call failed. The kernel asks this process about the calls of one thread
+// (seccomp), so no other process is needed. Calls of goroutines and programs that the function of In starts do not fail. Unless CI=true,
+// only the first two of equal calls on a file fail.
 //
 //	for fault := range testkit.Faults(t, syscall.EIO) {
 //		dir := t.TempDir()
@@ -33,8 +34,8 @@ func Faults(t testing.TB, errno syscall.Errno) iter.Seq[*Fault] {
 	return rounds(t, errno, false)
 }
 
-// EachFault is Faults, and then the same rounds again, in which all calls after the one that fails fail too, as on a disk that is gone: then
-// Gone is set, and what the code undoes after a fault may stay.
+// EachFault is Faults, followed by the same rounds with Gone set: then all calls after the first that fails fail too, as on a disk that was
+// removed. In these rounds the code cannot undo what it has done before the fault.
 func EachFault(t testing.TB, errno syscall.Errno) iter.Seq[*Fault] {
 	t.Helper()
 	return func(yield func(*Fault) bool) {
@@ -62,7 +63,7 @@ func rounds(t testing.TB, errno syscall.Errno, gone bool) iter.Seq[*Fault] {
 	}
 }
 
-// In calls do, in which the call whose turn it is on a file below dir fails.
+// In calls do and lets the call of this round fail, counting the calls on files below dir.
 func (f *Fault) In(dir string, do func()) {
 	f.Call = f.thread.run(dir, f.nth, do)
 }

@@ -22,7 +22,7 @@ type faultyThread struct {
 	gone     bool // once a call has failed, all do
 	listener int
 	work     chan func()
-	thread   int           // its id
+	thread   int           // id of the thread
 	ended    [2]int        // a pipe: eight bytes say that a function has returned
 	done     chan struct{} // the same for the race detector
 }
@@ -146,7 +146,7 @@ const (
 )
 
 // run calls do in the thread, lets the nth call on a file below dir fail, or it and all later ones, and returns the first. A call that a
-// signal interrupts is made again, and asked about again. Calls of programs that do starts do not fail.
+// signal interrupts is made again, and asked about again.
 func (f *faultyThread) run(dir string, nth int, do func()) (failed string) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

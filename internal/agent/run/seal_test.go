@@ -164,7 +164,7 @@ func TestProtectedDirectory(t *testing.T) {
 	}
 }
 
-// TestProtectedModes: the owner is told of the mode of a protected file that a run has changed, and how to change it back.
+// TestProtectedModes: a warning and an update name the protected file whose mode a run has changed, and the command that restores the mode.
 func TestProtectedModes(t *testing.T) {
 	t.Parallel()
 	e := plays()

@@ -70,7 +70,7 @@ func (y Replies) Asked(ctx context.Context, id string) (run string, err error) {
 	if m.MessageID == "" {
 		m.MessageID = id
 	}
-	if err != nil || runlog.Began(m.Run()).IsZero() { // it is the id of another kind of message
+	if err != nil || runlog.Began(m.Run()).IsZero() { // no run has sent the message
 		return "", err
 	}
 	q, err := y.r.Questions.Load(m.Run())
