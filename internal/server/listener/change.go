@@ -66,20 +66,18 @@ func (h *heard) newest(m *messenger.Message) (newest *messenger.Message, deleted
 	return newest, newest == nil
 }
 
-// change replaces a message that waits in the lane of a channel by what to returns, and reports whether there is one.
-func (h *heard) change(channel, id string, to func(before messenger.Message) *messenger.Message) bool {
+// change replaces a message that waits in the lane of a channel by what to returns.
+func (h *heard) change(channel, id string, to func(before messenger.Message) *messenger.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := h.byID[id]
-	if before == nil || before.Channel != channel {
-		return false
+	if before := h.byID[id]; before != nil && before.Channel == channel {
+		h.byID[id] = to(*before)
 	}
-	h.byID[id] = to(*before)
-	return true
 }
 
 // Edited handles the new text and files of a message by its author. If the agent has not begun to answer the message, it gets these;
-// otherwise nothing happens. The files of a message in the queue stay. It returns soon.
+// otherwise nothing happens. The files of a message in the queue stay. A message that waits in its lane may be in the queue already, from
+// the history: both are changed. It returns soon.
 func (l *Listener) Edited(ctx context.Context, m *messenger.Message) {
 	if m.User == "" || m.Text == "" && len(m.Files) == 0 { // it cannot be read
 		return
@@ -90,7 +88,8 @@ func (l *Listener) Edited(ctx context.Context, m *messenger.Message) {
 		}
 		return &before
 	}
-	if l.heard.change(m.Channel, m.ID, edit) || !l.ownsNow(m.User) { // only the owner's messages wait in the queue
+	l.heard.change(m.Channel, m.ID, edit)
+	if !l.ownsNow(m.User) { // only the owner's messages wait in the queue
 		return
 	}
 	l.lanes.do(m.Channel, func() {
@@ -101,12 +100,10 @@ func (l *Listener) Edited(ctx context.Context, m *messenger.Message) {
 	})
 }
 
-// Deleted handles the end of a message. If the agent has not begun to answer the message, it is not answered; otherwise nothing happens. It
-// returns soon.
+// Deleted handles the end of a message. If the agent has not begun to answer the message, it is not answered;
+// otherwise nothing happens. It returns soon.
 func (l *Listener) Deleted(ctx context.Context, channel, id string) {
-	if l.heard.change(channel, id, func(messenger.Message) *messenger.Message { return nil }) {
-		return
-	}
+	l.heard.change(channel, id, func(messenger.Message) *messenger.Message { return nil })
 	l.lanes.do(channel, func() {
 		l.warn(l.talks.change(ctx, channel, id, func(c *conversation, s spoken) error {
 			done, err := s.Withdraw(ctx)

@@ -94,6 +94,34 @@ func TestPlainChanged(t *testing.T) {
 	}
 }
 
+// TestPlainChangedWhileItComesAgain: messages in the queue are edited and deleted while each waits in the lane too, because it was read from
+// the history before its event's turn came.
+func TestPlainChangedWhileItComesAgain(t *testing.T) {
+	e := newAsking()
+	d := newDesk(t, messenger.Able{Text: 300}, e)
+	d.listen()
+	d.says("one", "<first>", "")
+	<-e.asked
+	d.says("two", "<second>", "")
+	d.says("three", "<third>", "")
+	d.lanes.wait()
+	release := make(chan struct{})
+	d.lanes.do(direct, func() { <-release })
+	d.says("two", "<second>", "")
+	d.says("three", "<third>", "")
+	d.Edited(d.heard, &messenger.Message{ID: "two", Channel: direct, User: theOwner, Direct: true, Text: "<second, new>"})
+	d.Deleted(d.heard, direct, "three")
+	close(release)
+	d.lanes.wait()
+	e.next <- "One."
+	says(t, <-e.asked, []string{"<second, new>"}, []string{"<second>", "<third>"})
+	e.next <- "Two."
+	d.stop()
+	if open := d.handled.open(); len(open) > 0 {
+		t.Errorf("open: %v", open)
+	}
+}
+
 // TestPlainDeletedBehindAnother: a message that waits for another process is deleted, and the line that says that it waits goes.
 func TestPlainDeletedBehindAnother(t *testing.T) {
 	d := newDesk(t, messenger.Able{Text: 300, Edits: 5, Span: time.Second}, runtest.Plays(nil, runlog.Event{Type: runlog.Text, Text: "Hello."}))
