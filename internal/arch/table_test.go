@@ -108,7 +108,7 @@ func owners() map[string]string {
 		"github.com/mark3labs/mcp-go/server":   "internal/server/mcp",
 		"github.com/spf13/cobra":               "internal/cli",
 		"github.com/spf13/pflag":               "internal/cli",
-		"golang.org/x/sys":                     "internal/cli internal/platform/seal internal/ui",
+		"golang.org/x/sys":                     "internal/cli internal/platform/seal internal/platform/store internal/ui",
 		"golang.org/x/term":                    "internal/cli internal/ui",
 	}
 }

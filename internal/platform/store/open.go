@@ -117,7 +117,7 @@ func readAll(f *os.File, most int) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	var data bytes.Buffer
 	if info, err := f.Stat(); err == nil {
-		data.Grow(int(min(info.Size(), int64(most), 1<<20)) + bytes.MinRead) // a single read of most files
+		data.Grow(int(min(info.Size(), int64(most), 16<<20)) + bytes.MinRead) // a single read of most files
 	}
 	_, err := data.ReadFrom(io.LimitReader(f, int64(most)+1))
 	return data.Bytes(), err

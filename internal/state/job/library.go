@@ -95,35 +95,51 @@ func (s *Set) load(x *index, kind Kind, folder string) error {
 	if len(entries) <= few {
 		x = nil
 	}
-	s.Jobs = slices.Grow(s.Jobs, len(entries))
-	for i, r := range s.from.readAll(x, kind, folder, entries) {
+	valid := len(s.Jobs)
+	s.Jobs = slices.Grow(s.Jobs, len(entries))[:valid+len(entries)] // a job is large: each is written in its place
+	jobs := s.Jobs[valid:]
+	for i, r := range s.from.readAll(x, kind, folder, entries, jobs) {
 		var faults yamldoc.Faults
 		switch {
 		case !errors.As(r.err, &faults):
-			s.Jobs = append(s.Jobs, r.job)
+			if &jobs[i] != &s.Jobs[valid] {
+				s.Jobs[valid] = jobs[i]
+			}
+			valid++
 			x.note(r)
 		case !gone(filepath.Join(folder, entries[i].Name())):
 			s.Faults = append(s.Faults, faults...)
 		}
 	}
+	clear(s.Jobs[valid:])
+	s.Jobs = s.Jobs[:valid]
 	return nil
 }
 
-// readAll reads files and keeps their order. It uses all processors if there are many files.
-func (l Library) readAll(x *index, kind Kind, folder string, entries []fs.DirEntry) []reading {
+// readAll reads files into jobs and keeps their order. It uses all processors if there are many files.
+func (l Library) readAll(x *index, kind Kind, folder string, entries []fs.DirEntry, jobs []Job) []reading {
 	const share = 16 // files for each goroutine; starting one for fewer takes longer than reading them
 	results := make([]reading, len(entries))
 	if len(entries) == 0 {
 		return results // return before the table of fields is made, which takes longer than listing an empty directory
 	}
 	x.load()
+	var open store.Folder
+	if x != nil {
+		var err error
+		if open, err = store.OpenFolder(folder); err != nil {
+			x = nil
+		}
+		defer open.Close()
+	}
 	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/share)
 	read := func(first int) {
 		r := reader{
-			Library: l, kind: kind, folder: folder, below: l.Home.Relative(folder), table: fields(kind), index: x, schedules: map[string]cron.Schedule{},
+			Library: l, kind: kind, folder: folder, below: l.Home.Relative(folder), table: fields(kind), index: x, open: open,
+			schedules: map[string]cron.Schedule{},
 		}
 		for i := first; i < len(entries); i += workers {
-			results[i] = r.file(entries[i])
+			results[i] = r.file(&jobs[i], entries[i])
 		}
 	}
 	var others sync.WaitGroup

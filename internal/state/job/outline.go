@@ -3,10 +3,8 @@ package job
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
@@ -88,7 +86,7 @@ func (x *index) load() {
 	if err != nil || head != x.head() {
 		return
 	}
-	x.limit = info.ModTime().Add(-settled)
+	x.limit, x.lines = info.ModTime().Add(-settled), make(map[string]string, strings.Count(rest, "\n"))
 	for line := range strings.Lines(rest) {
 		if path, _, ok := strings.Cut(line, "\t"); ok {
 			x.lines[path] = strings.TrimSuffix(line, "\n")
@@ -132,28 +130,20 @@ const (
 	columnCount
 )
 
-// mark returns the size, time and inode of a file, which change with its content.
-func mark(info fs.FileInfo) string {
-	var inode uint64
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		inode = stat.Ino
-	}
-	text := strconv.AppendInt(nil, info.Size(), 10)
-	text = strconv.AppendInt(append(text, ' '), info.ModTime().UnixNano(), 10)
-	return string(strconv.AppendUint(append(text, ' '), inode, 10))
-}
+// letters are those of the fields that switches returns.
+const letters = "bpea"
 
-// switches returns the boolean fields of an outline, by their letters.
-func (j *Job) switches() map[string]*bool {
-	return map[string]*bool{"b": &j.Background, "p": &j.Plain, "e": &j.Enabled, "a": &j.AllowPing}
+// switches returns the boolean fields of an outline.
+func (j *Job) switches() [len(letters)]*bool {
+	return [...]*bool{&j.Background, &j.Plain, &j.Enabled, &j.AllowPing}
 }
 
 // line returns the line of a job in the index, from the path and the mark of its file.
 func line(path, mark string, j Job) string {
 	flags := ""
-	for letter, on := range j.switches() {
+	for i, on := range j.switches() {
 		if *on {
-			flags += letter
+			flags += letters[i : i+1]
 		}
 	}
 	body, _ := plaintext.First(plaintext.Line(j.Body), bodyStart)
@@ -171,57 +161,65 @@ func line(path, mark string, j Job) string {
 // bodyStart is the length of the part of a body that an outline has, in characters.
 const bodyStart = 200
 
-// reader reads the files of one kind in one goroutine. It parses equal schedules once.
+// reader reads the files of one folder in one goroutine. It parses equal schedules once.
 type reader struct {
 	Library
 
 	kind      Kind
 	folder    string
-	below     string // path of the directory below the data directory
+	below     string // path of the folder below the data directory
 	table     []field
-	index     *index // nil: every file is read
+	index     *index       // nil: every file is read
+	open      store.Folder // not open if index is nil
 	schedules map[string]cron.Schedule
+	mark      []byte // of the latest file
 }
 
-// reading is the result of reading a file.
+// reading is the result of reading a file, beside the job.
 type reading struct {
-	job   Job
 	err   error
 	line  string // line for the index; "" if there is none
 	added bool   // the index lacked the line
 }
 
-func (r *reader) file(e fs.DirEntry) (got reading) {
-	path := filepath.Join(r.folder, e.Name())
-	if r.index == nil || !e.Type().IsRegular() {
-		got.job, got.err = r.read(r.kind, path, r.table)
+// file sets a job from the file of an entry.
+func (r *reader) file(j *Job, e fs.DirEntry) (got reading) {
+	path := r.folder + "/" + e.Name()
+	var mark store.Mark
+	marked := false
+	if r.index != nil && e.Type().IsRegular() { // take the mark before reading: a later change gives the file another mark
+		mark, marked = r.open.Mark(e.Name())
+	}
+	if !marked {
+		*j, got.err = r.read(r.kind, path, r.table)
 		return got
 	}
-	info, err := e.Info() // take the mark before reading: a later change gives the file another mark
-	if err != nil {
-		got.job, got.err = r.read(r.kind, path, r.table)
+	name := path[len(r.folder)-len(r.below):]
+	r.mark, got.line = mark.Append(r.mark[:0]), r.index.lines[name]
+	if mark.Before(r.index.limit) && r.outline(j, path, got.line) {
 		return got
 	}
-	name, mark := r.below+"/"+e.Name(), mark(info)
-	got.line = r.index.lines[name]
-	if info.ModTime().Before(r.index.limit) && r.outline(&got.job, path, mark, got.line) {
-		return got
-	}
-	if got.job, got.err = r.read(r.kind, path, r.table); got.err == nil {
-		got.line, got.added = line(name, mark, got.job), true
+	if *j, got.err = r.read(r.kind, path, r.table); got.err == nil {
+		got.line, got.added = line(name, string(r.mark), *j), true
 	}
 	return got
 }
 
-// outline sets a job from its line. It reports whether the line is valid and has the mark of the file.
-func (r *reader) outline(j *Job, path, mark, line string) bool {
-	column := strings.Split(line, "\t")
-	if len(column) != columnCount || column[columnMark] != mark {
+// outline sets a job from its line. It reports whether the line is valid and has the latest mark.
+func (r *reader) outline(j *Job, path, line string) bool {
+	var column [columnCount]string
+	for i := range column {
+		var more bool
+		if column[i], line, more = strings.Cut(line, "\t"); more != (i < columnCount-1) {
+			return false
+		}
+	}
+	if column[columnMark] != string(r.mark) {
 		return false
 	}
 	*j = Job{Kind: r.kind, Path: path, ID: column[columnID], Cron: column[columnCron], Timezone: column[columnZone]}
-	for letter, on := range j.switches() {
-		*on = strings.Contains(column[columnFlags], letter)
+	for i, on := range j.switches() {
+		*on = strings.IndexByte(column[columnFlags], letters[i]) >= 0
 	}
 	var err [6]error
 	j.MaxChain, err[0] = strconv.Atoi(column[columnMaxChain])
