@@ -43,7 +43,7 @@ func TestAgain(t *testing.T) {
 			t.Errorf("scheduled for %v: %v, %q", at, err, a.Prompt.Text())
 		}
 	}
-	must(t, store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\nisolated: true\nretry: 2\nverify: check\n---\nNow.\n")))
+	must(t, store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@yearly\"\nbackground: true\nisolated: true\nretry: 2\nverify: check\n---\nNow.\n")))
 	wants("changed, without approval", "Now.", "")
 	other := r
 	other.Kind = "webhook"
@@ -76,7 +76,7 @@ func TestAgainByID(t *testing.T) {
 	d.approve()
 	r := d.fires(timer(), runlog.OK, true)
 	must(t, os.Rename(d.Home.Path("routines", "a.md"), d.Home.Path("routines", "b.md")))
-	must(t, store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: c\ncron: \"@daily\"\n---\nOther.\n")))
+	must(t, store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: c\ncron: \"@yearly\"\n---\nOther.\n")))
 	if a, err := New(d.Runner).Again(r, prompt.Past{Near: nine}); err != nil || !strings.Contains(a.Prompt.Text(), "Go.") {
 		t.Errorf("%v, %q", err, a.Prompt.Text())
 	}

@@ -26,7 +26,7 @@ func TestForegroundFire(t *testing.T) {
 	var terminal bytes.Buffer
 	r := runtest.New(t, runtest.Answering{Asked: &asked})
 	r.Settings.Main.Thinking, r.Settings.Main.Model, r.Outbox.Terminal = "adaptive", "opus", &terminal
-	if err := store.Replace(r.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\n---\nGo.\n")); err != nil {
+	if err := store.Replace(r.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@yearly\"\n---\nGo.\n")); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Updates.Add(t.Context(), "The kettle boils.", "x"); err != nil {

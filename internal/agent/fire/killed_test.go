@@ -141,7 +141,7 @@ func TestKilledBeforePutAway(t *testing.T) {
 func TestSilentIsReported(t *testing.T) {
 	t.Parallel()
 	f := runtest.New(t, runtest.Turn(func(engine.Request) error { return run.ErrSilent }))
-	if err := store.Replace(f.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\nisolated: true\n---\nGo.\n")); err != nil {
+	if err := store.Replace(f.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@yearly\"\nbackground: true\nisolated: true\n---\nGo.\n")); err != nil {
 		t.Fatal(err)
 	}
 	r, err := New(f).Fire(t.Context(), "a", Options{})

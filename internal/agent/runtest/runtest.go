@@ -32,7 +32,7 @@ func New(t *testing.T, e engine.Engine) *run.Runner {
 func In(t *testing.T, home string, disk store.Disk, e engine.Engine) *run.Runner {
 	t.Helper()
 	dir := paths.Dir(home)
-	if err := store.Replace(dir.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")); err != nil {
+	if err := store.Replace(dir.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@yearly\"\nbackground: true\n---\nGo.\n")); err != nil {
 		t.Fatal(err)
 	}
 	stores := state.Of(dir, disk, time.UTC)

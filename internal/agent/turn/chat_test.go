@@ -79,8 +79,8 @@ func TestCompactSession(t *testing.T) {
 		a := &agent{}
 		r := runtest.New(t, a)
 		r.Settings.Main.Model = "opus"
-		write(t, r, "routines/mine.md", "---\nid: b\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")
-		write(t, r, "routines/b.md", "---\nid: c\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")
+		write(t, r, "routines/mine.md", "---\nid: b\ncron: \"@yearly\"\nbackground: true\n---\nGo.\n")
+		write(t, r, "routines/b.md", "---\nid: c\ncron: \"@yearly\"\nbackground: true\n---\nGo.\n")
 		id, path, err := session.MainKey, session.MainKey, r.Sessions.SetMain("s")
 		if routine != "" {
 			id, path, err = routine, routine, r.Sessions.SetRoutine(routine, "s")
