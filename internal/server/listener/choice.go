@@ -32,8 +32,18 @@ func (h *handled) offers(message string, list []outbox.Button) error {
 	})
 }
 
-// offered returns the buttons of a message.
+// offered returns the buttons of a message. One that has none may be one that was just sent, so it waits for those who send buttons.
 func (h *handled) offered(message string) []outbox.Button {
+	if list := h.buttonsOf(message); list != nil {
+		return list
+	}
+	h.offering.Lock()
+	defer h.offering.Unlock()
+	return h.buttonsOf(message)
+}
+
+// buttonsOf returns the buttons that are noted of a message.
+func (h *handled) buttonsOf(message string) []outbox.Button {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, o := range h.state.Offers {
@@ -56,6 +66,8 @@ func (n numbered) Send(ctx context.Context, channel string, o messenger.Outgoing
 	if len(o.Buttons) == 0 || n.Able().Buttons {
 		return n.Messenger.Send(ctx, channel, o)
 	}
+	n.handled.offering.RLock()
+	defer n.handled.offering.RUnlock()
 	list, most := o.Buttons, n.Able().Text
 	o.Buttons = nil
 	lines := n.lines(list)

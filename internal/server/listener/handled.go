@@ -18,6 +18,8 @@ type handled struct {
 	order   *messenger.Order // nil: ids have none
 	earlier map[string]bool  // ids that an earlier process has put into the queue or answered, and perhaps not noted
 
+	offering sync.RWMutex // held for reading from before a message with buttons is sent until they are noted
+
 	mu    sync.Mutex
 	state noted
 }

@@ -35,13 +35,18 @@ type plain struct {
 	deleted []string // of sent; nil: the messenger cannot delete
 	nonces  bool     // the messenger knows nonces
 	marked  []string // ids with their reactions, if able says that there are some
+
+	delivered func(id string) // nil, or called when a message is there and its sender does not know yet
 }
 
 var errLacking = errors.New("the messenger cannot do that")
 
 func (p *plain) Able() messenger.Able { return p.able }
 
-func (p *plain) Send(_ context.Context, _ string, o messenger.Outgoing) (messenger.Sent, error) {
+func (p *plain) Send(_ context.Context, _ string, o messenger.Outgoing) (sent messenger.Sent, _ error) {
+	if p.delivered != nil {
+		defer func() { p.delivered(sent.ID) }()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(o.Buttons)+len(o.Files) > 0 || messenger.Size(o.Text) > p.able.Text {
@@ -395,6 +400,26 @@ func TestPlainPermission(t *testing.T) {
 				t.Errorf("said %q", last)
 			}
 		})
+	}
+}
+
+// TestPlainAnswerBeforeTheNote: a number that answers a message presses its button also if the sender does not know yet that the message is there.
+func TestPlainAnswerBeforeTheNote(t *testing.T) {
+	d := newDesk(t, messenger.Able{Text: 300}, runtest.Plays(nil, runlog.Event{Type: runlog.Text, Text: "Two?"}))
+	d.listen()
+	answers := 0
+	d.delivered = func(id string) {
+		if answers++; answers == 1 {
+			d.says("answer", "2", id)
+			time.Sleep(100 * time.Millisecond) // in which a number that presses nothing would go to the agent
+		}
+	}
+	if !d.Permit(direct)(t.Context(), runlog.Event{Text: "Bash(date)"}) {
+		t.Error("it is denied")
+	}
+	d.stop()
+	if last := d.sent[len(d.sent)-1].Text; len(d.sent) != 2 || !strings.HasPrefix(last, "🔁 Allowed for this session: Bash(date)") {
+		t.Errorf("said %+v", d.sent)
 	}
 }
 
