@@ -25,7 +25,7 @@ func TestExamples(t *testing.T) {
 	for _, page := range append(pages, "../../README.md") {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			c := &exampleCommand{command: newCommand(t), address: freeAddress(t, "127.0.0.1")}
+			c := &exampleCommand{command: newCommand(t), address: freeAddress(t, "127.0.0.4")}
 			c.prepareExamples()
 			found := examples(c.readPage(page))
 			if len(found) == 0 {
@@ -194,12 +194,11 @@ func (c *exampleCommand) serveExamples() {
 // own, because meanwhile another process may get the port.
 func freeAddress(t testing.TB, host string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", host+":0")
+	address, err := testkit.FreeAddress(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return address
 }
 
 // lacks reports whether a command needs a program that is not there.

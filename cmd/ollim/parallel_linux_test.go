@@ -28,10 +28,13 @@ func TestParallelRoutines(t *testing.T) {
 	n := testkit.Full(500, 40)
 	c.write("play.yaml", "turns:\n  - - delay: 100ms\n    - text: well\n")
 	due := time.Now().UTC().Truncate(time.Minute)
-	for i := range n { // one slot in ten years
-		c.write(fmt.Sprintf("routines/r%03d.md", i), fmt.Sprintf("---\nid: r%03d\ncron: \"%d %d %d %d *\"\ntimezone: UTC\nbackground: true\nisolated: true\n"+
-			"engine: script:play.yaml\n---\nGo.\n", i, due.Minute(), due.Hour(), due.Day(), due.Month()))
+	var noted []slot.Schedule // before the slot: a minute may end before the tick notes them
+	for i := range n {
+		id, cron := fmt.Sprintf("r%03d", i), fmt.Sprintf("%d %d %d %d *", due.Minute(), due.Hour(), due.Day(), due.Month())
+		c.write("routines/"+id+".md", "---\nid: "+id+"\ncron: \""+cron+"\"\ntimezone: UTC\nbackground: true\nisolated: true\nengine: script:play.yaml\n---\nGo.\n")
+		noted = append(noted, slot.Schedule{At: due.Add(-time.Hour), Job: id, Name: id, Cron: cron, Zone: "UTC", Enabled: true})
 	}
+	c.noteSchedules(noted)
 	done, peak := make(chan struct{}), atomic.Int64{}
 	watched := make(chan struct{})
 	go func() {

@@ -2,17 +2,11 @@ package main
 
 import (
 	"fmt"
-	"hash/fnv"
 	"net"
-	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
-)
 
-// The ports that freeport chooses from: those that a kernel gives to connections are above them.
-const (
-	firstPort = 20000
-	lastPort  = 30000
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // cmdFreeport is
@@ -24,20 +18,9 @@ func cmdFreeport(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: freeport VARIABLE")
 	}
-	h := fnv.New32a() // scripts that run at the same time begin at different ones
-	_, _ = h.Write([]byte(ts.Getenv("WORK")))
-	first := int(h.Sum32() % (lastPort - firstPort))
-	for i := range lastPort - firstPort {
-		port := firstPort + (first+i)%(lastPort-firstPort)
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-		if err != nil {
-			continue
-		}
-		ts.Setenv(args[0], l.Addr().String())
-		_ = l.Close()
-		return
-	}
-	ts.Fatalf("no port is free")
+	address, err := testkit.FreeAddress("127.0.0.1")
+	ts.Check(err)
+	ts.Setenv(args[0], address)
 }
 
 // cmdListens waits until somebody listens on an address.

@@ -144,18 +144,17 @@ func ngircdWith(t *testing.T, section, more string) string {
 			testkit.Missing(t, "no ngircd: apt-get install ngircd")
 		}
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := testkit.FreeAddress("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().(*net.TCPAddr)
-	free.Close()
+	_, port, _ := net.SplitHostPort(address)
 	config := filepath.Join(t.TempDir(), "ngircd.conf")
 	text := fmt.Sprintf("[Global]\nName = irc.example\nInfo = test\nListen = 127.0.0.1\nPassword = %s\n"+
 		"[Limits]\nMaxConnectionsIP = 0\n"+
 		"MaxPenaltyTime = 0\n"+ // else a client may write one line a second
 		"PingTimeout = 3600\n"+ // a person answers only while the test reads
-		"[Options]\nIdent = no\nDNS = no\nPAM = no\n%s\n[%s]\nPorts = %d\n", password, more, section, address.Port)
+		"[Options]\nIdent = no\nDNS = no\nPAM = no\n%s\n[%s]\nPorts = %s\n", password, more, section, port)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -169,10 +168,10 @@ func ngircdWith(t *testing.T, section, more string) string {
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
 	for {
-		c, err := net.Dial("tcp", address.String())
+		c, err := net.Dial("tcp", address)
 		if err == nil {
 			c.Close()
-			return address.String()
+			return address
 		}
 		select {
 		case err := <-ended:

@@ -264,14 +264,14 @@ func (s *servers) log() string {
 
 func freePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(ports) < n {
+		address, err := testkit.FreeAddress("127.0.0.1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		ports = append(ports, port)
+		if _, port, _ := net.SplitHostPort(address); !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
 	}
 	return ports
 }

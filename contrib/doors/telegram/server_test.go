@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/ollim/ollim/contrib/doors/doortest"
@@ -84,12 +83,11 @@ func others(t *testing.T) string {
 	t.Helper()
 	node := testkit.Program(t, "node", "nodejs")
 	modules := testkit.Installed(t, "telegram-test-api", "OLLIM_TEST_TELEGRAM", "telegram/node_modules", "telegram-test-api")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := testkit.FreeAddress("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := strconv.Itoa(free.Addr().(*net.TCPAddr).Port)
-	free.Close()
+	_, port, _ := net.SplitHostPort(address)
 	script := filepath.Join("testdata", "server.cjs")
 	if _, err := os.ReadFile(script); err != nil { // so that go test notices a change
 		t.Fatal(err)
@@ -111,5 +109,5 @@ func others(t *testing.T) string {
 	if ready := bufio.NewScanner(out); !ready.Scan() {
 		t.Fatal("the server of telegram-test-api did not start")
 	}
-	return "http://127.0.0.1:" + port
+	return "http://" + address
 }

@@ -191,7 +191,7 @@ func (a *agent) prompt(id json.RawMessage, text string) {
 				return
 			}
 		case "away":
-			for range 40 {
+			for { // until ollim ends it
 				trouble := map[string]any{"message": "waiting for network", "additionalDetails": "connection refused"}
 				a.update("session_info_update", map[string]any{"_meta": map[string]any{"codex": map[string]any{"error": trouble}}})
 				time.Sleep(50 * time.Millisecond)

@@ -249,7 +249,7 @@ func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	w.api.Reply(anthropicapi.Reply{Text: "one two three four", StreamDelay: time.Hour, Usage: anthropicapi.Usage{In: 1000, Out: 10}})
 	go func() {
-		w.api.WaitRequests(1, time.Minute)
+		w.api.WaitRequests(1, patience)
 		process.KillAll("OLLIM_RUN=" + w.id)
 	}()
 	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Model: engine.Model{Name: canaryModel}})
@@ -268,10 +268,10 @@ func TestNeverAnswered(t *testing.T) {
 	t.Parallel()
 	anthropicapi.InCI(t)
 	w := newWorld(t)
-	w.engine.Idle, w.engine.Env = time.Second, append(w.engine.Env, "CLAUDE_CODE_MAX_RETRIES=10")
+	w.engine.Idle, w.engine.Env = 5*time.Second, append(w.engine.Env, "CLAUDE_CODE_MAX_RETRIES=10")
 	w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Fault: apiserver.Mute} })
 	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}})
-	if n := len(w.api.Requests()); n != 2 || !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "no data for 1 seconds") {
+	if n := len(w.api.Requests()); n != 2 || !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "no data for 5 seconds") {
 		t.Errorf("%d requests: %v", n, err)
 	}
 }

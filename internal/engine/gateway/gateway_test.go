@@ -330,7 +330,7 @@ func TestFaults(t *testing.T) {
 		"closed":  {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "no answer from 127.0.0.1", "EOF", 0},
 		"cut":     {func(rw http.ResponseWriter, _ *http.Request) { cut(rw, started, text) }, 200, "EOF", "no answer from 127.0.0.1", startedUSD},
 		"silent":  {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 502, "no data for 0.05 seconds", "no data for 0.05 seconds", 0},
-		"stalled": {func(rw http.ResponseWriter, r *http.Request) { streamed(rw, started); <-r.Context().Done() }, 200, "EOF", "no data for 2 seconds", startedUSD},
+		"stalled": {func(rw http.ResponseWriter, r *http.Request) { streamed(rw, started); <-r.Context().Done() }, 200, "EOF", "no data for 10 seconds", startedUSD},
 		"garbage": {func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("\x00{{{\ndata: {\n")) }, 200, "{{{", "", 0},
 		"redirected": {func(rw http.ResponseWriter, r *http.Request) {
 			http.Redirect(rw, r, "/elsewhere", http.StatusTemporaryRedirect)
@@ -356,7 +356,7 @@ func TestFaults(t *testing.T) {
 			case "silent":
 				w.g.Idle = 50 * time.Millisecond
 			case "stalled":
-				w.g.Idle = 2 * time.Second // the beginning of the answer comes in time, also where the machine is busy
+				w.g.Idle = 10 * time.Second // the beginning of the answer comes in time, also where the machine is busy
 			}
 			w.listen()
 			w.program.CheckRedirect = NeverFollow

@@ -125,7 +125,7 @@ func Carrying(entry string) (found []ID) {
 // environment is empty until the program is read from the disk. Of a kernel thread and of a process that is ending, the program is
 // unknown too.
 func environment(dir string) []byte {
-	for wait := time.Microsecond; wait < 200*time.Millisecond; wait *= 2 {
+	for wait := time.Microsecond; wait < 3*time.Second; wait *= 2 {
 		environ, err := atOnce(dir + "/environ")
 		if err != nil || len(environ) > 0 {
 			return environ

@@ -15,13 +15,14 @@ func TestSilence(t *testing.T) {
 	s, b := beating(t, beat)
 	b.Patience = 3 * beat
 	b.start().connected()
+	before := len(b.log()) // on a busy machine the bot may connect twice
 	s.Silence(true)
 	s.Say(discordapi.Post{Text: "missed"})
 	s.Wait("attempts", func() bool { return len(s.Visits().Paths) > 2 })
 	s.Silence(false)
 	b.hears("missed")
 	s.Wait("the close", func() bool { return slices.Contains(s.Visits().Closes, 4900) })
-	if v := b.did(1); !slices.Contains(v.Closes, 4900) || !strings.Contains(b.log()[0], "a heartbeat was not acknowledged") {
+	if v := b.did(1); !slices.Contains(v.Closes, 4900) || !strings.Contains(b.log()[before], "a heartbeat was not acknowledged") {
 		t.Errorf("closed with %d: %q", v.Closes, b.log())
 	}
 	s.Meet(discordapi.Mute)
@@ -75,7 +76,7 @@ func TestElsewhere(t *testing.T) {
 	s.Say(discordapi.Post{Text: "missed"})
 	silent, _ := deaf(t)
 	b.saved.Resume = "ws://" + silent
-	b.Patience = 10 * beat // the other address answers in time, also where the machine is busy
+	b.Patience = 20 * beat // the other address answers in time, also where the machine is busy
 	b.start()
 	b.hears("missed")
 	if v := b.did(1); v.Resumed != 1 || v.Paths[1] != "/ws" {

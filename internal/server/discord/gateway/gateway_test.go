@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 // TestReadyIsNeverDropped: a READY that is numbered 0, as some servers of Discord's protocol number it, is an event as well.
 func TestReadyIsNeverDropped(t *testing.T) {
 	t.Parallel()
-	s := discordapi.New(t, discordapi.Options{Heartbeat: beat, Zero: true})
+	s := discordapi.New(t, discordapi.Options{Zero: true})
 	b := newBot(t, s)
 	b.start()
 	s.Wait("READY", func() bool { return slices.Contains(b.happened(), "READY") })
