@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"time"
 
@@ -80,23 +79,6 @@ func (v *view) checkpoint() ([]byte, error) {
 	}
 	text, _ := json.Marshal(c) // it consists of JSON
 	return append(text, '\n'), nil
-}
-
-func (l *Ledger) headPath() string { return l.home.State("ledger", "head.json") }
-
-// writeHead notes the position after what was synced, in text of constant length, so that it is replaced in place. After an error Verify
-// cannot detect that the last facts were removed.
-func (l *Ledger) writeHead(at position) {
-	text := fmt.Appendf(nil, "{\"day\":%q,\"offset\":%14d,\"hash\":%q}\n", at.Day, at.Offset, at.Hash)
-	f, err := store.Open(l.headPath(), os.O_WRONLY)
-	if errors.Is(err, fs.ErrNotExist) { // a new file is never empty
-		_ = store.Write(l.headPath(), text, store.Buffered)
-	}
-	if err != nil {
-		return
-	}
-	_, _ = f.Write(text)
-	_ = f.Close()
 }
 
 // Trim removes the files of the days before an instant, except the newest file. The base keeps the state that results from them.

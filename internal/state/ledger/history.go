@@ -92,7 +92,7 @@ type Fault struct {
 }
 
 // Verify compares each line with its hash, and the end of the files with that of the last change that was synced. It returns what was
-// changed or removed, and the number of facts. An incomplete change at the end of a file is not a fault, because it was never acknowledged.
+// changed or removed, also what a change has found missing since, and the number of facts. An incomplete change at the end of a file is not a fault, because it was never acknowledged.
 func (l *Ledger) Verify() (faults []Fault, facts int, err error) {
 	days, err := l.days()
 	if err != nil {
@@ -118,17 +118,30 @@ func (l *Ledger) Verify() (faults []Fault, facts int, err error) {
 				before = parsed.hash
 				facts++
 			}
+			var gap lost
+			if parsed.Kind == gap.Fact() && why == "" && parsed.Into(&gap) == nil {
+				faults = append(faults, Fault{l.path(day), n + 1, gap.String()})
+			}
 		}
 	}
-	head, _, err := store.PeekJSON[position](l.headPath())
+	end, err := l.verifyEnd(facts == 0 && base.At.Day == "")
+	return append(faults, end...), facts, err
+}
+
+// verifyEnd returns what is missing of the last facts, which no line tells.
+func (l *Ledger) verifyEnd(empty bool) ([]Fault, error) {
+	at, _, err := store.PeekJSON[position](l.headPath())
 	if err != nil {
-		return faults, facts, err
+		return nil, err
 	}
-	there, err := l.holds(head)
-	if err == nil && !there {
-		faults = append(faults, Fault{File: l.path(head.Day), Text: fmt.Sprintf("there were facts up to byte %d", head.Offset)})
+	gap, err := l.lacks(at, empty)
+	switch {
+	case gap == nil || err != nil:
+		return nil, err
+	case gap.Day == "":
+		return []Fault{{File: l.headPath(), Text: "missing or not valid: it cannot be told whether the last facts were removed"}}, nil
 	}
-	return faults, facts, err
+	return []Fault{{File: l.path(gap.Day), Text: fmt.Sprintf("there were facts up to byte %d", gap.Offset)}}, nil
 }
 
 // acknowledged returns the text of a file without the incomplete change at its end.

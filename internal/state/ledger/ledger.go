@@ -12,7 +12,7 @@
 //
 // state/checkpoint.json is the state up to a position. It is a cache: if it is missing, damaged or of another history, it is made again.
 // state/ledger/base.json is the state from the days that Trim has removed; it is not a cache. state/ledger/head.json is the position after
-// the last fact that was synced: Verify finds by it that the last facts were removed.
+// the last fact that was synced: Verify finds by it that the last facts were removed, and so does the next change, which notes it.
 package ledger
 
 import (
@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -165,13 +166,26 @@ func (l *Ledger) append(tx *Tx, d store.Durability) error {
 	if day := tx.At.Format(time.DateOnly); day > from.Day {
 		from.Day, from.Offset = day, 0
 	}
-	text, end := encode(tx.facts, from)
+	facts, h := tx.facts, head{unreadable: true}
+	if d == store.Synced || v.at.Day == "" {
+		var gap *lost
+		var err error
+		if h, gap, err = l.checkHead(from.Day); err != nil {
+			return err
+		}
+		defer h.close()
+		if gap != nil {
+			text, _ := body(*gap) // a string and a number
+			facts, d = slices.Insert(facts, 0, Line{At: tx.At, Kind: gap.Fact(), JSON: text}), store.Synced
+		}
+	}
+	text, end := encode(facts, from)
 	if err := l.write(from, text, d); err != nil {
 		return err
 	}
 	v.at, l.dirty = end, end
 	if d == store.Synced {
-		l.writeHead(end)
+		l.writeHead(h, end)
 		l.dirty = position{}
 	}
 	if end.Day != v.mark.Day || end.Offset-v.mark.Offset > max(tailSize, v.size) {
@@ -238,11 +252,7 @@ func (l *Ledger) Sync() error {
 	if err := syncFile(path); err != nil {
 		return &store.NotWritten{Path: path, Err: err}
 	}
-	// head is zero if it cannot be read. If it is later, another process has synced more.
-	head, _, _ := store.PeekJSON[position](l.headPath())
-	if head.Day < l.dirty.Day || head.Day == l.dirty.Day && head.Offset < l.dirty.Offset {
-		l.writeHead(l.dirty)
-	}
+	l.raiseHead(l.dirty)
 	l.dirty = position{}
 	return nil
 }

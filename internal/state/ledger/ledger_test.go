@@ -419,7 +419,7 @@ func TestVerifyHead(t *testing.T) {
 	l := open(testkit.MemoryDir(t), newClock().Now)
 	addSynced(t, l, put{"a", 1}, put{"b", 2})
 	for _, offset := range []int64{5, 1 << 40} {
-		l.writeHead(position{"2026-11-23", offset, first})
+		l.writeHead(head{}, position{"2026-11-23", offset, first})
 		if faults, _, err := l.Verify(); err != nil || len(faults) != 1 || faults[0].Line != 0 {
 			t.Errorf("offset %d: %v, %v", offset, faults, err)
 		}
