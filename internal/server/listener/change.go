@@ -8,11 +8,18 @@ import (
 	"github.com/ollim/ollim/internal/server/listener/messenger"
 )
 
-// heard are the messages that wait in lanes, as they are now, by their ids; nil is one that was deleted.
+// heard is what the listener has heard and the lanes have not handled yet.
 type heard struct {
-	mu    sync.Mutex
-	byID  map[string]*messenger.Message
-	order []string // the ids of byID as they first came
+	mu      sync.Mutex
+	byID    map[string]*messenger.Message // the messages that wait in lanes, as they last came; nil is one that the history does not have
+	order   []string                      // the ids of byID as they first came
+	changes []*change                     // in the order in which they came
+}
+
+// change is an edit or a deletion of a message.
+type change struct {
+	channel, id string
+	edit        *messenger.Message // the message with its new text and files; nil: it was deleted
 }
 
 func (h *heard) put(m *messenger.Message) {
@@ -53,66 +60,96 @@ func (h *heard) compare(waited []string, history map[string]bool) {
 	}
 }
 
-// newest returns the newest form of a message whose turn in its lane has come, or that it was deleted.
-func (h *heard) newest(m *messenger.Message) (newest *messenger.Message, deleted bool) {
+// next returns the form in which a message last came whose turn in its lane has come, or that the history does not have it.
+func (h *heard) next(m *messenger.Message) (last *messenger.Message, deleted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	newest, waited := h.byID[m.ID]
+	last, waited := h.byID[m.ID]
 	delete(h.byID, m.ID)
 	h.order = slices.DeleteFunc(h.order, func(id string) bool { return id == m.ID })
 	if !waited { // it came twice
 		return m, false
 	}
-	return newest, newest == nil
+	return last, last == nil
 }
 
-// change replaces a message that waits in the lane of a channel by what to returns.
-func (h *heard) change(channel, id string, to func(before messenger.Message) *messenger.Message) {
+// note keeps a change until drop.
+func (h *heard) note(c *change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if before := h.byID[id]; before != nil && before.Channel == channel {
-		h.byID[id] = to(*before)
+	h.changes = append(h.changes, c)
+}
+
+func (h *heard) drop(c *change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changes = slices.DeleteFunc(h.changes, func(o *change) bool { return o == c })
+}
+
+// newest returns a message with the changes of it that are kept; nil if it was deleted.
+func (h *heard) newest(m *messenger.Message) *messenger.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	newest := *m
+	for _, c := range h.changes {
+		switch {
+		case c.channel != m.Channel || c.id != m.ID:
+		case c.edit == nil:
+			return nil
+		case c.edit.User == m.User:
+			newest.Text, newest.Files = c.edit.Text, c.edit.Files
+		}
 	}
+	return &newest
 }
 
 // Edited handles the new text and files of a message by its author. If the agent has not begun to answer the message, it gets these;
-// otherwise nothing happens. The files of a message in the queue stay. A message that waits in its lane may be in the queue already, from
-// the history: both are changed. It returns soon.
+// otherwise nothing happens. The files of a message stay once they are downloaded. It returns soon.
 func (l *Listener) Edited(ctx context.Context, m *messenger.Message) {
 	if m.User == "" || m.Text == "" && len(m.Files) == 0 { // it cannot be read
 		return
 	}
-	edit := func(before messenger.Message) *messenger.Message {
-		if before.User == m.User {
-			before.Text, before.Files = m.Text, m.Files
-		}
-		return &before
-	}
-	l.heard.change(m.Channel, m.ID, edit)
-	if !l.ownsNow(m.User) { // only the owner's messages wait in the queue
-		return
-	}
-	l.lanes.do(m.Channel, func() {
-		l.warn(l.talks.change(ctx, m.Channel, m.ID, func(_ *conversation, s spoken) error {
-			_, err := s.Rewrite(ctx, s.as(m.Text))
-			return err
-		}))
-	})
+	l.apply(ctx, &change{m.Channel, m.ID, m})
 }
 
 // Deleted handles the end of a message. If the agent has not begun to answer the message, it is not answered;
 // otherwise nothing happens. It returns soon.
 func (l *Listener) Deleted(ctx context.Context, channel, id string) {
-	l.heard.change(channel, id, func(messenger.Message) *messenger.Message { return nil })
-	l.lanes.do(channel, func() {
-		l.warn(l.talks.change(ctx, channel, id, func(c *conversation, s spoken) error {
-			done, err := s.Withdraw(ctx)
-			if !done || err != nil {
-				return err
-			}
-			c.gone = append(c.gone, id)
-			return l.handled.close(id)
-		}))
+	l.apply(ctx, &change{channel, id, nil})
+}
+
+// apply handles a change wherever the message is. A message in the queue is changed at once, beside the lane of its channel. One that the
+// lane handles later gets the changes that are kept then, whether its event or the history says it. One that the lane puts into the queue
+// meanwhile is changed once the lane has done that; until then the change is kept.
+func (l *Listener) apply(ctx context.Context, c *change) {
+	l.heard.note(c)
+	l.lanes.do(laneOfChanges(c.channel), func() {
+		l.warn(l.applyToQueue(ctx, c))
+		l.lanes.do(c.channel, func() {
+			l.warn(l.applyToQueue(ctx, c))
+			l.heard.drop(c)
+		})
+	})
+}
+
+// laneOfChanges returns the name of the lane in which messages of a channel are changed that are in the queue.
+func laneOfChanges(channel string) string { return "changes of " + channel }
+
+// applyToQueue applies a change that is kept to a message in the queue.
+func (l *Listener) applyToQueue(ctx context.Context, c *change) error {
+	if c.edit != nil && !l.ownsNow(c.edit.User) { // only the owner's messages wait in the queue
+		return nil
+	}
+	return l.talks.change(ctx, c.channel, c.id, func(talk *conversation, s spoken) error {
+		if c.edit == nil {
+			return talk.withdraw(ctx, s)
+		}
+		newest := l.heard.newest(c.edit) // a later edit may be in the queue already
+		if newest == nil {
+			return nil
+		}
+		_, err := s.Rewrite(ctx, s.as(newest.Text))
+		return err
 	})
 }
 
@@ -121,6 +158,16 @@ func (l *Listener) forgo(ctx context.Context, m *messenger.Message) {
 	if ctx.Err() == nil && !l.handled.has(m.Channel, m.ID) {
 		l.warn(l.handled.add(m.Channel, m.ID, false))
 	}
+}
+
+// withdraw takes a message that was deleted out of the queue, if no turn has begun to answer it. The caller holds the mutex of the talks.
+func (c *conversation) withdraw(ctx context.Context, s spoken) error {
+	done, err := s.Withdraw(ctx)
+	if !done || err != nil {
+		return err
+	}
+	c.gone = append(c.gone, s.id)
+	return c.listener.handled.close(s.id)
 }
 
 // change calls do with a message of a channel's conversation that waits, or whose turn has perhaps not begun.

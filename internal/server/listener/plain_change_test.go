@@ -72,8 +72,8 @@ func TestPlainChanged(t *testing.T) {
 	d.Deleted(d.heard, "elsewhere", "two")
 	d.lanes.wait()
 	d.Listener.heard.mu.Lock()
-	if left := len(d.Listener.heard.byID); left > 0 {
-		t.Errorf("%d messages are kept", left)
+	if messages, changes := len(d.Listener.heard.byID), len(d.Listener.heard.changes); messages+changes > 0 {
+		t.Errorf("%d messages and %d changes are kept", messages, changes)
 	}
 	d.Listener.heard.mu.Unlock()
 	e.next <- "One."
@@ -173,6 +173,133 @@ func TestPlainGuestsChange(t *testing.T) {
 	}
 }
 
+// TestPlainChangedInHistory: messages of guests that are read from the history change and go while an earlier one is answered, whether their
+// events wait, too, or not.
+func TestPlainChangedInHistory(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		e := newAsking()
+		d := newDesk(t, messenger.Able{Text: 300, History: true}, e)
+		said := func(id, text string) *messenger.Message {
+			return &messenger.Message{ID: id, Channel: "room", User: "eve", Name: "Eve", Addressed: true, Placed: true, Text: text}
+		}
+		d.past = func(_, after string) []*messenger.Message {
+			if after != "zero" {
+				return nil
+			}
+			return []*messenger.Message{said("one", "<first>"), said("two", "<second>"), said("three", "<third>")}
+		}
+		d.listen()
+		do(t, d.handled.begin("room", "zero"))
+		d.CatchUp(d.heard)
+		<-e.asked
+		if waits {
+			for _, m := range d.past("room", "zero") {
+				d.Hear(d.heard, m)
+			}
+		}
+		d.Deleted(d.heard, "room", "two")
+		d.Edited(d.heard, said("three", "<third, new>"))
+		e.next <- "One."
+		says(t, <-e.asked, []string{"Eve: <third, new>"}, []string{"<second>", "<third>"})
+		e.next <- "Three."
+		d.stop()
+		if open := d.handled.open(); len(d.sent) != 2 || len(open) > 0 {
+			t.Errorf("said %+v, open %v", d.sent, open)
+		}
+	}
+}
+
+// TestPlainChangedDuringDownload: messages change and go while their files are downloaded.
+func TestPlainChangedDuringDownload(t *testing.T) {
+	for _, m := range []messenger.Message{{Channel: direct, User: theOwner, Direct: true}, {Channel: "room", User: "eve", Addressed: true}} {
+		e := newAsking()
+		d := newDesk(t, messenger.Able{Text: 300}, e)
+		begun, fetched := make(chan bool), make(chan bool)
+		d.fetch = func(context.Context, string) ([]byte, error) {
+			begun <- true
+			<-fetched
+			return []byte("x"), nil
+		}
+		d.listen()
+		for _, id := range []string{"one", "two"} {
+			m.ID, m.Text, m.Files = id, "<"+id+">", []messenger.Received{{ID: id, Name: "a.txt"}}
+			heard := m
+			d.Hear(d.heard, &heard)
+		}
+		<-begun
+		d.Deleted(d.heard, m.Channel, "one")
+		fetched <- true
+		<-begun
+		m.Text = "<two, new>"
+		d.Edited(d.heard, &m)
+		fetched <- true
+		says(t, <-e.asked, []string{"<two, new>"}, []string{"<one>", "<two>"})
+		e.next <- "Two."
+		d.stop()
+		if open := d.handled.open(); len(d.sent) != 1 || len(open) > 0 || !d.handled.has(m.Channel, "one") {
+			t.Errorf("%s: said %+v, open %v", m.Channel, d.sent, open)
+		}
+	}
+}
+
+// TestPlainChangedBesideDownload: messages in the queue change and go while the file of a later one is downloaded.
+func TestPlainChangedBesideDownload(t *testing.T) {
+	e := newAsking()
+	d := newDesk(t, messenger.Able{Text: 300}, e)
+	begun, fetched := make(chan bool), make(chan bool)
+	d.fetch = func(context.Context, string) ([]byte, error) {
+		close(begun)
+		<-fetched
+		return []byte("x"), nil
+	}
+	d.listen()
+	d.says("one", "<first>", "")
+	<-e.asked
+	d.says("two", "<second>", "")
+	d.says("three", "<third>", "")
+	d.Hear(d.heard, &messenger.Message{
+		ID: "four", Channel: direct, User: theOwner, Direct: true, Text: "<fourth>", Files: []messenger.Received{{ID: "f", Name: "a.txt"}},
+	})
+	<-begun
+	d.Edited(d.heard, &messenger.Message{ID: "two", Channel: direct, User: theOwner, Direct: true, Text: "<second, new>"})
+	d.Deleted(d.heard, direct, "three")
+	applied := make(chan bool)
+	d.lanes.do(laneOfChanges(direct), func() { close(applied) })
+	<-applied
+	e.next <- "One."
+	says(t, <-e.asked, []string{"<second, new>"}, []string{"<second>", "<third>"})
+	close(fetched)
+	e.next <- "Two."
+	says(t, <-e.asked, []string{"<fourth>"}, []string{"<third>"})
+	e.next <- "Four."
+	d.stop()
+}
+
+// TestPlainChangedTwice: of two edits, the earlier one is not written over the later one, at any time.
+func TestPlainChangedTwice(t *testing.T) {
+	e := newAsking()
+	d := newDesk(t, messenger.Able{Text: 300}, e)
+	before, _, err := d.runner.Queue.Add(t.Context(), queue.Message{Text: "of another process"})
+	do(t, err)
+	d.listen()
+	edited := func(text string) {
+		d.Edited(d.heard, &messenger.Message{ID: "one", Channel: direct, User: theOwner, Direct: true, Text: text})
+	}
+	release, asked := make(chan struct{}), make(chan string, 1)
+	d.lanes.do(direct, func() { <-release })
+	d.says("one", "<first>", "")
+	edited("<second>")
+	d.lanes.do(direct, func() { // between the edits, the message is next
+		do(t, before.Remove())
+		asked <- <-e.asked
+	})
+	edited("<third>")
+	close(release)
+	says(t, <-asked, []string{"<third>"}, []string{"<first>", "<second>"})
+	e.next <- "One."
+	d.stop()
+}
+
 // TestHeardCompare: a message that waited before the history was read is deleted if the history has a later one and not this.
 func TestHeardCompare(t *testing.T) {
 	t.Parallel()
@@ -187,7 +314,7 @@ func TestHeardCompare(t *testing.T) {
 	hear("after", "there")
 	h.compare(waited, map[string]bool{"there": true, "here": true})
 	for id, want := range map[string]bool{"here": false, "gone": true, "there": false, "elsewhere": false, "newest": false, "after": false} {
-		if _, deleted := h.newest(&messenger.Message{ID: id}); deleted != want {
+		if _, deleted := h.next(&messenger.Message{ID: id}); deleted != want {
 			t.Errorf("%s: deleted %v, want %v", id, deleted, want)
 		}
 	}

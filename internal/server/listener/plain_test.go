@@ -36,7 +36,9 @@ type plain struct {
 	nonces  bool     // the messenger knows nonces
 	marked  []string // ids with their reactions, if able says that there are some
 
-	delivered func(id string) // nil, or called when a message is there and its sender does not know yet
+	delivered func(id string)                                                  // nil, or called when a message is there and its sender does not know yet
+	past      func(channel, after string) []*messenger.Message                 // nil: the messenger has no history
+	fetch     func(ctx context.Context, address string) (data []byte, _ error) // nil: it has no files
 }
 
 var errLacking = errors.New("the messenger cannot do that")
@@ -121,12 +123,18 @@ func (*plain) Quote(context.Context, string, string) (string, error) {
 	return "", &messenger.Permanent{Text: "it cannot be read", Refused: true}
 }
 
-func (p *plain) History(context.Context, string, string, int) ([]*messenger.Message, error) {
-	return nil, p.lacking("read the history")
+func (p *plain) History(_ context.Context, channel, after string, _ int) ([]*messenger.Message, error) {
+	if p.past == nil {
+		return nil, p.lacking("read the history")
+	}
+	return p.past(channel, after), nil
 }
 
-func (p *plain) Download(context.Context, string, int64) ([]byte, error) {
-	return nil, p.lacking("download")
+func (p *plain) Download(ctx context.Context, address string, _ int64) ([]byte, error) {
+	if p.fetch == nil {
+		return nil, p.lacking("download")
+	}
+	return p.fetch(ctx, address)
 }
 
 // until waits until something holds. It is asked with mu held.

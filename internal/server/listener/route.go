@@ -57,18 +57,24 @@ func (l *Listener) Hear(ctx context.Context, m *messenger.Message) {
 	}
 	l.heard.put(m)
 	l.lanes.do(m.Channel, func() {
-		if newest, deleted := l.heard.newest(m); deleted {
+		if last, deleted := l.heard.next(m); deleted {
 			l.forgo(ctx, m)
 		} else {
-			l.take(ctx, newest)
+			l.take(ctx, last)
 		}
 		taken()
 	})
 }
 
-// take handles a message in the lane of its channel, unless it was handled before. It is left for the next start when ctx has ended.
-func (l *Listener) take(ctx context.Context, m *messenger.Message) {
-	if ctx.Err() != nil || l.handled.has(m.Channel, m.ID) {
+// take handles a message as it is now in the lane of its channel, unless it was handled before. It is left for the next start when ctx has
+// ended.
+func (l *Listener) take(ctx context.Context, came *messenger.Message) {
+	if ctx.Err() != nil || l.handled.has(came.Channel, came.ID) {
+		return
+	}
+	m := l.heard.newest(came)
+	if m == nil {
+		l.forgo(ctx, came)
 		return
 	}
 	h := l.now()
@@ -128,7 +134,12 @@ func (l *Listener) guestTurn(ctx context.Context, h Home, m *messenger.Message) 
 		l.warn(err) // it is answered, and perhaps again after a restart
 	}
 	said := l.read(l.turns, h, m)
-	said.Source, said.Text = m.ID, l.withoutMention(said.Text)
+	newest := l.heard.newest(m) // it may have changed during the downloads
+	if newest == nil {
+		l.warn(l.handled.close(m.ID))
+		return
+	}
+	said.Source, said.Text = m.ID, l.withoutMention(said.as(newest.Text))
 	if !m.Direct {
 		said.Text = m.Name + ": " + said.Text
 		if q := m.Quoted; q != nil && q.Text != "" && !q.Own {

@@ -73,6 +73,12 @@ func (l *Listener) talk(ctx context.Context, h Home, m *messenger.Message) {
 	if ctx.Err() != nil {
 		return
 	}
+	newest := l.heard.newest(m) // it may have changed during the downloads
+	if newest == nil {
+		l.forgo(ctx, m)
+		return
+	}
+	said.Text = said.as(newest.Text)
 	own := said.Text
 	answered, err := l.address(ctx, h, m, &said)
 	if ctx.Err() != nil {
