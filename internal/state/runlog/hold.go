@@ -22,8 +22,9 @@ import (
 // The first line has the run's id and its generation. Whoever closes the record of a run whose lock is free raises the generation. So a
 // process that lost its lock without noticing, because its machine was stopped for longer than the lease of a network file system, finds
 // that the run is not its own any more. A part of a run removes the file at its end, so the generation of the next part begins with the time
-// in milliseconds: it is never one that the run has had. The second line, if there is one, asks the run to end. Both are written in place, because another
-// file would be another lock, and read anew each time, which a network file system answers with what is true now.
+// in milliseconds: it is never one that the run has had. The second line, if there is one, asks the run to end; it may be there before
+// the run begins, with the generation 0. Both are written in place, because another file would be another lock, and read anew each time,
+// which a network file system answers with what is true now.
 
 // ErrClosed is the error of a process that carries out a run which another process has closed.
 var ErrClosed = errors.New("another process closed the run, because its lock was free or its file changed")
@@ -48,11 +49,21 @@ func (b Book) Hold(id string) (*Hold, error) {
 	}
 	last, _ := parseNote(guard.LastNote())
 	h := &Hold{guard: guard, id: id, generation: max(last.generation+1, b.Disk.Now().UnixMilli())}
-	if err := guard.Note(note{id: id, generation: h.generation}.String()); err != nil {
+	now := note{id: id, generation: h.generation}
+	if last.id == id && last.generation == 0 && !b.recorded(id) {
+		now.stop = last.stop // it was asked to end before it began
+	}
+	if err := guard.Note(now.String()); err != nil {
 		guard.Release()
 		return nil, err
 	}
 	return h, nil
+}
+
+// recorded reports whether a run has a record.
+func (b Book) recorded(id string) bool {
+	_, err := os.Lstat(b.Home.Run(id, "run.json"))
+	return err == nil
 }
 
 // Lock returns the locked file, which an engine inherits.

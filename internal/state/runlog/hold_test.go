@@ -132,6 +132,26 @@ func TestHoldAgain(t *testing.T) {
 	}
 }
 
+// TestStopBeforeItBegins: a run that was asked to end before its process had its lock finds the request. One that is continued does not find
+// a request that came when its last part had ended.
+func TestStopBeforeItBegins(t *testing.T) {
+	d := newDesk(t)
+	begun := d.open(Record{Process: Process{ID: process.ID{PID: 1 << 30}}})
+	for id, want := range map[string]string{"20260302T090000.000Z-abcdef": "now", begun.ID: ""} {
+		if err := d.AskStop(id, "now"); err != nil {
+			t.Fatal(err)
+		}
+		held, err := d.Hold(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stop, err := held.Look(); stop != want || err != nil {
+			t.Errorf("%s: asked to end: %q, %v", id, stop, err)
+		}
+		held.Leave()
+	}
+}
+
 // TestLeaveOnce: a process that has left a run does nothing to the file of the process that continues it, such as when the answer to a
 // question comes while the process that asked it still sends messages.
 func TestLeaveOnce(t *testing.T) {
