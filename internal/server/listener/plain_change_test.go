@@ -145,6 +145,39 @@ func TestPlainDeletedBehindAnother(t *testing.T) {
 	}
 }
 
+// TestPlainDeletedBeforeAnother: of two messages whose turn is next, the first is deleted. The answer is a reply to the second.
+func TestPlainDeletedBeforeAnother(t *testing.T) {
+	e := newAsking()
+	d := newDesk(t, messenger.Able{Text: 300, Edits: 5, Span: time.Second, Reactions: true}, e)
+	d.deleted = []string{}
+	d.listen()
+	d.says("zero", "<zero>", "")
+	<-e.asked
+	before, _, err := d.runner.Queue.Add(t.Context(), queue.Message{Text: "of another process"})
+	do(t, err)
+	d.says("one", "<first>", "")
+	d.says("two", "<second>", "")
+	d.lanes.wait()
+	e.next <- "Zero."
+	place := -1
+	d.until(func() bool { // they wait for the other process
+		place = slices.IndexFunc(d.sent, func(o messenger.Outgoing) bool { return o.ReplyTo == "one" })
+		return place >= 0
+	})
+	d.Deleted(d.heard, direct, "one")
+	d.lanes.wait()
+	do(t, before.Remove())
+	says(t, <-e.asked, []string{"<second>"}, []string{"<first>"})
+	e.next <- "Two."
+	d.until(func() bool {
+		return slices.ContainsFunc(d.sent, func(o messenger.Outgoing) bool { return strings.Contains(o.Text, "Two.") && o.ReplyTo == "two" })
+	})
+	d.stop()
+	if !slices.Equal(d.deleted, d.ids[place:place+1]) || len(d.handled.unfinished("one")) > 0 {
+		t.Errorf("deleted %q of %+v", d.deleted, d.sent)
+	}
+}
+
 // TestPlainGuestsChange: the messages of guests that wait for the channel's turn change and go, too, at the hand of their authors.
 func TestPlainGuestsChange(t *testing.T) {
 	e := newAsking()

@@ -40,7 +40,8 @@ type Turn struct {
 // newRun makes, must answer: a message whose sender died, or the first of the caller's own, with the waiting neighbours of its group.
 // Without own messages it returns nil if another process serves the queue, or if nothing waits.
 //
-// The turn is the caller's until it calls End. If ctx ends, the error is its cause; the caller still holds its own tickets.
+// The turn is the caller's until it calls End. If ctx ends, the error is its cause; if the first of own was removed from the queue, to which
+// the caller shows the answer, it is errGone. The caller still holds its own tickets.
 func (b Book) Next(ctx context.Context, own []*Ticket, newRun func() (string, error)) (*Turn, error) {
 	for {
 		turn, before, err := b.next(ctx, own, newRun)
@@ -165,15 +166,16 @@ func (b Book) answered(m Message) bool {
 	return m.Ended == "" && fate.Done && fate.OK
 }
 
-// ahead returns the message to wait for, the last that another process holds before the caller's first; "" if there is none.
+// ahead returns the message to wait for, the last that another process holds before the caller's first; "" if there is none. The error is
+// errGone if the caller's first is not in the queue.
 func ahead(waiting []entry, own []*Ticket) (before string, err error) {
-	first := slices.IndexFunc(waiting, func(e entry) bool { return holds(own, e) })
-	switch {
-	case first < 0 && len(own) > 0:
-		return "", errGone
-	case first < 0:
+	if len(own) == 0 {
 		return "", nil
 	}
+	if !slices.ContainsFunc(waiting, func(e entry) bool { return e.ID == own[0].ID }) {
+		return "", errGone
+	}
+	first := slices.IndexFunc(waiting, func(e entry) bool { return holds(own, e) })
 	for _, e := range slices.Backward(waiting[:first]) {
 		if e.living {
 			return e.ID, nil

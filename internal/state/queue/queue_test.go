@@ -286,7 +286,6 @@ func TestFirstGoesFirst(t *testing.T) {
 	l.isEmpty()
 }
 
-// TestWaitEnds: a sender that gives up gets the cause, and its message is still in the queue.
 // TestRewritten: a message changes, or goes, as long as no run answers it.
 func TestRewritten(t *testing.T) {
 	l := newLine(t)
@@ -318,6 +317,30 @@ func TestRewritten(t *testing.T) {
 	l.isEmpty()
 }
 
+// TestFirstWithdrawn: a sender whose first message is withdrawn while it waits gets no turn with its other messages, which would be answered
+// as if they were the first.
+func TestFirstWithdrawn(t *testing.T) {
+	l := newLine(t)
+	a, b := l.add("g:a"), l.add("g:b")
+	if done, err := a.Withdraw(t.Context()); !done || err != nil {
+		t.Error(done, err)
+	}
+	newRun := func() (string, error) { return "run", nil }
+	if turn, err := l.Next(t.Context(), []*Ticket{a, b}, newRun); turn != nil || !errors.Is(err, errGone) {
+		t.Errorf("%+v, %v", turn, err)
+	}
+	if err := a.Remove(); err != nil {
+		t.Error(err)
+	}
+	turn := l.next(b)
+	l.want(turn, true, "g:b")
+	if err := turn.End(t.Context(), ""); err != nil {
+		t.Error(err)
+	}
+	l.isEmpty()
+}
+
+// TestWaitEnds: a sender that gives up gets the cause, and its message is still in the queue.
 func TestWaitEnds(t *testing.T) {
 	l := newLine(t)
 	l.next(l.add("running"))
