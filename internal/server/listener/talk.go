@@ -219,7 +219,9 @@ func (t *talks) add(l *Listener, channel string, s spoken) {
 		t.running.Go(func() {
 			defer close(m.done)
 			if l.API.Able().Reactions {
-				_ = l.API.React(l.turns, channel, m.id, waitingMark) // without it the answer is only late
+				ctx, cancel := context.WithTimeout(l.turns, stream.Patience)
+				defer cancel()
+				_ = l.API.React(ctx, channel, m.id, waitingMark) // without it the answer is only late
 			} else if s.place.Ahead > 0 {
 				l.tell(l.turns, channel, m.id, s.place.String())
 			}
