@@ -27,20 +27,28 @@ func (l *Listener) showOpen(ctx context.Context) {
 	}
 }
 
-// CatchUp has the lanes handle what was said in the known channels since the last handled message, before anything newer.
+// CatchUp has the lanes handle what was said in the known channels since the last handled message, before anything newer, and before the
+// messages that wait: what became of these is known only from the history.
 func (l *Listener) CatchUp(ctx context.Context) {
 	if !l.API.Able().History {
 		return
 	}
 	for _, channel := range l.handled.channels() {
-		l.lanes.do(channel, func() {
-			err := l.Insist(ctx, func() error { return l.readHistory(ctx, channel) })
-			if channel != l.self.Direct && messenger.IsRefused(err) {
-				err = l.handled.forget(channel) // it is deleted, or the bot was removed from it
-			}
-			l.warn(err)
-		})
+		l.due.Store(channel, true)
+		l.lanes.do(channel, func() { l.catchUp(ctx, channel) })
 	}
+}
+
+// catchUp reads the history of a channel if it has not been read since CatchUp. It runs in the channel's lane.
+func (l *Listener) catchUp(ctx context.Context, channel string) {
+	if _, due := l.due.LoadAndDelete(channel); !due {
+		return
+	}
+	err := l.Insist(ctx, func() error { return l.readHistory(ctx, channel) })
+	if channel != l.self.Direct && messenger.IsRefused(err) {
+		err = l.handled.forget(channel) // it is deleted, or the bot was removed from it
+	}
+	l.warn(err)
 }
 
 // Newest returns the id of the newest message that was handled in any channel, "" before the first start.

@@ -86,6 +86,7 @@ type Listener struct {
 
 	latest latest
 	heard  heard
+	due    sync.Map // of channels whose history is to be read
 	lanes  lanes
 	talks  talks
 	turns  context.Context // of turns: it ends later than that of Run

@@ -242,6 +242,37 @@ func TestPlainChangedInHistory(t *testing.T) {
 	}
 }
 
+// TestPlainChangedWhileAway: messages that wait when the connection is lost are answered as the history has them after the next connection.
+func TestPlainChangedWhileAway(t *testing.T) {
+	e := newAsking()
+	d := newDesk(t, messenger.Able{Text: 300, History: true}, e)
+	said := func(id, text string) *messenger.Message {
+		return &messenger.Message{ID: id, Channel: "room", User: "eve", Name: "Eve", Addressed: true, Placed: true, Text: text}
+	}
+	d.past = func(_, after string) []*messenger.Message {
+		if after != "one" {
+			return nil
+		}
+		return []*messenger.Message{said("three", "<third, new>"), said("four", "<fourth>")}
+	}
+	d.listen()
+	do(t, d.handled.begin("room", "zero"))
+	d.Hear(d.heard, said("one", "<first>"))
+	<-e.asked
+	d.Hear(d.heard, said("two", "<second>"))
+	d.Hear(d.heard, said("three", "<third>"))
+	d.CatchUp(d.heard)
+	e.next <- "One."
+	says(t, <-e.asked, []string{"<third, new>"}, []string{"<second>", "<third>"})
+	e.next <- "Three."
+	says(t, <-e.asked, []string{"<fourth>"}, []string{"<second>", "<third>"})
+	e.next <- "Four."
+	d.stop()
+	if open := d.handled.open(); len(d.sent) != 3 || len(open) > 0 {
+		t.Errorf("said %+v, open %v", d.sent, open)
+	}
+}
+
 // TestPlainChangedDuringDownload: messages change and go while their files are downloaded.
 func TestPlainChangedDuringDownload(t *testing.T) {
 	for _, m := range []messenger.Message{{Channel: direct, User: theOwner, Direct: true}, {Channel: "room", User: "eve", Addressed: true}} {

@@ -57,6 +57,7 @@ func (l *Listener) Hear(ctx context.Context, m *messenger.Message) {
 	}
 	l.heard.put(m)
 	l.lanes.do(m.Channel, func() {
+		l.catchUp(ctx, m.Channel)
 		if last, deleted := l.heard.next(m); deleted {
 			l.forgo(ctx, m)
 		} else {
