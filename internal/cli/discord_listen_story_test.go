@@ -533,6 +533,24 @@ func TestListenCatchesUpInChannels(t *testing.T) {
 	}
 }
 
+// TestListenCatchesUpInNewChannel: the first message to the bot in an allowed channel is answered although the listener was stopped then.
+func TestListenCatchesUpInNewChannel(t *testing.T) {
+	t.Parallel()
+	const user, room = "1200000000000000001", "1200000000000000009"
+	w, s := onDiscord(t, discordapi.Options{}, "discord.allow", room)
+	s.Open(discordapi.Channel{ID: room, Guild: discordapi.Guild})
+	s.Say(discordapi.Post{From: user, Channel: room, Text: "<@" + discordapi.Bot + "> before the first start"})
+	w.listen(s).end()
+	s.Forget()
+	s.Say(discordapi.Post{From: user, Channel: room, Text: "<@" + discordapi.Bot + "> while stopped"})
+	b := w.listen(s)
+	b.answers(room, 1)
+	b.end()
+	if got := w.asked(); !slices.Equal(got, []string{"user-" + user + ": while stopped"}) {
+		t.Errorf("asked %q", got)
+	}
+}
+
 // TestListenTakesWhatIsNotText: the agent reads of a sticker, a poll and an empty message, and a message with keys of unknown types
 // is not lost.
 func TestListenTakesWhatIsNotText(t *testing.T) {

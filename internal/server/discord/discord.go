@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	self := listener.Self{Owners: s.app.Owners, Direct: direct}
-	s.openDMs(ctx, h, self, newest)
+	s.begin(ctx, h, self, newest)
 	if _, err := SyncCommands(ctx, s.Client, h.Dir, h.Disk, s.app.ID, false); err != nil && ctx.Err() == nil {
 		s.warn(fmt.Errorf("register the commands: %w", err))
 	}
@@ -114,28 +114,32 @@ func (s *server) introduce(ctx context.Context, h listener.Home) (direct string,
 	return direct, err
 }
 
-// openDMs opens the direct messages of those who are allowed, so that the history of each has a beginning before its first message:
-// that of a channel which an earlier process did not know is newest, the last message that it handled. One that cannot be opened is
-// opened at the next start.
-func (s *server) openDMs(ctx context.Context, h listener.Home, self listener.Self, newest string) {
+// begin begins the histories of the channels that are allowed, and of the direct messages of the users that are, so that each has a
+// beginning before its first message: that of a channel which an earlier process did not know is newest, the last message that it
+// handled. One that cannot be opened is opened at the next start.
+func (s *server) begin(ctx context.Context, h listener.Home, self listener.Self, newest string) {
 	if api.Snowflake(newest) <= 1 { // nothing was handled yet
 		newest = ""
 	}
-	for _, user := range slices.Concat(h.Owned(self), h.Allow) {
-		if s.Knows(user) { // a channel
+	for _, id := range slices.Concat(h.Owned(self), h.Allow) {
+		if s.Knows(id) { // a channel
 			continue
 		}
-		channel, err := s.open(ctx, user)
-		switch {
-		case errors.Is(err, api.ErrRefused), errors.Is(err, api.ErrClosed): // a channel, or somebody who takes no messages
-			continue
-		case err == nil && !s.Knows(channel):
+		channel, err := s.open(ctx, id)
+		if errors.Is(err, api.ErrRefused) { // it is not a user
+			channel = id
+			_, err = s.places.find(ctx, s.Client, id)
+		}
+		if err == nil && !s.Knows(channel) {
 			err = s.Begin(ctx, channel, newest)
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return
+		case errors.Is(err, api.ErrRefused), errors.Is(err, api.ErrClosed): // the bot cannot read there, or somebody takes no messages
+		default:
+			s.warn(err)
 		}
-		s.warn(err)
 	}
 }
 
