@@ -2,8 +2,10 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -41,9 +43,28 @@ func (s *Stores) restoreClaim(r runlog.Record) error {
 	if r.Kind != string(job.Routine) || r.Scheduled == nil {
 		return nil
 	}
+	return s.Slots.Restore(claimOf(r))
+}
+
+// Reclaim makes the claim of a routine's slot again if the ledger has a run of the slot other than the run given, and reports whether it has.
+// It warns, because only a fault of the disk or a person damages or removes a claim. The caller holds the job's lock.
+func (s *Stores) Reclaim(routine string, at time.Time, except string) (bool, error) {
+	r, err := s.Runs.OfSlot(string(job.Routine), routine, at)
+	if err != nil || r.ID == "" || r.ID == except {
+		return false, err
+	}
+	if err := s.Slots.Rewrite(claimOf(r)); err != nil {
+		return true, err
+	}
+	s.Slots.Disk.Warn(fmt.Sprintf("%s: missing or not valid: made again from the ledger, because %s is the run of this slot", s.Slots.Path(routine, at), r.ID))
+	return true, nil
+}
+
+// claimOf returns the claim of a run on its slot.
+func claimOf(r runlog.Record) slot.Claim {
 	c := slot.Claim{Job: r.Job, Slot: *r.Scheduled, Claimed: r.Started, Run: r.ID, PID: r.PID, PIDStart: r.Start}
 	if r.Done() {
 		c.Outcome = string(r.Outcome)
 	}
-	return s.Slots.Restore(c)
+	return c
 }

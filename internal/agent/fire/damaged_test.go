@@ -34,7 +34,7 @@ func damagedSlots() map[string]damaged {
 			c := &claim{r: b.Runner, job: b.job("a"), run: run, at: at, rival: rival}
 			must(b.t, b.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: "x", PID: 1 << 30}))
 			return func() error {
-					err := c.contest()
+					err := c.contest("")
 					if c.at.IsZero() && err == nil {
 						err = errLater
 					}

@@ -196,7 +196,7 @@ func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 	f.guard = guard
 	defer f.release(ctx)
 	defer guard.Release()
-	if err := f.claim.contest(); err != nil {
+	if err := f.claim.contest(guard.LastNote()); err != nil {
 		f.claim.at = time.Time{} // the claim stays void, so that the next tick fires the slot again
 		return runlog.Record{}, err
 	}

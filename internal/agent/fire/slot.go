@@ -71,6 +71,9 @@ func (s Slots) Miss(ctx context.Context, id string, at time.Time, why string) (m
 	if err != nil || !s.void(c) {
 		return false, false, err
 	}
+	if ran, err := s.ran(c, "", guard.LastNote()); ran || err != nil {
+		return false, false, err
+	}
 	c.Outcome, c.Claimed = slot.Missed, s.r.Disk.Now().In(s.r.Zone)
 	if held = c.Held != ""; held && c.Unasked {
 		err = Reports(s).unasked(ctx, id, c.Held, notice.Count{Missed: 1})
@@ -83,6 +86,23 @@ func (s Slots) Miss(ctx context.Context, id string, at time.Time, why string) (m
 		return false, held, err
 	}
 	return true, held, s.r.Slots.Rewrite(c)
+}
+
+// idAge is how long before its claim a fire may have got the id of its run.
+const idAge = 30 * time.Second
+
+// ran reports whether the ledger has a run of a slot other than the run given, and then makes the claim of that run again: the claim that is
+// there now is void, or was just made for the run given. last is the id of the job's latest run: if that began before the slot, the slot has
+// none. The caller holds the job's lock.
+func (s Slots) ran(c slot.Claim, run, last string) (bool, error) {
+	if !c.Blank() && runlog.Began(last).Before(c.Slot.Add(-idAge)) {
+		return false, nil
+	}
+	ran, err := s.r.Reclaim(c.Job, c.Slot, run)
+	if c.Blank() && !ran && err == nil {
+		s.r.Disk.Warn(s.r.Slots.Path(c.Job, c.Slot) + ": not valid, and the ledger has no run of this slot: the slot counts as unclaimed")
+	}
+	return ran, err
 }
 
 // settleCutOff removes the temporary files of a run whose process died, and notes in the claim that it did, or that the run waits for an
@@ -261,9 +281,10 @@ func (c *claim) yields() bool {
 	return c.trigger.Scheduled || c.trigger.Cron != nil && c.r.Disk.Now().Sub(c.rival) < cronDelay && c.trigger.Cron()
 }
 
-// contest checks the claim of the slot under the job's lock. A void claim of another run is taken over. A valid one leaves a timer's
-// fire with nothing to do, and makes any other fire an additional run.
-func (c *claim) contest() error {
+// contest checks the claim of the slot under the job's lock. A void claim of another run is taken over, unless the ledger has a run of the
+// slot. A valid one leaves a timer's fire with nothing to do, and makes any other fire an additional run. last is the id of the job's latest
+// run.
+func (c *claim) contest(last string) error {
 	at := c.at
 	if at.IsZero() {
 		at = c.rival
@@ -272,16 +293,22 @@ func (c *claim) contest() error {
 		return nil
 	}
 	held, err := c.r.Slots.Load(c.job.ID, at)
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
-	case err == nil && held.Run == c.run:
-		return nil
-	case err == nil && (Slots{c.r}).void(held):
-		c.at = at
-		return c.r.Slots.Rewrite(slot.Claim{
-			Job: c.job.ID, Slot: at, Claimed: c.r.Disk.Now().In(c.r.Zone), Won: held.Won, Run: c.run, PID: c.r.Host.Process().PID, PIDStart: c.r.Host.Process().Start,
-		})
+	}
+	if own := held.Run == c.run; err == nil && (own || (Slots{c.r}).void(held)) {
+		ran, err := Slots{c.r}.ran(held, c.run, last)
+		switch {
+		case err != nil:
+			return err
+		case !ran && own:
+			return nil
+		case !ran:
+			c.at = at
+			return c.r.Slots.Rewrite(slot.Claim{
+				Job: c.job.ID, Slot: at, Claimed: c.r.Disk.Now().In(c.r.Zone), Won: held.Won, Run: c.run, PID: c.r.Host.Process().PID, PIDStart: c.r.Host.Process().Start,
+			})
+		}
 	}
 	c.at, c.rival = time.Time{}, at
 	if c.yields() {

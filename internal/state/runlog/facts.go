@@ -126,3 +126,22 @@ func (r Record) isLater(than Record) bool {
 	}
 	return !than.Done() || r.Finished.After(*than.Finished)
 }
+
+// OfSlot returns the run of a job's slot as its last fact says, the zero Record if the ledger has none. It reads the ledger
+// since the slot.
+func (b Book) OfSlot(kind, job string, at time.Time) (Record, error) {
+	undone := map[string]bool{}
+	for line, err := range b.Ledger.Newest(at, began, ended, removed) {
+		f := fact{kind: line.Kind}
+		switch {
+		case err != nil:
+			return Record{}, err
+		case line.Into(&f) != nil || f.Kind != kind || f.Job != job || f.Scheduled == nil || !f.Scheduled.Equal(at):
+		case f.kind == removed:
+			undone[f.ID] = true
+		case !undone[f.ID]:
+			return f.Record, nil
+		}
+	}
+	return Record{}, nil
+}

@@ -74,7 +74,7 @@ func (b Book) foldJob(ctx context.Context, id string, before time.Time) error {
 			newest = false
 			continue
 		}
-		data, readErr := read(b.path(id, at))
+		data, readErr := read(b.Path(id, at))
 		c := Claim{Job: id}
 		if readErr == nil && json.Unmarshal(data, &c) == nil && foldable(c) && c.Slot.Equal(at) {
 			path := b.foldPath(id, at)
@@ -112,7 +112,7 @@ func (b Book) foldMonth(id, path string, claims []Claim) error {
 	}
 	for _, c := range claims {
 		if _, in := known[c.Slot.Unix()]; in {
-			err = errors.Join(err, os.Remove(b.path(id, c.Slot)))
+			err = errors.Join(err, os.Remove(b.Path(id, c.Slot)))
 		}
 	}
 	return err

@@ -40,7 +40,7 @@ func TestFold(t *testing.T) {
 		if err != nil || c.Outcome != want || c.Run != fmt.Sprint("r", day) || c.Job != "watch" || !c.Slot.Equal(at) {
 			t.Errorf("day %d: %+v, %v", day, c, err)
 		}
-		_, err = os.Stat(b.path("watch", at))
+		_, err = os.Stat(b.Path("watch", at))
 		if own, wantOwn := err == nil, day <= 2 || want == "" || want == "waiting"; own != wantOwn {
 			t.Errorf("day %d, %q: a file of its own: %v", day, want, own)
 		}

@@ -58,6 +58,9 @@ type Claim struct {
 // Alive reports whether the process that made the claim is alive, if it can be seen from here.
 func (c Claim) Alive() bool { return process.ID{PID: c.PID, Start: c.PIDStart}.Alive() }
 
+// Blank reports whether the claim says nothing, as one whose file is empty or not JSON.
+func (c Claim) Blank() bool { return c.Run == "" && c.Outcome == "" && c.Held == "" }
+
 // Book is the ledger of one data directory.
 type Book struct {
 	Home paths.Dir
@@ -74,7 +77,7 @@ func (b Book) Claim(c Claim) error {
 	if err != nil {
 		return err
 	}
-	path := b.path(c.Job, c.Slot)
+	path := b.Path(c.Job, c.Slot)
 	create := jot
 	if c.Run != "" {
 		create = func(path string, data []byte) error { return store.CreateAs(path, data, store.Buffered) }
@@ -124,7 +127,7 @@ func (b Book) Rewrite(c Claim) error { return b.rewrite(c, store.Synced) }
 
 func (b Book) rewrite(c Claim, d store.Durability) error {
 	c.Slot = c.Slot.In(b.Zone)
-	return b.change(c.Slot, func(bool) error { return store.WriteJSON(b.path(c.Job, c.Slot), c, d) })
+	return b.change(c.Slot, func(bool) error { return store.WriteJSON(b.Path(c.Job, c.Slot), c, d) })
 }
 
 // Release voids a run's claim and records the reason. A claim that now belongs to another run stays as it is.
@@ -162,7 +165,7 @@ func (b Book) Restore(c Claim) error {
 	switch now, err := b.Load(c.Job, c.Slot); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
-	case now.Run != "" || now.Outcome != "" || now.Held != "":
+	case !now.Blank():
 		return nil
 	}
 	return b.Rewrite(c)
@@ -184,7 +187,7 @@ func (b Book) Load(job string, at time.Time) (Claim, error) { return b.Reader(jo
 // own reads the claim's own file.
 func (b Book) own(job string, at time.Time) (Claim, error) {
 	c := Claim{Job: job, Slot: at}
-	data, err := read(b.path(job, at))
+	data, err := read(b.Path(job, at))
 	if err != nil {
 		return c, err
 	}
@@ -257,7 +260,8 @@ func (b Book) Prune(ctx context.Context, before time.Time) error {
 // form is the layout of a claim's name: its instant in UTC, which sorts by time.
 const form = "20060102T150405Z"
 
-func (b Book) path(job string, at time.Time) string {
+// Path returns the file of a claim.
+func (b Book) Path(job string, at time.Time) string {
 	return filepath.Join(b.folder(job), at.UTC().Format(form))
 }
 

@@ -493,7 +493,7 @@ func TestRestore(t *testing.T) {
 				}
 			}
 			if test.empty {
-				if err := os.Truncate(b.path("a", noon), 0); err != nil {
+				if err := os.Truncate(b.Path("a", noon), 0); err != nil {
 					t.Fatal(err)
 				}
 			}
