@@ -213,6 +213,14 @@ func plantGrowth(w *world) {
 	}
 }
 
+// plantUnreadable leaves two claims that nobody can read.
+func plantUnreadable(w *world) {
+	for _, name := range []string{"state/slots/x/20260101T000000Z", "state/slots/x/20260102T000000Z"} {
+		w.write(name, "{}")
+		w.chmod(name, 0)
+	}
+}
+
 func later(d time.Duration) func(*world) { return func(w *world) { w.pass(d) } }
 
 func faults() map[string]fault {
@@ -233,24 +241,33 @@ func faults() map[string]fault {
 		"secrets for the agent": {func(w *world) { w.env["XDG_CONFIG_HOME"] = w.dir; w.write("ollim/secrets.env", "") }, f, "secrets", "lies in the data directory", "move it"},
 		"open directory":        {func(w *world) { w.chmod(".", 0o755) }, f, "modes", "others can enter it", "chmod 700"},
 		"unusable folder":       {func(w *world) { w.chmod("state/runs", 0o500) }, f, "modes", "cannot read and change", "chmod 700"},
-		"no folder":             {func(w *world) { w.remove("gates") }, w, "modes", "no such directory", "ollim init"},
-		"file as folder":        {func(w *world) { w.remove("tasks"); w.write("tasks", "") }, f, "modes", "not a directory", "ollim init"},
-		"open settings":         {func(w *world) { w.chmod("config.yaml", 0o622) }, f, "modes", "others can write it", "chmod 600"},
-		"link in state":         {func(w *world) { w.link("state/budget", "/tmp") }, f, "state", "symbolic link", "replace it"},
-		"state as link":         {func(w *world) { w.move("state", "elsewhere"); w.link("state", "elsewhere") }, f, "state", "symbolic link", "replace it"},
-		"file as routines":      {func(w *world) { w.remove("routines"); w.write("routines", "") }, f, "jobs", "not a directory", "move it away"},
-		"unreadable state":      {func(w *world) { w.write("state/x.json", "{}"); w.chmod("state/x.json", 0o000) }, f, "state", "cannot read and write", "chmod 600"},
-		"broken lines":          {write("state/session_history.jsonl", "{}\n{\n\x00\n"), w, "state", "2 lines cannot be read", "remove those lines"},
-		"monitor of ticks":      {func(w *world) { w.must("config", "set", "heartbeat", "http://"+freeAddress(w.t)); w.run("tick") }, w, "heartbeats", "the monitor of tick has not answered since", "heartbeat in config.yaml"},
-		"session gone":          {write("state/sessions.json", "s-gone"), w, "sessions", "the session main, s-gone, is unknown", "ollim session clear main"},
-		"session of nobody":     {write("state/sessions.json", "20260102T030405.678Z-0a1b2c"), f, "sessions", "belongs to no engine", "ollim session clear main"},
-		"broken state":          {write("state/ping_budget.json", "{"), f, "state", "not valid JSON", "restore it"},
-		"set aside":             {write("state/approvals.json.corrupt-20260101T000000.000000Z", "{"), w, "state", "was set aside", "read it"},
-		"bad routine":           {write("routines/bad.md", "---\nid: bad\ncron: \"61 * * * *\"\n---\nx\n"), f, "jobs", "routines/bad.md:3: cron", "ollim check"},
-		"one id twice":          {func(w *world) { w.copyJob("daily", "again") }, f, "jobs", "is used twice", "ollim check"},
-		"bad reminder":          {write("reminders/bad.md", "no frontmatter"), f, "jobs", "reminders/bad.md", "ollim check"},
-		"never fires":           {write("routines/never.md", routineText("never", "0 9 31 2 *", "")), w, "jobs", "never fires", "ollim routine edit never"},
-		"no gate":               {write("routines/g.md", routineText("g", "0 9 * * *", "gate: nothing\n")), f, "jobs", "gates/nothing", "create it"},
+		"unusable claims":       {func(w *world) { w.write("state/slots/x/20260101T000000Z", "{}"); w.chmod("state/slots", 0o000) }, f, "modes", "state/slots: you cannot read and change it", "chmod 700"},
+		"file as claims":        {func(w *world) { w.remove("state/slots"); w.write("state/slots", "") }, f, "modes", "state/slots: not a directory", "move it away"},
+		"unusable questions":    {func(w *world) { w.write("state/questions/x", ""); w.chmod("state/questions", 0o100) }, f, "modes", "state/questions: you cannot read and change it", "chmod 700"},
+		"claims of a job":       {func(w *world) { w.write("state/slots/x/20260101T000000Z", "{}"); w.chmod("state/slots/x", 0o000) }, f, "state", "state/slots/x: you cannot read it", "chmod 700"},
+		"unreadable claim": {func(w *world) {
+			w.write("state/slots/x/20260101T000000Z", "{}")
+			w.chmod("state/slots/x/20260101T000000Z", 0)
+		}, f, "state", "20260101T000000Z: you cannot read it", "chmod 600"},
+		"unreadable claims": {plantUnreadable, f, "state", "state/slots/x: you cannot read 2 files in it, such as 20260101T000000Z", "chmod -R u+rwX "},
+		"no folder":         {func(w *world) { w.remove("gates") }, w, "modes", "no such directory", "ollim init"},
+		"file as folder":    {func(w *world) { w.remove("tasks"); w.write("tasks", "") }, f, "modes", "not a directory", "ollim init"},
+		"open settings":     {func(w *world) { w.chmod("config.yaml", 0o622) }, f, "modes", "others can write it", "chmod 600"},
+		"link in state":     {func(w *world) { w.link("state/budget", "/tmp") }, f, "state", "symbolic link", "replace it"},
+		"state as link":     {func(w *world) { w.move("state", "elsewhere"); w.link("state", "elsewhere") }, f, "state", "symbolic link", "replace it"},
+		"file as routines":  {func(w *world) { w.remove("routines"); w.write("routines", "") }, f, "jobs", "not a directory", "move it away"},
+		"unreadable state":  {func(w *world) { w.write("state/x.json", "{}"); w.chmod("state/x.json", 0o000) }, f, "state", "cannot read and write", "chmod 600"},
+		"broken lines":      {write("state/session_history.jsonl", "{}\n{\n\x00\n"), w, "state", "2 lines cannot be read", "remove those lines"},
+		"monitor of ticks":  {func(w *world) { w.must("config", "set", "heartbeat", "http://"+freeAddress(w.t)); w.run("tick") }, w, "heartbeats", "the monitor of tick has not answered since", "heartbeat in config.yaml"},
+		"session gone":      {write("state/sessions.json", "s-gone"), w, "sessions", "the session main, s-gone, is unknown", "ollim session clear main"},
+		"session of nobody": {write("state/sessions.json", "20260102T030405.678Z-0a1b2c"), f, "sessions", "belongs to no engine", "ollim session clear main"},
+		"broken state":      {write("state/ping_budget.json", "{"), f, "state", "not valid JSON", "restore it"},
+		"set aside":         {write("state/approvals.json.corrupt-20260101T000000.000000Z", "{"), w, "state", "was set aside", "read it"},
+		"bad routine":       {write("routines/bad.md", "---\nid: bad\ncron: \"61 * * * *\"\n---\nx\n"), f, "jobs", "routines/bad.md:3: cron", "ollim check"},
+		"one id twice":      {func(w *world) { w.copyJob("daily", "again") }, f, "jobs", "is used twice", "ollim check"},
+		"bad reminder":      {write("reminders/bad.md", "no frontmatter"), f, "jobs", "reminders/bad.md", "ollim check"},
+		"never fires":       {write("routines/never.md", routineText("never", "0 9 31 2 *", "")), w, "jobs", "never fires", "ollim routine edit never"},
+		"no gate":           {write("routines/g.md", routineText("g", "0 9 * * *", "gate: nothing\n")), f, "jobs", "gates/nothing", "create it"},
 		"gate without mode": {func(w *world) {
 			w.write("gates/g", "#!/bin/sh\n")
 			w.write("routines/g.md", routineText("g", "0 9 * * *", "after: g\n"))

@@ -277,7 +277,7 @@ func TestDue(t *testing.T) {
 		if d.now = nine.Add(c.after); c.claim {
 			must(t, d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Outcome: "ok", Run: "x"}))
 		}
-		if at, due := s.Due(j, history["a"], d.now); due != c.due || due && !at.Equal(nine) {
+		if at, due, err := s.Due(j, history["a"], d.now); err != nil || due != c.due || due && !at.Equal(nine) {
 			t.Errorf("%s: %v, %v", name, at, due)
 		}
 	}

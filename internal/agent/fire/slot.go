@@ -45,11 +45,17 @@ func (s Slots) void(c slot.Claim) bool {
 
 // Unanswered reports whether a slot has no claim, or a void one.
 func (s Slots) Unanswered(id string, at time.Time) bool {
+	open, _ := s.unanswered(id, at) // what cannot be read is no reason for another run
+	return open
+}
+
+// unanswered is Unanswered. The error says why the claim cannot be read.
+func (s Slots) unanswered(id string, at time.Time) (bool, error) {
 	c, err := s.r.Slots.Load(id, at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true
+		return true, nil
 	}
-	return err == nil && s.void(c) && lock.Free(s.r.Home.JobLock(id))
+	return err == nil && s.void(c) && lock.Free(s.r.Home.JobLock(id)), err
 }
 
 // Miss records a slot as missed, and why, if it is unanswered. held reports whether it was missed because of a limit; the owner is then
@@ -133,11 +139,14 @@ func (s Slots) settleKilled(r runlog.Record) {
 }
 
 // Due returns the latest slot of a routine and reports whether it is recent and unanswered. Times before the file had its schedule are not
-// slots.
-func (s Slots) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {
+// slots. The error says why the slot's claim cannot be read.
+func (s Slots) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool, err error) {
 	history = slot.Here(history, s.r.Host.Name)
-	at, due = forecast.Latest(history, s.r.Zone, now.Add(-slot.Grace), now.Add(time.Nanosecond))
-	return at, due && !Rules(s).Elsewhere(j) && s.Unanswered(j.ID, at)
+	if at, due = forecast.Latest(history, s.r.Zone, now.Add(-slot.Grace), now.Add(time.Nanosecond)); !due || Rules(s).Elsewhere(j) {
+		return at, false, nil
+	}
+	due, err = s.unanswered(j.ID, at)
+	return at, due, err
 }
 
 // settleAge is how long after the beginning of a run EndOrphans checks that its slot has the outcome.

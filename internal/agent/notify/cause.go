@@ -34,7 +34,7 @@ const (
 	Server   Kind = "server"       // an MCP server cannot be used (server)
 	Leftover Kind = "leftover"     // a process keeps a lock (run)
 	Delivery Kind = "delivery"     // messages do not reach the owner
-	Disk     Kind = "disk"         // the disk is full
+	Disk     Kind = "disk"         // the disk is full, or files cannot be used (full, state)
 	Gate     Kind = "gate"         // a gate is off, because it would have skipped a run that told the owner something (job)
 	Monitor  Kind = "monitor"      // a monitor does not answer heartbeats (job, or tick)
 	Claim    Kind = "claim"        // the claim command fails (claim)

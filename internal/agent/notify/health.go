@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/outbox"
 )
 
-// Health reports what keeps messages from the owner: a delivery that fails, and a full disk.
+// Health reports what keeps messages or runs from the owner: a delivery that fails, a full disk, and files that cannot be used.
 type Health struct {
 	Book   Book
 	Outbox outbox.Post
@@ -48,6 +48,17 @@ func (h Health) Delivery(ctx context.Context) error {
 	case failing == 0 && err == nil:
 		return h.Book.Close(ctx, c.Key(), "")
 	}
+	return err
+}
+
+// Usable reports that no routine can run, because of files that cannot be used, or that routines can run again, with nil.
+func (h Health) Usable(ctx context.Context, fault error) error {
+	c := Cause{Kind: Disk, Subject: "state", Name: "The directory " + h.Home.State(), Remedy: "`ollim doctor` says how to mend it"}
+	if fault == nil {
+		return h.Book.Close(ctx, c.Key(), "can be used again")
+	}
+	c.Text = "No routine can run: " + plaintext.OneLine(fault)
+	_, err := h.Book.Open(ctx, c)
 	return err
 }
 

@@ -226,3 +226,10 @@ func (c *clock) dies(id string, claimed bool) runlog.Record {
 	}
 	return r.Record
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

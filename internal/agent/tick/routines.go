@@ -92,7 +92,10 @@ func (s slots) startSlots(ctx context.Context, jobs []job.Job, history map[strin
 	for _, j := range jobs {
 		a := answer{job: j}
 		var due bool
-		if a.at, due = s.m.firer().Slots.Due(j, history[j.ID], s.m.now()); due {
+		var dueErr error
+		a.at, due, dueErr = s.m.firer().Slots.Due(j, history[j.ID], s.m.now())
+		err = errors.Join(err, dueErr)
+		if due {
 			if at, isLate := late[j.ID]; isLate { // one run for both
 				delete(late, j.ID)
 				_, _, missErr := s.m.firer().Slots.Miss(ctx, j.ID, at, oneForBoth)

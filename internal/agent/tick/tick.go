@@ -109,14 +109,19 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	}
 	history, historyErr := m.Runner.Slots.History()
 	entries, entriesErr := m.firer().Entries.Plan(ctx)
-	err = errors.Join(err, historyErr, entriesErr)
+	unusable := m.Runner.Unusable()
+	err = errors.Join(err, historyErr, entriesErr, unusable)
 	for _, e := range entries {
 		j, _ := files.ByID(e.Hook)
 		actions = append(actions, m.action(Start, j, e.Arrived))
 	}
+	if unusable != nil {
+		return actions, err
+	}
 	for _, j := range files.Only(job.Routine).Jobs {
 		known := slot.Extend(history[j.ID], m.firer().Slots.ScheduleOf(j), m.now())
-		at, ok := m.firer().Slots.Due(j, known, m.now())
+		at, ok, dueErr := m.firer().Slots.Due(j, known, m.now())
+		err = errors.Join(err, dueErr)
 		if !ok {
 			at, ok = slots{m}.missedLately(j, known)
 		}
@@ -166,7 +171,12 @@ func (m Minute) pass(ctx context.Context) (newDay bool, err error) {
 	files, err := m.Runner.Jobs.Load()
 	if err == nil {
 		m.firer().Reports.BadFiles(ctx, files.Faults)
-		err = errors.Join(reminderList{m}.reminders(ctx, files), slots{m}.routines(ctx, files))
+		err = reminderList{m}.reminders(ctx, files)
+		unusable := m.Runner.Unusable() // the processes that this one starts would find it, and nobody reads their errors
+		if unusable == nil {
+			unusable = slots{m}.routines(ctx, files)
+		}
+		err = errors.Join(err, unusable)
 	}
 	err = errors.Join(err, pauseErr, m.messages(ctx), m.fork(ctx)) // the owner goes first, and the lock of the inbox may be held
 	_, entriesErr := m.firer().Entries.Start(ctx, m.Entry)
@@ -198,7 +208,7 @@ func (m Minute) lookedAt(before time.Time) time.Time {
 func (m Minute) notices(ctx context.Context, files job.Set) error {
 	r := m.Runner
 	health := notify.Health{Book: r.Notify(), Outbox: r.Outbox, Home: r.Home, Disk: r.Disk}
-	err := errors.Join(health.Delivery(ctx), fire.New(r).Rules.Recheck(ctx, files))
+	err := errors.Join(health.Delivery(ctx), health.Usable(ctx, r.Unusable()), fire.New(r).Rules.Recheck(ctx, files))
 	if m.Space != nil {
 		free, spaceErr := m.Space(r.Home.State())
 		if spaceErr == nil {

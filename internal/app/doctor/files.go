@@ -78,14 +78,13 @@ func (e *examination) modes(context.Context) string {
 		e.fail("chmod 700 "+dir, "%s: others can enter it (%#o)", dir, mode)
 	}
 	for _, folder := range e.home.Dir.Folders() {
-		switch info, err := os.Stat(folder); {
-		case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 			e.warn("ollim init", "%s: no such directory", folder)
-		case err == nil && !info.IsDir():
-			e.fail("move it away, then: ollim init", "%s: not a directory", folder)
-		case err == nil && info.Mode().Perm()&0o700 != 0o700:
-			e.fail("chmod 700 "+folder, "%s: you cannot read and change it (%#o)", folder, info.Mode().Perm())
 		}
+		e.folder(folder)
+	}
+	for _, folder := range e.home.Dir.StateFolders() {
+		e.folder(folder)
 	}
 	for _, file := range []string{e.App.ConfigFile(e.home.Dir), e.home.Dir.ToolPolicy()} {
 		if mode, ok := modeOf(file); ok && mode&0o022 != 0 {
@@ -93,6 +92,31 @@ func (e *examination) modes(context.Context) string {
 		}
 	}
 	return "only you can enter " + dir
+}
+
+// folder checks that the owner can read and change a directory, if it is there. The check "state" reports a link.
+func (e *examination) folder(path string) {
+	switch info, err := os.Stat(path); {
+	case err != nil: // it is missing, or the directory that it is in is reported
+	case !info.IsDir():
+		e.fail("move it away, then: ollim init", "%s: not a directory", path)
+	case !usable(path, info, 0o700):
+		e.fail(opening(info, "700", path), "%s: you cannot read and change it (%#o)", path, info.Mode().Perm())
+	}
+}
+
+// usable reports whether the owner may use a file or a directory as the bits of a mode say, by its mode and by its user. Root may, but the
+// mode must allow it all the same.
+func usable(path string, info fs.FileInfo, bits fs.FileMode) bool {
+	return info.Mode().Perm()&bits == bits && syscall.Access(path, uint32(bits>>6)) == nil
+}
+
+// opening returns the command that makes a file or a directory usable, where it is this user's, else the one that makes it so.
+func opening(info fs.FileInfo, mode, path string) string {
+	if int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() && os.Geteuid() != 0 {
+		return "sudo chown -R $(id -u) " + path
+	}
+	return "chmod " + mode + " " + path
 }
 
 func modeOf(path string) (mode fs.FileMode, ok bool) {
@@ -104,8 +128,8 @@ func modeOf(path string) (mode fs.FileMode, ok bool) {
 }
 
 // state checks the files of state/ and sessions/: regular files that the owner can read and write, no links, and valid JSON if the name
-// says so. It reports files that were set aside.
-func (e *examination) state(context.Context) string {
+// says so. It reports files that were set aside, and what the owner cannot read in the directories of state/.
+func (e *examination) state(ctx context.Context) string {
 	dir := e.home.Dir
 	for _, folder := range []string{dir.State(), dir.Sessions()} {
 		if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -119,6 +143,7 @@ func (e *examination) state(context.Context) string {
 	for _, entry := range entries {
 		e.stateFile(dir.State(entry.Name()), entry)
 	}
+	e.unreadable(ctx)
 	return plaintext.Count(len(entries), "file")
 }
 

@@ -37,6 +37,13 @@ func (d Dir) Folders() []string {
 	}
 }
 
+// StateFolders lists the directories of state/ that ollim makes when it first needs them, besides those of Folders, absolute.
+func (d Dir) StateFolders() []string {
+	return []string{
+		d.Slots(), d.Ledger(), d.Questions(), d.Queue(), d.Inbox(), d.Firing(), d.Late(), d.Channels(), d.Objects(),
+	}
+}
+
 // Config is the settings file.
 func (d Dir) Config() string { return d.Path("config.yaml") }
 
@@ -179,6 +186,12 @@ func (d Dir) Fork() string { return d.State("fork.json") }
 
 // Slots is the ledger of scheduled instants, one directory for each job.
 func (d Dir) Slots() string { return d.State("slots") }
+
+// Ledger is the directory of facts, one file for each day, or a file in it.
+func (d Dir) Ledger(elem ...string) string { return d.State(append([]string{"ledger"}, elem...)...) }
+
+// LedgerLock is the flock of every change of facts.
+func (d Dir) LedgerLock() string { return d.Lock("ledger") }
 
 // Schedules is the history of each routine's schedule.
 func (d Dir) Schedules() string { return d.State("schedules.jsonl") }

@@ -19,7 +19,7 @@ type checkpoint struct {
 
 func (l *Ledger) checkpointPath() string { return l.home.State("checkpoint.json") }
 
-func (l *Ledger) basePath() string { return l.home.State("ledger", "base.json") }
+func (l *Ledger) basePath() string { return l.home.Ledger("base.json") }
 
 // from returns the view of a state, without the facts since.
 func (l *Ledger) from(c checkpoint) *view {
@@ -83,7 +83,7 @@ func (v *view) checkpoint() ([]byte, error) {
 
 // Trim removes the files of the days before an instant, except the newest file. The base keeps the state that results from them.
 func (l *Ledger) Trim(ctx context.Context, before time.Time) error {
-	held, err := l.disk.Lock(ctx, l.home.Lock("ledger"))
+	held, err := l.disk.Lock(ctx, l.home.LedgerLock())
 	if err != nil {
 		return err
 	}

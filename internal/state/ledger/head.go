@@ -28,7 +28,7 @@ func (f lost) String() string {
 	return fmt.Sprintf("before this fact, facts up to byte %d of %s%s were removed", f.Offset, f.Day, ext)
 }
 
-func (l *Ledger) headPath() string { return l.home.State("ledger", "head.json") }
+func (l *Ledger) headPath() string { return l.home.Ledger("head.json") }
 
 // head is head.json, open for writing. Its position is zero if it is missing or not valid.
 type head struct {

@@ -101,7 +101,7 @@ func (l *Ledger) readNow(do func(View) error, imported bool) (done bool, err err
 // Change calls do with the state under the lock of the ledger and appends the facts that it added, all or none. If do returns an error,
 // nothing is appended. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after ten seconds. do must not use the ledger.
 func (l *Ledger) Change(ctx context.Context, d store.Durability, do func(*Tx) error) error {
-	held, err := l.disk.Lock(ctx, l.home.Lock("ledger"))
+	held, err := l.disk.Lock(ctx, l.home.LedgerLock())
 	if err != nil {
 		return err
 	}

@@ -284,7 +284,7 @@ func (v *view) take(g *group, text []byte, from int64, pass func(Line)) {
 
 const ext = ".jsonl"
 
-func (l *Ledger) folder() string { return l.home.State("ledger") }
+func (l *Ledger) folder() string { return l.home.Ledger() }
 
 func (l *Ledger) path(day string) string { return filepath.Join(l.folder(), day+ext) }
 
