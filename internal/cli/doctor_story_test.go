@@ -244,6 +244,10 @@ func faults() map[string]fault {
 		"unusable claims":       {func(w *world) { w.write("state/slots/x/20260101T000000Z", "{}"); w.chmod("state/slots", 0o000) }, f, "modes", "state/slots: you cannot read and change it", "chmod 700"},
 		"file as claims":        {func(w *world) { w.remove("state/slots"); w.write("state/slots", "") }, f, "modes", "state/slots: not a directory", "move it away"},
 		"unusable questions":    {func(w *world) { w.write("state/questions/x", ""); w.chmod("state/questions", 0o100) }, f, "modes", "state/questions: you cannot read and change it", "chmod 700"},
+		"unreadable message":    {func(w *world) { w.must("ping", "lost?"); w.write("state/outbox/r.1.jsonl/x", "") }, f, "delivery", "1 message could not be delivered since ", "ollim doctor --send"},
+		"waits unreadable":      {write("state/outbox/r.1.jsonl/x", ""), w, "outbox", "1 waiting: ", "ollim tick"},
+		"closed message":        {func(w *world) { w.write("state/outbox/r.1.jsonl", "{}"); w.chmod("state/outbox/r.1.jsonl", 0) }, f, "state", "r.1.jsonl: you cannot read it", "chmod 600"},
+		"broken question":       {write("state/questions/x.json", "{"), f, "state", "questions/x.json is not valid JSON", "remove it"},
 		"claims of a job":       {func(w *world) { w.write("state/slots/x/20260101T000000Z", "{}"); w.chmod("state/slots/x", 0o000) }, f, "state", "state/slots/x: you cannot read it", "chmod 700"},
 		"unreadable claim": {func(w *world) {
 			w.write("state/slots/x/20260101T000000Z", "{}")

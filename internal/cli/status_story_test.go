@@ -384,3 +384,14 @@ func TestHeldInQuietHours(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusOfAnUnreadableMessage: a message that cannot be read counts as undelivered, and its file is named.
+func TestStatusOfAnUnreadableMessage(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.write("state/outbox/r.1.jsonl/x", "")
+	r := w.run("status")
+	if !strings.Contains(r.out, "undelivered\t1\n") || !strings.Contains(r.errOut, "state/outbox/r.1.jsonl: is a directory\n") || r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+}

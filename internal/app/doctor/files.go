@@ -143,6 +143,10 @@ func (e *examination) state(ctx context.Context) string {
 	for _, entry := range entries {
 		e.stateFile(dir.State(entry.Name()), entry)
 	}
+	questions, _ := store.List(dir.Questions()) // the check "modes" reports the error
+	for _, entry := range questions {
+		e.stateFile(filepath.Join(dir.Questions(), entry.Name()), entry)
+	}
 	e.unreadable(ctx)
 	return plaintext.Count(len(entries), "file")
 }

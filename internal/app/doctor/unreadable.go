@@ -30,7 +30,7 @@ func (e *examination) unreadable(ctx context.Context) {
 			return nil //nolint:nilerr // see there
 		case path == dir.Runs(), path == dir.State("cache"):
 			return fs.SkipDir
-		case filepath.Dir(path) == dir.State(), path == dir.State(): // the checks "modes" and "state" report it
+		case filepath.Dir(path) == dir.State(), filepath.Dir(path) == dir.Questions(), path == dir.State(): // the checks "modes" and "state" report it
 			return nil
 		}
 		bits := fs.FileMode(0o400)

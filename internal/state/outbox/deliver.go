@@ -256,16 +256,30 @@ func (r *Report) count(f Fate) {
 	}
 }
 
+// closed returns what is known of an entry that cannot be read.
+func (p Post) closed(e entry) entry {
+	if info, err := os.Lstat(p.path(e.ID)); err == nil {
+		e.Created = info.ModTime()
+	}
+	e.Attempts, e.LastError = 1, p.path(e.ID)+": "+store.Cause(e.broken)
+	return e
+}
+
 // Pending lists the messages in the outbox, oldest first, including those that are being sent right now. It is
-// read-only; an entry that is not a message is omitted and reported through Disk.Warn.
+// read-only; an entry that is not a message is omitted and reported through Disk.Warn. One that cannot be read is reported so too, and listed
+// as a message of which an attempt has failed with that error.
 func (p Post) Pending() ([]entry, error) {
 	entries, err := p.entries()
 	var pending []entry
 	for _, e := range entries {
 		switch {
 		case errors.Is(e.broken, errEmpty): // never was one
+		case errors.Is(e.broken, errNoMessage):
+			p.Disk.Warn(p.path(e.ID) + ": " + e.broken.Error())
 		case e.broken != nil:
-			p.Disk.Warn(p.path(e.ID) + ": " + oneLine(e.broken.Error()))
+			e = p.closed(e)
+			p.Disk.Warn(e.LastError)
+			pending = append(pending, e)
 		case !e.done:
 			pending = append(pending, e)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -386,4 +387,26 @@ func FuzzEntry(f *testing.F) {
 			t.Errorf("never tried and not due: %+v", e)
 		}
 	})
+}
+
+// TestUnreadableEntry: a message that cannot be read waits, and says why.
+func TestUnreadableEntry(t *testing.T) {
+	o := newOffice(t)
+	o.script(t, "exit 0")
+	o.file(t, "r.9.jsonl", stored(t, message("r.9")))
+	path := o.path("r.1")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e := o.pending(t)
+	if len(e) != 2 || len(o.warned) != 1 || o.warned[0] != path+": is a directory" {
+		t.Fatalf("%+v, warned %q", e, o.warned)
+	}
+	at := slices.IndexFunc(e, func(e entry) bool { return e.ID == "r.1" })
+	if got := e[at]; got.Attempts != 1 || got.LastError != o.warned[0] || got.Created.IsZero() || got.Stuck {
+		t.Errorf("%+v", got)
+	}
+	if r, err := o.Flush(t.Context()); err == nil || r.Sent != 1 {
+		t.Errorf("Flush: %+v, %v", r, err)
+	}
 }
