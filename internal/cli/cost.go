@@ -82,6 +82,9 @@ func costRows(h app.Home, from time.Time, key func(t *runlog.Tally, model string
 	if err != nil {
 		return nil, err
 	}
+	for _, err := range since.Unreadable {
+		h.Disk.Warn(err.Error())
+	}
 	uses, ids, all := map[string]runlog.Use{}, map[string]string{}, 0.0
 	for _, t := range since.Tallies {
 		for model, use := range t.Models {

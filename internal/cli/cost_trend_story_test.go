@@ -216,3 +216,15 @@ func TestNothingWasDue(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestUnreadableRunIsNamed: cost and status name a run that is not in their sums because its record cannot be read.
+func TestUnreadableRunIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(runFile(w.clock().UTC().Format("20060102")+"T000000.000Z-abcdef", "run.json"), "")
+	for _, command := range [][]string{{"cost"}, {"cost", "--since", "1d"}, {"status"}, {"status", "--short"}} {
+		if r := w.run(command...); r.status != 0 || strings.Count(r.errOut, "-abcdef/run.json: unexpected end of JSON input\n") != 1 {
+			t.Errorf("%q: %+v", command, r)
+		}
+	}
+}

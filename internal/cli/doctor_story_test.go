@@ -248,6 +248,8 @@ func faults() map[string]fault {
 		"waits unreadable":      {write("state/outbox/r.1.jsonl/x", ""), w, "outbox", "1 waiting: ", "ollim tick"},
 		"closed message":        {func(w *world) { w.write("state/outbox/r.1.jsonl", "{}"); w.chmod("state/outbox/r.1.jsonl", 0) }, f, "state", "r.1.jsonl: you cannot read it", "chmod 600"},
 		"broken question":       {write("state/questions/x.json", "{"), f, "state", "questions/x.json is not valid JSON", "remove it"},
+		"empty record":          {write(runFile("20260301T000000.000Z-abcdef", "run.json"), ""), f, "runs", "20260301T000000.000Z-abcdef/run.json: unexpected end", "rm -r "},
+		"record as directory":   {write(runFile("20260301T000000.000Z-abcdef", "run.json/x"), ""), f, "runs", "20260301T000000.000Z-abcdef/run.json: is a directory", "chmod -R u+rwX "},
 		"claims of a job":       {func(w *world) { w.write("state/slots/x/20260101T000000Z", "{}"); w.chmod("state/slots/x", 0o000) }, f, "state", "state/slots/x: you cannot read it", "chmod 700"},
 		"unreadable claim": {func(w *world) {
 			w.write("state/slots/x/20260101T000000Z", "{}")

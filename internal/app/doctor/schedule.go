@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ func (e *examination) runs(context.Context) string {
 	for _, r := range unfinished {
 		e.cutOff(r)
 	}
+	e.unreadableRuns()
 	all, err := e.home.Runs.Tally(e.home.Runs.Midnight(since))
 	if err = errors.Join(openErr, err); err != nil {
 		e.fault(err, "")
@@ -52,6 +54,21 @@ func (e *examination) runs(context.Context) string {
 		}
 	}
 	return plaintext.Count(number, "run") + " since yesterday"
+}
+
+// unreadableRuns names the runs whose records cannot be read. Lists and sums leave them out.
+func (e *examination) unreadableRuns() {
+	unreadable, _ := e.home.Runs.Unreadable(time.Time{}) // the check "growth" reports the error
+	for _, err := range unreadable {
+		remedy := "make it readable: chmod -R u+rwX "
+		var path string
+		if damaged := (*runlog.Damaged)(nil); errors.As(err, &damaged) {
+			remedy, path = "restore it, or remove its directory: rm -r ", damaged.Path
+		} else if closed := (*fs.PathError)(nil); errors.As(err, &closed) {
+			path = closed.Path
+		}
+		e.fault(err, remedy+filepath.Dir(path))
+	}
 }
 
 // cutOff warns of a run whose process died, if ticks have had time to end it.

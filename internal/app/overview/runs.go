@@ -57,6 +57,9 @@ func (s *Status) runs(h app.Home, brief bool) error {
 	if err != nil {
 		return err
 	}
+	for _, err := range all.Unreadable {
+		h.Disk.Warn(err.Error())
+	}
 	for _, r := range slices.Backward(all.Running) {
 		s.Running = append(s.Running, run{ID: r.ID, Job: r.Job, Label: r.Label(), Started: r.Started.In(h.Config.Zone)})
 	}

@@ -19,10 +19,12 @@ import (
 type Tallied struct {
 	Tallies []*Tally // sorted by their newest run, the latest first
 	Running []Record // newest first
+
+	Unreadable []error // of the records that are not in the sums because they cannot be read
 }
 
 // Tally sums up the runs that began since an instant. A window of more than two days is extended to the beginning of its first day, so
-// that only the records that the caches of the days lack are read. Unreadable records are omitted, and Only is ignored.
+// that only the records that the caches of the days lack are read. Only is ignored.
 func (b Book) Tally(from time.Time) (Tallied, error) {
 	var w Tallied
 	var seen []Record
@@ -35,9 +37,9 @@ func (b Book) Tally(from time.Time) (Tallied, error) {
 	midnight := b.Midnight(from)
 	var err error
 	if from.Equal(midnight) || b.Disk.Now().Sub(from) > exactly {
-		w.Tallies, err = b.tallyDays(midnight, see)
+		w.Tallies, w.Unreadable, err = b.tallyDays(midnight, see)
 	} else {
-		w.Tallies, err = b.tallyExactly(from, see)
+		w.Tallies, w.Unreadable, err = b.tallyExactly(from, see)
 	}
 	w.Tallies = newestFirst(append(w.Tallies, Sum(seen, b.Zone)...))
 	return w, err
@@ -45,16 +47,19 @@ func (b Book) Tally(from time.Time) (Tallied, error) {
 
 // tallyExactly is tallyDays for any instant. It calls see with every record of the day of UTC in which the instant lies, from the instant
 // on, because the cache of that day cannot be divided.
-func (b Book) tallyExactly(from time.Time, see func(Record)) (list []*Tally, err error) {
+func (b Book) tallyExactly(from time.Time, see func(Record)) (list []*Tally, unreadable []error, err error) {
 	next := from.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
-	list, err = b.tallyDays(next, see)
+	list, unreadable, err = b.tallyDays(next, see)
 	ids, idsErr := b.Between(from, next)
 	for _, id := range slices.Backward(ids) {
-		if r, err := b.Load(id); err == nil && !r.Started.Before(from) {
+		switch r, err := b.Load(id); {
+		case err == nil && !r.Started.Before(from):
 			see(r)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			unreadable = append(unreadable, err)
 		}
 	}
-	return list, errors.Join(err, idsErr)
+	return list, unreadable, errors.Join(err, idsErr)
 }
 
 // exactly is the longest window that is not extended to the beginning of its first day.
@@ -66,8 +71,9 @@ func (b Book) Midnight(at time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, b.Zone)
 }
 
-// tallyDays returns the tallies of the days since a midnight, and calls see with the record of each run that has not ended.
-func (b Book) tallyDays(from time.Time, see func(Record)) (list []*Tally, err error) {
+// tallyDays returns the tallies of the days since a midnight and the errors of records that cannot be read, and calls see with the record of
+// each run that has not ended.
+func (b Book) tallyDays(from time.Time, see func(Record)) (list []*Tally, unreadable []error, err error) {
 	date := from.In(b.Zone).Format(time.DateOnly)
 	err = b.eachDay(from, func(d day, open []Record) {
 		for _, t := range d.Tallies {
@@ -80,8 +86,15 @@ func (b Book) tallyDays(from time.Time, see func(Record)) (list []*Tally, err er
 				see(r)
 			}
 		}
+		unreadable = append(unreadable, d.since(from)...)
 	})
-	return list, err
+	return list, unreadable, err
+}
+
+// Unreadable returns the errors of the records that cannot be read, of runs that began since an instant, newest first.
+func (b Book) Unreadable(since time.Time) (unreadable []error, err error) {
+	err = b.eachDay(since, func(d day, _ []Record) { unreadable = append(unreadable, d.since(since)...) })
+	return unreadable, err
 }
 
 // eachDay calls see for each day since an instant, newest first, with the records of the runs that have not ended.
@@ -169,6 +182,24 @@ type day struct {
 
 	// by the hour in which the runs in Tallies began, the first second that is later than all that was written of them
 	Still [24]int64 `json:"still"`
+
+	unreadable []unreadable // of Open, newest first
+}
+
+// unreadable is a run whose record cannot be read.
+type unreadable struct {
+	id  string
+	err error
+}
+
+// since returns the errors of the records that cannot be read, of runs that began at or after an instant.
+func (d *day) since(from time.Time) (list []error) {
+	for _, u := range d.unreadable {
+		if !Began(u.id).Before(from) {
+			list = append(list, u.err)
+		}
+	}
+	return list
 }
 
 // dayForm is the format of day. It changes whenever a field of day or Tally changes, or its meaning does.
@@ -279,7 +310,9 @@ func (b Book) read(d *day, pending []string) (open []Record, ended int) {
 		r, err := b.Load(id)
 		switch {
 		case err != nil: // the run has no record yet, or it cannot be read
-			left = append(left, id)
+			if left = append(left, id); !errors.Is(err, fs.ErrNotExist) {
+				d.unreadable = append(d.unreadable, unreadable{id, err})
+			}
 		case !r.Done() || r.Outcome == Waiting:
 			left, open = append(left, id), append(open, r)
 		default:

@@ -386,3 +386,26 @@ func TestTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestTallyNamesUnreadable: the sums name the records that they lack because they cannot be read, in any window and from the caches too.
+func TestTallyNamesUnreadable(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	old, late := newID(t, d.now.Add(-5*24*time.Hour), 1), newID(t, d.now.Add(-time.Hour), 2)
+	d.write(old, "run.json", "")
+	if err := os.MkdirAll(d.Home.Run(late, "run.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d.write(newID(t, d.now.Add(-time.Hour), 3), "prompt.txt", "") // it has no record yet
+	for range 2 {
+		for window, want := range map[time.Duration][]string{7 * 24 * time.Hour: {late, old}, 48 * time.Hour: {late}, 30 * time.Minute: nil} {
+			w, err := d.Tally(d.now.Add(-window))
+			more, moreErr := d.Unreadable(d.now.Add(-window))
+			for _, got := range [][]error{w.Unreadable, more} {
+				if !slices.EqualFunc(got, want, func(err error, id string) bool { return strings.Contains(err.Error(), id) }) || err != nil || moreErr != nil {
+					t.Errorf("the last %s: %q, want %q; %v, %v", window, got, want, err, moreErr)
+				}
+			}
+		}
+	}
+}
