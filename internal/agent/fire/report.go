@@ -31,27 +31,22 @@ func (t Reports) BadFiles(ctx context.Context, faults yamldoc.Faults) {
 // badFiles is BadFiles. It warns on standard error only when it also notifies the owner, because cron would mail a warning at
 // every fire. own are the faults of the job itself, which are returned as an error anyway.
 func (t Reports) badFiles(ctx context.Context, faults, own yamldoc.Faults) error {
-	book := t.r.Notify()
-	var err error
-	present := map[string]bool{}
+	var found []notify.Cause
+	first := map[string]*yamldoc.Fault{} // only the first fault of a file is reported
 	for _, fault := range faults {
-		c := t.causeOf(fault)
-		if present[c.Key()] { // only the first fault of a file is reported
-			continue
-		}
-		present[c.Key()] = true
-		told, openErr := book.Open(ctx, c)
-		if err = errors.Join(err, openErr); told && !slices.Contains(own, fault) {
-			t.r.Disk.Warn(fault.Error())
+		if c := t.causeOf(fault); first[c.Key()] == nil {
+			first[c.Key()] = fault
+			found = append(found, c)
 		}
 	}
-	open, readErr := book.OpenCauses()
-	for key, e := range open {
-		if e.Kind == string(notify.File) && !present[key] {
-			err = errors.Join(err, book.Close(ctx, key, "can be used again"))
+	book := t.r.Notify()
+	told, err := book.OpenFiles(ctx, found)
+	for _, key := range told {
+		if !slices.Contains(own, first[key]) {
+			t.r.Disk.Warn(first[key].Error())
 		}
 	}
-	return errors.Join(err, readErr)
+	return errors.Join(err, book.CloseFiles(ctx, func(key string) bool { return first[key] != nil }, t.r.Home))
 }
 
 // causeOf returns the cause of an invalid job file.

@@ -42,39 +42,88 @@ type Book struct {
 // Open reports a cause, or another effect of an open cause, such as one more fire that failed. told reports whether the owner is notified
 // now, or when quiet hours end.
 func (b Book) Open(ctx context.Context, c Cause) (told bool, err error) {
-	now := b.now()
+	all, err := b.open(ctx, c.Kind, []Cause{c}, nil)
+	return len(all) > 0, err
+}
+
+// open reports causes of one kind that were found at one time. It returns the keys of those about which the owner is notified. several
+// returns an entry that stands for several of them in one message; nil if there is one cause.
+func (b Book) open(ctx context.Context, kind Kind, found []Cause, several func([]notice.Entry) notice.Entry) (told []string, err error) {
+	one := func(all []notice.Entry) notice.Entry {
+		if len(all) == 1 {
+			return all[0]
+		}
+		return several(all)
+	}
 	var made []notice.Message
-	update := "" // only for the conversation: another fault, or one that is back within an hour
-	err = b.Notices.Edit(ctx, func(p *notice.Page) bool {
-		e, known := p.Causes[c.Key()]
-		before := e
-		if !known || !e.Open() {
-			e = notice.Entry{Kind: string(c.Kind), Subject: c.Subject, Since: now.UTC(), Told: e.Told}
+	var again []notice.Entry // only for the conversation: another fault, or one that is back within an hour
+	err = b.Notices.Edit(ctx, func(p *notice.Page) (changed bool) {
+		var first []notice.Entry
+		for _, c := range found {
+			e, is := b.enter(p, c)
+			switch is {
+			case saidNow:
+				first = append(first, e)
+			case saidAgain:
+				again = append(again, e)
+			case noNews:
+				continue
+			case onlyCounted:
+			}
+			if changed = true; is != onlyCounted {
+				told = append(told, c.Key())
+			}
 		}
-		e.Name, e.Text, e.Remedy, e.Until = c.Name, oneLine(c.Text), c.Remedy, c.Until.UTC()
-		counted := count(&e, c.Jobs)
-		e.Fresh = e.Said && (e.Fresh || counted)
-		if !e.Said && (c.Kind.trait().prompt || !b.within(e.Told, calm)) {
-			e.Said, e.Told = true, now.UTC()
-			made = append(made, b.message(c.Key(), e, opening(e), outbox.Failure, c.Run))
+		if len(first) > 0 {
+			e := one(first)
+			made = append(made, b.message(notice.Key(e.Kind, e.Subject), e, opening(e), outbox.Failure, found[0].Run))
+			p.Unsent = append(p.Unsent, made...)
 		}
-		if back := known && !before.Open(); c.Kind.trait().update && len(made) == 0 && (back || (c.Kind == File || c.Kind == Refused) && e.Text != before.Text) {
-			update = opening(e)
-		}
-		if known && before.Open() && update == "" && !counted && len(made) == 0 && e.Until.Equal(before.Until) {
-			return false
-		}
-		p.Set(c.Key(), e)
-		p.Unsent = append(p.Unsent, made...)
-		return true
+		return changed
 	})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if update != "" {
-		return true, b.Updates.Add(ctx, update, "ollim")
+	if len(again) > 0 {
+		err = b.Updates.Add(ctx, opening(one(again)), "ollim")
 	}
-	return len(made) > 0, b.say(ctx, made, c.Kind)
+	return told, errors.Join(err, b.say(ctx, made, kind))
+}
+
+// news is what is new about a cause.
+type news int
+
+const (
+	noNews      news = iota // nothing
+	onlyCounted             // it had an effect on a job, or it ends at another time
+	saidNow                 // the owner gets a message
+	saidAgain               // the conversation is told: it has another fault, or is back within an hour
+)
+
+// enter puts a cause on the page and returns its entry.
+func (b Book) enter(p *notice.Page, c Cause) (notice.Entry, news) {
+	now, t := b.now(), c.Kind.trait()
+	before, onPage := p.Causes[c.Key()]
+	e := before
+	if !onPage || !e.Open() {
+		e = notice.Entry{Kind: string(c.Kind), Subject: c.Subject, Since: now.UTC(), Told: e.Told}
+	}
+	e.Name, e.Text, e.Remedy, e.Until = c.Name, oneLine(c.Text), c.Remedy, c.Until.UTC()
+	more := count(&e, c.Jobs)
+	e.Fresh = e.Said && (e.Fresh || more)
+	is := noNews
+	switch back := onPage && !before.Open(); {
+	case !e.Said && (t.prompt || !b.within(e.Told, calm)):
+		e.Said, e.Told, is = true, now.UTC(), saidNow
+	case t.update && (back || (c.Kind == File || c.Kind == Refused) && e.Text != before.Text):
+		is = saidAgain
+	case !onPage || back || more || !e.Until.Equal(before.Until):
+		is = onlyCounted
+	}
+	if is != noNews {
+		p.Set(c.Key(), e)
+	}
+	return e, is
 }
 
 // Close ends a cause. how follows the cause's name in the message; "" means "works again". There is no message if the owner was not told
@@ -99,16 +148,23 @@ func (b Book) Close(ctx context.Context, key, how string, jobs ...Affected) erro
 }
 
 func (b Book) close(p *notice.Page, key string, e notice.Entry, how string, jobs []Affected) (made []notice.Message) {
-	now := b.now()
 	count(&e, jobs)
-	if e.Said {
-		e.Told = now.UTC()
+	if b.end(p, key, e) {
 		made = append(made, b.message(key, e, closing(e, how), outbox.Notice, ""))
 		p.Unsent = append(p.Unsent, made...)
 	}
-	e.Closed, e.Said = now.UTC(), false
-	p.Set(key, e)
 	return made
+}
+
+// end ends a cause. said reports whether the owner was told that it lasted.
+func (b Book) end(p *notice.Page, key string, e notice.Entry) (said bool) {
+	now := b.now().UTC()
+	if said = e.Said; said {
+		e.Told = now
+	}
+	e.Closed, e.Said = now, false
+	p.Set(key, e)
+	return said
 }
 
 // Drop removes a cause whose subject is gone, such as a job that was deleted. There is no message.

@@ -120,14 +120,6 @@ func AtLimit(limit *spend.Limit) Cause {
 // NotRun returns the text that a job was not allowed to run.
 func NotRun(label, reason string) string { return fmt.Sprintf("%s was not run: %s", label, reason) }
 
-// BadFile returns the cause of an invalid job file. name is the file's, relative to the data directory if it is in it.
-func BadFile(name, fault string) Cause {
-	return Cause{
-		Kind: File, Subject: name, Name: name,
-		Text: "A job file is invalid and cannot run until it is corrected (see `ollim check`): " + fault,
-	}
-}
-
 // failed returns the text that a job did not do its work.
 func failed(label, what, reason string) string {
 	if reason == "" {

@@ -3,7 +3,9 @@ package notify
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -329,4 +331,53 @@ func TestKeep(t *testing.T) {
 	if open, err := s.OpenCauses(); len(open) != 1 || !open["job a"].Open() || err != nil {
 		t.Errorf("%v, %v", open, err)
 	}
+}
+
+// Several invalid files that are found at one time are one message, and so are several that can be used again. A file that was removed is
+// not reported.
+func TestFilesTogether(t *testing.T) {
+	s := newStory(t, "2026-03-02 10:00")
+	home := s.Updates.Home
+	finds := func(want int, names ...string) {
+		t.Helper()
+		still := map[string]bool{}
+		var found []Cause
+		for _, name := range names {
+			c := BadFile(name, name+":1: no front matter")
+			if err := store.MkdirAll(home.Path("routines")); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Replace(home.Path(name), []byte("broken")); err != nil {
+				t.Fatal(err)
+			}
+			c.Jobs = []Affected{{ID: name, Count: notice.Count{Missed: 2}}}
+			still[c.Key()], found = true, append(found, c)
+		}
+		told, err := s.OpenFiles(context.Background(), found)
+		if err = errors.Join(err, s.CloseFiles(context.Background(), func(key string) bool { return still[key] }, home)); len(told) != want || err != nil {
+			t.Errorf("told of %q, %v", told, err)
+		}
+	}
+	finds(3, "routines/a.md", "routines/b.md", "routines/c.md")
+	s.hears("3 job files are invalid and cannot run until they are corrected (see `ollim check`): routines/a.md, routines/b.md, routines/c.md | It concerns: ")
+	finds(0, "routines/a.md", "routines/b.md", "routines/c.md")
+	if err := os.Remove(home.Path("routines/c.md")); err != nil {
+		t.Fatal(err)
+	}
+	finds(0)
+	s.hears("2 job files can be used again: routines/a.md, routines/b.md; 8 slots were missed: ")
+	s.updates(2)
+	finds(2, "routines/a.md", "routines/b.md")
+	s.hears()
+	s.updates(3) // back within an hour
+	finds(1, "routines/a.md", "routines/b.md", "routines/d.md")
+	s.hears("A job file is invalid and cannot run until it is corrected (see `ollim check`): routines/d.md:1: no front matter")
+	if err := os.Remove(home.Path("routines/d.md")); err != nil {
+		t.Fatal(err)
+	}
+	finds(0, "routines/a.md", "routines/b.md")
+	s.hears()
+	s.owner.on = false
+	s.pass(25*time.Hour, nil)
+	s.updates(6) // that they are back, and the day's reminder, are one update each
 }

@@ -130,40 +130,45 @@ func (b Book) due(p *notice.Page) (changed bool) {
 	return changed
 }
 
-// release sends the messages that wait, those that are not critical as one. In quiet hours it sends only critical messages.
+// release sends the messages that wait, those that are not critical as one. In quiet hours it sends only critical messages. What cannot be
+// sent becomes one pending update.
 func (b Book) release(ctx context.Context) error {
 	p, err := b.Notices.Read()
 	if err != nil || len(p.Unsent) == 0 {
 		return err
 	}
 	now := b.now()
-	var held []notice.Message
+	var held, kept []notice.Message
 	for _, m := range p.Unsent {
 		kind, _, _ := strings.Cut(m.Cause, " ")
 		switch {
 		case now.Sub(m.At) < settling && !now.Before(m.At): // the process that made it is about to send it
 		case !b.Sender.Configured() || Kind(kind).trait().silent && m.Kind == string(outbox.Failure):
-			addErr := b.Updates.Add(ctx, m.Text, by(m))
-			if err = errors.Join(err, addErr); addErr == nil {
-				err = errors.Join(err, b.Notices.Say(context.WithoutCancel(ctx), m))
-			}
+			kept = append(kept, m)
 		case m.Critical:
 			err = errors.Join(err, b.send(ctx, m))
 		case !b.Quiet.Contains(now):
 			held = append(held, m)
 		}
 	}
-	switch len(held) {
-	case 0:
-		return err
-	case 1:
-		return errors.Join(err, b.send(ctx, held[0]))
+	if len(held) > 0 {
+		err = errors.Join(err, b.send(ctx, b.together(held), held...))
 	}
-	return errors.Join(err, b.send(ctx, b.together(held), held...))
+	if len(kept) > 0 {
+		m := b.together(kept)
+		addErr := b.Updates.Add(ctx, m.Text, by(m))
+		if err = errors.Join(err, addErr); addErr == nil {
+			err = errors.Join(err, b.Notices.Say(context.WithoutCancel(ctx), kept...))
+		}
+	}
+	return err
 }
 
 // together returns one message for several.
 func (b Book) together(held []notice.Message) notice.Message {
+	if len(held) == 1 {
+		return held[0]
+	}
 	slices.SortStableFunc(held, func(a, b notice.Message) int { return a.At.Compare(b.At) })
 	text := fmt.Sprintf("%d notices:", len(held))
 	share := (update.MaxChars - 100) / len(held)
