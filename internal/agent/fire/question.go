@@ -99,6 +99,10 @@ func (a Answers) Continue(ctx context.Context, id string, o run.Observer) (runlo
 		}
 	}
 	switch {
+	case q.Lapsed && q.Gone:
+		reason := "its question is gone: " + a.r.Home.Relative(a.r.Home.Question(id)) + " was removed or damaged"
+		text := fmt.Sprintf("%s has ended: %s (%s).", record.Label(), reason, plaintext.Short(plaintext.Line(q.Text), 200))
+		return c.giveUp(ctx, runlog.Expired, reason, text)
 	case q.Lapsed:
 		text := fmt.Sprintf("%s has ended: nobody answered its question of %s (%s).",
 			record.Label(), q.Asked.Format("2006-01-02 15:04"), plaintext.Short(plaintext.Line(q.Text), 200))
@@ -200,12 +204,19 @@ func (c *continuation) awaited(ctx context.Context) (q question.Question, r runl
 	if r.Outcome != runlog.Waiting {
 		return q, r, &question.Closed{Run: f.run, Reason: "it has ended (" + string(r.Outcome) + ")"}
 	}
-	q, err = f.r.Questions.Load(f.run)
-	if errors.Is(err, fs.ErrNotExist) {
-		q = question.Question{Run: f.run, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: f.r.Disk.Now()}
-		err = f.r.Questions.Ask(ctx, q) // the question's file was deleted, so that it can no longer be answered
-	}
+	q, err = Answers{f.r}.awaited(ctx, r)
 	return q, r, err
+}
+
+// awaited returns the question of a run that waits. If its file was removed or damaged, it is replaced by a question that has expired.
+func (a Answers) awaited(ctx context.Context, r runlog.Record) (question.Question, error) {
+	if q, err := a.r.Questions.Load(r.ID); err == nil && q.Run == r.ID {
+		return q, nil
+	}
+	now := a.r.Disk.Now().In(a.r.Zone)
+	return a.r.Questions.Replace(ctx, question.Question{
+		Run: r.ID, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: now, Sent: true, Gone: true,
+	})
 }
 
 // giveUp ends a run that waits and cannot continue.

@@ -166,12 +166,17 @@ func (s Slots) settleLately(ctx context.Context, written time.Time) {
 }
 
 // EndOrphans ends the records of runs that began since an instant and whose process died. An engine that outlived the process is
-// ended at the run's time limit. The failure is reported as the next fire would. When ctx ends, the rest is left to the next call. An
-// earlier call has seen the records that were written before the instant seen; the zero time means that there was none.
+// ended at the run's time limit. The failure is reported as the next fire would. Of a run that waits for an answer it ends only the
+// question, if its file is gone. When ctx ends, the rest is left to the next call. An earlier call has seen the records that were written
+// before the instant seen; the zero time means that there was none.
 func (s Slots) EndOrphans(ctx context.Context, since, seen time.Time) {
 	s.settleLately(ctx, seen)
-	open, err := s.r.Runs.Unfinished(since)
+	open, waiting, err := s.r.Runs.Unfinished(since)
 	s.r.Warn(err)
+	for _, r := range waiting {
+		_, err := Answers(s).awaited(ctx, r)
+		s.r.Warn(err)
+	}
 	for _, r := range open {
 		if ctx.Err() != nil {
 			return

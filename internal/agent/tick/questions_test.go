@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/fire"
+	"github.com/ollim/ollim/internal/agent/run"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit"
@@ -68,6 +69,38 @@ func TestQuestions(t *testing.T) {
 		c.wait(6 * time.Minute)
 		c.starts("continue " + r.ID)
 		c.has("firing/a.md")
+	}
+}
+
+// TestQuestionIsGone: a run whose question was removed or damaged is started, so that it ends and its owner is told why.
+func TestQuestionIsGone(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("junk\n"), 0o600) },
+		"emptied": func(path string) error { return os.WriteFile(path, []byte("{}\n"), 0o600) },
+	} {
+		c := newClock(t)
+		c.minute.Continue = func(run string) error { return c.start("continue " + run) }
+		c.remind("a", c.now, "isolated: true\n")
+		r := c.asks("a", true)
+		c.starts()
+		if err := spoil(c.home.Question(r.ID)); err != nil {
+			t.Fatal(err)
+		}
+		sent := len(c.updates())
+		c.starts("continue " + r.ID)
+		c.starts()
+		if _, err := fire.New(c.minute.Runner).Answers.Give(t.Context(), r.ID, "red"); err == nil || !strings.Contains(err.Error(), "its question was removed or damaged") {
+			t.Errorf("%s: answered: %v", name, err)
+		}
+		got, err := fire.New(c.minute.Runner).Answers.Continue(t.Context(), r.ID, run.Observer{})
+		why := "its question is gone: state/questions/" + r.ID + ".json was removed or damaged"
+		if got.Outcome != runlog.Expired || got.Error != why || err != nil {
+			t.Errorf("%s: %s, %q, %v", name, got.Outcome, got.Error, err)
+		}
+		if told := c.updates(); len(told) != sent+1 || !strings.HasSuffix(told[sent], " has ended: "+why+" (Which?).") {
+			t.Errorf("%s: told %q", name, told)
+		}
 	}
 }
 

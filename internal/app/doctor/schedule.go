@@ -28,7 +28,7 @@ import (
 // runs looks for runs whose process died. ollim tick ends them within minutes; this check reports those that remain.
 func (e *examination) runs(context.Context) string {
 	since := e.App.Now().Add(-lately)
-	unfinished, openErr := e.home.Runs.Unfinished(since)
+	unfinished, _, openErr := e.home.Runs.Unfinished(since)
 	for _, r := range unfinished {
 		e.cutOff(r)
 	}

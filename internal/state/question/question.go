@@ -2,7 +2,8 @@
 //
 // On disk: state/questions/<run>.json, one file for each run that waits, changed under the lock "questions". The run's record
 // says whether it waits; the file says for what. It is written before the question is sent, holds the answer from the moment it
-// is given until the run has ended, and is removed then. A question that expired stays until the agent of its job has been told.
+// is given until the run has ended, and is removed then. A question that expired stays until the agent of its job has been told. If the
+// file of a run that waits was removed or cannot be parsed, one that takes no answer replaces it, so that the run ends.
 //
 // The first answer is kept; any other is a *Closed error. The events of the run say whether the agent has read the answer.
 //
@@ -45,6 +46,7 @@ type Question struct {
 	Answered time.Time     `json:"answered,omitzero"` // when it was given
 	Tried    time.Time     `json:"tried,omitzero"`    // when the run was last started to continue
 	Lapsed   bool          `json:"lapsed,omitempty"`  // no answer is taken any more
+	Gone     bool          `json:"gone,omitempty"`    // it replaces a file that was removed or damaged
 }
 
 // Expired reports whether the question can no longer be answered.
@@ -99,6 +101,23 @@ func (b Book) Ask(ctx context.Context, q Question) error {
 	})
 }
 
+// Replace stores a question of a run that waits unless the run has one, and returns the one that is stored. A file that cannot be parsed is
+// set aside.
+func (b Book) Replace(ctx context.Context, q Question) (stored Question, err error) {
+	err = b.locked(ctx, func() error {
+		stored, err = store.ReadJSON[Question](b.Disk, b.Home.Question(q.Run))
+		if err != nil || stored.Run == q.Run {
+			return err
+		}
+		stored = q
+		if err := store.MkdirOwn(b.Home.Questions()); err != nil {
+			return err
+		}
+		return store.WriteJSON(b.Home.Question(q.Run), q, store.Synced)
+	})
+	return stored, err
+}
+
 // Load reads the question of a run. The error is fs.ErrNotExist if there is none.
 func (b Book) Load(run string) (q Question, err error) {
 	data, err := store.Read(b.Home.Question(run))
@@ -143,6 +162,8 @@ func (b Book) Answer(ctx context.Context, run, text string) (answered Question, 
 		switch {
 		case q.Answer != "":
 			return &Closed{run, "its question was answered at " + q.Answered.In(b.Zone).Format("2006-01-02 15:04")}
+		case q.Gone:
+			return &Closed{run, "its question was removed or damaged and takes no answer"}
 		case q.Expired(b.Disk.Now()):
 			return &Closed{run, "its question expired at " + q.Expires.In(b.Zone).Format("2006-01-02 15:04")}
 		}

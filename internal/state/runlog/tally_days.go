@@ -115,16 +115,21 @@ func (b Book) eachDay(since time.Time, see func(d day, open []Record)) error {
 	return nil
 }
 
-// Unfinished returns the unfinished records of runs that began at or after an instant, newest first. Unreadable ones are omitted.
-func (b Book) Unfinished(since time.Time) (list []Record, err error) {
+// Unfinished returns the unfinished records of runs that began at or after an instant, and those of runs that wait for an answer, newest
+// first. Unreadable ones are omitted.
+func (b Book) Unfinished(since time.Time) (list, waiting []Record, err error) {
 	err = b.eachDay(since, func(_ day, open []Record) {
 		for _, r := range open {
-			if !r.Done() && !r.Started.Before(since) {
+			switch {
+			case r.Started.Before(since):
+			case r.Done():
+				waiting = append(waiting, r)
+			default:
 				list = append(list, r)
 			}
 		}
 	})
-	return list, err
+	return list, waiting, err
 }
 
 // Size is the disk space that records use.

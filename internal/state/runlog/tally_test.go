@@ -290,24 +290,29 @@ func TestSizes(t *testing.T) {
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	var want []string
+	var want, asked []string
 	for day := range 4 {
 		at := d.now.AddDate(0, 0, -day)
 		d.put(Record{ID: newID(t, at, 1), Started: at, Finished: &at, Outcome: OK})
 		d.put(Record{ID: newID(t, at, 2), Started: at, Finished: &at, Outcome: Waiting})
 		d.put(Record{ID: newID(t, at, 3), Started: at})
 		if day < 3 {
-			want = append(want, newID(t, at, 3))
+			want, asked = append(want, newID(t, at, 3)), append(asked, newID(t, at, 2))
 		}
 	}
-	for range 2 {
-		list, err := d.Unfinished(d.now.AddDate(0, 0, -2))
-		var got []string
+	ids := func(list []Record) (ids []string) {
 		for _, r := range list {
-			got = append(got, r.ID)
+			ids = append(ids, r.ID)
 		}
-		if err != nil || !slices.Equal(got, want) {
+		return ids
+	}
+	for range 2 {
+		list, waiting, err := d.Unfinished(d.now.AddDate(0, 0, -2))
+		if got := ids(list); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+		if got := ids(waiting); !slices.Equal(got, asked) {
+			t.Errorf("waiting %q, want %q", got, asked)
 		}
 	}
 }
