@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,6 +203,11 @@ func (c *checker) good(path string, j job.Job) {
 			words += ", time of " + zone
 		}
 		ok(&next, "next %s (%s; %s in %d)", clock(next), words, times(j.Schedule.PerYear(next.Year())), next.Year())
+	}
+	for _, word := range slices.Compact([]string{j.ID, j.Name()}) {
+		if meaning := job.Meaning(word); meaning != "" {
+			c.say(finding{File: path, Key: "id", What: "note", Text: fmt.Sprintf("%q means %s in other commands: use another id and file name", word, meaning)})
+		}
 	}
 	if here, _ := os.Hostname(); process.Elsewhere(j.Host, here) {
 		c.say(finding{File: path, Key: "host", What: "note", Text: "runs only on " + j.Host + ", not on this machine, which is " + here})

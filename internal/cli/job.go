@@ -50,7 +50,15 @@ func (o *jobAdd) read(d *deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 		return h, job.Job{}, usage("name %q: lower-case letters, digits and hyphens, such as %s", o.name, cmp.Or(job.Slug(o.name), "daily-market"))
 	}
 	j, err := o.fields.job(d, s, o.name, body, more...)
-	return h, j, err
+	if err != nil {
+		return h, j, err
+	}
+	for _, word := range []string{o.name, j.ID} {
+		if meaning := job.Meaning(word); meaning != "" {
+			return h, j, usage("%q means %s: choose another name", word, meaning)
+		}
+	}
+	return h, j, nil
 }
 
 // isWord reports whether a text is a single word, which is more likely a name than a prompt. A text in a script without spaces is never

@@ -27,6 +27,22 @@ func checkID(id string) error {
 	return nil
 }
 
+// Meaning returns what commands take a word for, as the name of a run or of a session, instead of a job with that id or file name; "" if
+// nothing. A job may have the name, but RUN and SESSION may then mean something else, and its runs share a line with others.
+func Meaning(word string) string {
+	switch word {
+	case "last":
+		return "the newest run of any job"
+	case "main":
+		return "the main conversation"
+	case "fork":
+		return "the interactive fork"
+	case "ask", "backtest", "channel", "chat", "distil", "session":
+		return "runs that have no job"
+	}
+	return ""
+}
+
 // checkName returns an error if text is not a valid name of a gate, a skill or an agent.
 func checkName(name string) error {
 	if !plaintext.IsID(name) {

@@ -324,7 +324,7 @@ func (l Library) Create(j Job, name string) (Job, error) {
 		if n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
-		if l.taken(name) {
+		if l.taken(name) || Meaning(name) != "" {
 			continue
 		}
 		j.Path = filepath.Join(l.folder(j.Kind), name+".md")
