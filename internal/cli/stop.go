@@ -17,7 +17,10 @@ func newPause(d *deps) *cobra.Command {
 			var until time.Time
 			if len(args) == 1 {
 				pause, err := job.ParseDuration(args[0])
-				if err != nil || pause == 0 {
+				if err != nil {
+					return usage("%v", err)
+				}
+				if pause == 0 {
 					return usage("%q is not a duration: write one like 30m, 2h or 1d", args[0])
 				}
 				until = d.Now().Add(pause).In(h.Config.Zone)

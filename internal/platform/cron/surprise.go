@@ -23,7 +23,7 @@ func (s Schedule) Surprises() []string {
 func (s Schedule) everyMinute() string {
 	hours := bits.OnesCount64(s.sets[hourField])
 	switch {
-	case !s.stars[minuteField] || !s.full(minuteField):
+	case !s.stars[minuteField] || !s.full(minuteField) || s.Never():
 		return ""
 	case hours < 24:
 		return fmt.Sprintf("fires every minute of %s: %d times a day", s.hourWords(), hours*60)

@@ -22,6 +22,7 @@ func TestSurprises(t *testing.T) {
 		{"0 0 */2 * 1", []string{both}},
 		{"0 0 1-31 * 5", nil},
 		{"0 0 1-29 2 */3", nil},
+		{"* * 31 2 *", []string{"February has no 31st"}},
 
 		// Steps that do not fit.
 		{"*/7 * * * *", []string{"*/7 starts again at each full hour: minute 56 is followed by minute 0"}},

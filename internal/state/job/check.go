@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -83,18 +84,20 @@ func checkDir(entry string) error {
 	return err
 }
 
+// maxDays is the longest duration in days. A Duration holds 292 years; this is 179.
+const maxDays = 1<<16 - 1
+
 // ParseDuration parses 90s, 30m, 2h, 1h30m, 7d or 0. A day has 24 hours.
 func ParseDuration(s string) (time.Duration, error) {
-	bad := fmt.Errorf("%q is not a duration: write one like 30m, 2h or 1d", s)
 	if s == "0" {
 		return 0, nil
 	}
 	var days time.Duration
 	rest := s
 	if n, tail, found := strings.Cut(s, "d"); found {
-		whole, err := strconv.ParseUint(n, 10, 16) // a Duration holds 292 years; 65535 days are 179
-		if err != nil {
-			return 0, bad
+		whole, err := strconv.ParseUint(n, 10, 64)
+		if err != nil || whole > maxDays {
+			return 0, notDuration(s)
 		}
 		days, rest = time.Duration(whole)*24*time.Hour, tail
 		if rest == "" {
@@ -103,9 +106,17 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(rest)
 	if err != nil || d < 0 || strings.HasPrefix(rest, "+") || days+d < days {
-		return 0, bad
+		return 0, notDuration(s)
 	}
 	return days + d, nil
+}
+
+// notDuration returns the error of a text that ParseDuration does not accept.
+func notDuration(s string) error {
+	if s != "" && regexp.MustCompile(`^([0-9]+d)?([0-9]+(\.[0-9]*)?(h|m|s|ms|us|µs|ns))*$`).MatchString(s) {
+		return fmt.Errorf("%q is too long: write at most %dd", s, maxDays)
+	}
+	return fmt.Errorf("%q is not a duration: write one like 30m, 2h or 1d", s)
 }
 
 // FormatDuration writes a duration with its largest units: 30m, 1h30m, 2d.

@@ -266,11 +266,15 @@ func TestDurations(t *testing.T) {
 		"0": 0, "90s": 90 * time.Second, "30m": 30 * time.Minute, "2h": 2 * time.Hour, "1h30m": 90 * time.Minute, "7d": 7 * day,
 		"1d12h": 36 * time.Hour, "0d": 0, "0s": 0, "1.5h": 90 * time.Minute, "500ms": 500 * time.Millisecond, "65535d": 65535 * day,
 		"": -1, "30": -1, "d": -1, "-5m": -1, "+5m": -1, "1d-5m": -1, "1d+5m": -1, "5m1d": -1, "1d2d": -1, "1.5d": -1, " 5m": -1, "5 m": -1, "5M": -1,
-		"-1d": -1, "65536d": -1, "99999999999h": -1, "65535d1000000h": -1, "1w": -1, "one": -1, "５m": -1,
+		"-1d": -1, "65536d": -1, "99999999999h": -1, "65535d1000000h": -1, "99999999999999999999d": -1, "1w": -1, "one": -1, "５m": -1,
 	} {
 		got, err := ParseDuration(text)
 		if (err != nil) != (want < 0) || err == nil && got != want {
 			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
+		}
+		long := slices.Contains([]string{"65536d", "99999999999h", "65535d1000000h", "99999999999999999999d"}, text)
+		if err != nil && strings.Contains(err.Error(), " is too long: write at most 65535d") != long {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 	for d, want := range map[time.Duration]string{
