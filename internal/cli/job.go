@@ -83,6 +83,17 @@ func (o *jobAdd) create(ctx context.Context, d *deps, h app.Home, j job.Job) (jo
 	return j, d.approveOwn(ctx, h, j)
 }
 
+// created returns the error of printing what is known of a job that was created. It says that the job exists, so that nobody adds it again.
+func (d *deps) created(h app.Home, j job.Job, err error) error {
+	if err == nil {
+		err = d.flush()
+	}
+	if err != nil {
+		return fmt.Errorf("%s was created, but %w", h.Dir.Relative(j.Path), err)
+	}
+	return nil
+}
+
 // jobFlags is a flag for every field of a kind of job file.
 type jobFlags struct {
 	kind   job.Kind

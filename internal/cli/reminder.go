@@ -213,7 +213,7 @@ func (d *deps) setReminder(ctx context.Context, h app.Home, j job.Job, at time.T
 	}
 	_, err = fmt.Fprintf(d.Out, "%s\t%s\n", j.ID, at.In(h.Config.Zone).Format(time.RFC3339))
 	d.noteStalled(ctx, h)
-	return err
+	return d.created(h, j, err)
 }
 
 func (d *deps) addReminderInside(ctx context.Context, h app.Home, o reminderAddOptions) error {

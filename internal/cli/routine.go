@@ -107,7 +107,7 @@ func runRoutineAdd(ctx context.Context, d *deps, o jobAdd) error {
 		d.note("%s fires next %s", j.Path, clock(next.In(h.Config.Zone)))
 		d.noteStalled(ctx, h)
 	}
-	return d.answer(j.ID, nil)
+	return d.created(h, j, d.answer(j.ID, nil))
 }
 
 // noteStalled reports on a terminal why nothing fires jobs, if that is known, with the remedy.

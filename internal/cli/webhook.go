@@ -91,7 +91,8 @@ func runWebhookAdd(ctx context.Context, d *deps, o webhookAddOptions) error {
 	if err != nil {
 		return errors.Join(err, store.Remove(j.Path))
 	}
-	if err = o.print(d, added{ID: j.ID, URL: h.Config.Webhook.Address(j.ID), Secret: secret, Path: j.Path}); err != nil || secret != "" {
+	err = o.print(d, added{ID: j.ID, URL: h.Config.Webhook.Address(j.ID), Secret: secret, Path: j.Path})
+	if err = d.created(h, j, err); err != nil || secret != "" {
 		return err
 	}
 	if _, missing := h.HookKeys(*j.Hook); missing != nil {
