@@ -211,7 +211,7 @@ func TestProgramThatTheJobMayChange(t *testing.T) {
 		"elsewhere": {filepath.Join(w.home, "v"), []string{"--background", "--dirs", "rw:" + src}, ""},
 		"pattern":   {filepath.Join(w.dir, "notes/v"), []string{"--background", "--allowed-tools", "Write(./notes/**)"}, "notes/v, which the job may change"},
 		"data":      {filepath.Join(w.dir, "notes/v"), []string{"--background", "--allowed-tools", "Write(./other/**)"}, ""},
-		"main":      {filepath.Join(w.dir, "notes/v"), nil, "notes/v, which the job may change"},
+		"forked":    {filepath.Join(w.dir, "notes/v"), nil, "notes/v, which the job may change"},
 	} {
 		link(tc.to)
 		w.must(append(append([]string{"routine", "add", name, "--cron", "0 9 * * *", "--verify", "v"}, tc.flags...), "Go.")...)

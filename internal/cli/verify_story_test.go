@@ -193,14 +193,14 @@ func TestRetryThatFails(t *testing.T) {
 func TestVerifyIsTheLastDuty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.verified("last", "echo x >>asked", "--update-main-session", "always")
+	w.verified("final", "echo x >>asked", "--update-main-session", "always")
 	for script, want := range map[string]string{
 		"turns:\n  - - error: broken\n": "failed", "turns:\n  - - text: done\n": "unreported",
 		"turns:\n  - - tool: ask_owner\n      input: {question: \"Shall I?\"}\n": "waiting",
 	} {
 		w.script(script)
 		w.pass(1e9)
-		w.run("fire", "last")
+		w.run("fire", "final")
 		if got := w.last()["outcome"]; got != want || w.read("asked") != "" {
 			t.Errorf("%v (%v), want %s; asked %q", got, w.last()["error"], want, w.read("asked"))
 		}

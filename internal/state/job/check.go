@@ -38,7 +38,7 @@ func Meaning(word string) string {
 		return "the main conversation"
 	case "fork":
 		return "the interactive fork"
-	case "ask", "backtest", "channel", "chat", "distil", "session":
+	case "ask", "backtest", "distil":
 		return "runs that have no job"
 	}
 	return ""
