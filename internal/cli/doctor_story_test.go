@@ -104,9 +104,11 @@ func (w *world) knowClaude(version, fault string) {
 
 func (w *world) chmod(name string, mode os.FileMode) {
 	w.t.Helper()
-	if err := os.Chmod(filepath.Join(w.dir, name), mode); err != nil {
+	path := filepath.Join(w.dir, name)
+	if err := os.Chmod(path, mode); err != nil {
 		w.t.Fatal(err)
 	}
+	w.t.Cleanup(func() { _ = os.Chmod(path, 0o700) }) // an ordinary user cannot remove a closed directory
 }
 
 // secretsAs writes the secrets file.
