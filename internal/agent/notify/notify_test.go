@@ -355,7 +355,7 @@ func TestFilesTogether(t *testing.T) {
 		}
 		told, err := s.OpenFiles(context.Background(), found)
 		if err = errors.Join(err, s.CloseFiles(context.Background(), func(key string) bool { return still[key] }, home)); len(told) != want || err != nil {
-			t.Errorf("told of %q, %v", told, err)
+			t.Errorf("the owner is notified about %q, %v", told, err)
 		}
 	}
 	finds(3, "routines/a.md", "routines/b.md", "routines/c.md")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -411,18 +412,29 @@ func TestPlainPermission(t *testing.T) {
 	}
 }
 
-// TestPlainAnswerBeforeTheNote: a number that answers a message presses its button also if the sender does not know yet that the message is there.
+// TestPlainAnswerBeforeTheNote: a number that answers a message presses its button also if the sender does not know yet that the message is
+// there. It waits for the sender.
 func TestPlainAnswerBeforeTheNote(t *testing.T) {
 	d := newDesk(t, messenger.Able{Text: 300}, runtest.Plays(nil, runlog.Event{Type: runlog.Text, Text: "Two?"}))
 	d.listen()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
 	answers := 0
 	d.delivered = func(id string) {
-		if answers++; answers == 1 {
-			d.says("answer", "2", id)
-			time.Sleep(100 * time.Millisecond) // in which a number that presses nothing would go to the agent
+		if answers++; answers > 1 {
+			return
+		}
+		d.says("answer", "2", id)
+		for d.handled.offering.TryRLock() { // until the number waits
+			d.handled.offering.RUnlock()
+			if d.handled.has(direct, "answer") {
+				end() // else the question waits for its answer
+				return
+			}
+			runtime.Gosched()
 		}
 	}
-	if !d.Permit(direct)(t.Context(), runlog.Event{Text: "Bash(date)"}) {
+	if !d.Permit(direct)(ctx, runlog.Event{Text: "Bash(date)"}) {
 		t.Error("it is denied")
 	}
 	d.stop()
