@@ -36,8 +36,8 @@ func (b Book) OpenFiles(ctx context.Context, found []Cause) (told []string, err 
 	})
 }
 
-// CloseFiles ends the causes of files, except those that are still invalid. Several are one message. There
-// is none about a file of the data directory home that was removed.
+// CloseFiles ends the causes of files, except those that are still invalid. Several are one message. There is none about a file of the data
+// directory home that was removed.
 func (b Book) CloseFiles(ctx context.Context, still func(key string) bool, home paths.Dir) error {
 	ended := func(key string, e notice.Entry) bool { return e.Open() && e.Kind == string(File) && !still(key) }
 	p, err := b.Notices.Read()
@@ -77,7 +77,7 @@ func (b Book) usable(all []notice.Entry) notice.Message {
 	return b.message(notice.Key(e.Kind, e.Subject), e, closing(e, how), outbox.Notice, "")
 }
 
-// removed reports whether there is no file of a name. An error other than that it does not exist leaves it.
+// removed reports whether there is no file of a name. A file that cannot be looked at counts as there.
 func removed(home paths.Dir, name string) bool {
 	if !filepath.IsAbs(name) {
 		name = home.Path(name)

@@ -11,8 +11,9 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// lost is the fact that a change found facts of the ledger missing: those before a position, or, without one, head.json, without which it
-// cannot be told whether any are. The head tells that only until the next change replaces it, so it is noted.
+// lost is the fact that facts of the ledger were missing when a change was written. It has the position up to which there were facts.
+// Without a position, head.json was missing, without which it cannot be told whether facts are. Only the head shows that facts are missing,
+// and the change replaces it.
 type lost struct {
 	Day    string `json:"day,omitempty"`
 	Offset int64  `json:"offset,omitempty"`
@@ -83,7 +84,7 @@ func (l *Ledger) writeHead(h head, at position) {
 	}
 }
 
-// raiseHead is writeHead unless another process has synced more, or facts are missing, which the next change notes.
+// raiseHead is writeHead unless another process has synced more. It does nothing if facts are missing: the next change notes that.
 func (l *Ledger) raiseHead(at position) {
 	h, err := l.openHead()
 	if err != nil {
@@ -141,8 +142,8 @@ func (l *Ledger) lacks(at position, empty bool) (*lost, error) {
 	return nil, nil
 }
 
-// checkHead opens the head for a change that is synced, or is the first, and returns what the change has to note. A head that cannot be read is left
-// as it is, and Verify reports it; the first fact needs one.
+// checkHead opens the head for a change that is synced, or is the first, and returns what the change has to note. A head that cannot be
+// read stays as it is, and Verify reports it. The first fact needs one.
 func (l *Ledger) checkHead(day string) (h head, gap *lost, err error) {
 	h, err = l.openHead()
 	if err == nil {

@@ -92,7 +92,8 @@ type Fault struct {
 }
 
 // Verify compares each line with its hash, and the end of the files with that of the last change that was synced. It returns what was
-// changed or removed, also what a change has found missing since, and the number of facts. An incomplete change at the end of a file is not a fault, because it was never acknowledged.
+// changed or removed, what earlier changes have found missing, and the number of facts. An incomplete change at the end of a file is not a
+// fault, because it was never acknowledged.
 func (l *Ledger) Verify() (faults []Fault, facts int, err error) {
 	days, err := l.days()
 	if err != nil {
@@ -128,7 +129,7 @@ func (l *Ledger) Verify() (faults []Fault, facts int, err error) {
 	return append(faults, end...), facts, err
 }
 
-// verifyEnd returns what is missing of the last facts, which no line tells.
+// verifyEnd returns a fault if the last facts are missing. No line shows that.
 func (l *Ledger) verifyEnd(empty bool) ([]Fault, error) {
 	at, _, err := store.PeekJSON[position](l.headPath())
 	if err != nil {

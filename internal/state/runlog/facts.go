@@ -127,8 +127,7 @@ func (r Record) isLater(than Record) bool {
 	return !than.Done() || r.Finished.After(*than.Finished)
 }
 
-// OfSlot returns the run of a job's slot as its last fact says, the zero Record if the ledger has none. It reads the ledger
-// since the slot.
+// OfSlot returns the run of a job's slot as its last fact says, the zero Record if the ledger has none. It reads the ledger since the slot.
 func (b Book) OfSlot(kind, job string, at time.Time) (Record, error) {
 	undone := map[string]bool{}
 	for line, err := range b.Ledger.Newest(at, began, ended, removed) {
