@@ -106,14 +106,14 @@ func TestUnusableState(t *testing.T) {
 		must(t, os.RemoveAll(path))
 		_ = os.Rename(aside, path)
 		if tells {
-			c.tells("No routine can run: open " + path + ": not a directory")
+			c.tells("No routine can run: " + path + ": not a directory")
 		}
 		c.wait(time.Minute)
 		if started := c.tick(); !slices.Contains(started, "a") {
 			t.Errorf("%s: started %q", name, started)
 		}
 		if tells {
-			c.tells("No routine can run: open "+path+": not a directory", "The directory "+c.home.State()+" can be used again")
+			c.tells("No routine can run: "+path+": not a directory", "The directory "+c.home.State()+" can be used again")
 		}
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -13,41 +14,31 @@ const (
 	readWriteEnter = readWrite | 1
 )
 
-// UsableDir returns why a directory of ollim's own cannot be listed, entered and changed, as a *fs.PathError. A missing one is made when it
-// is needed, and is no error.
+// UsableDir returns why a directory of ollim's own cannot be listed, entered and changed: its path and the cause. A missing directory is no
+// error, because it is made when it is needed.
 func UsableDir(path string) error {
-	info, err := os.Lstat(path)
-	switch {
-	case err == nil && info.Mode()&fs.ModeSymlink != 0:
-		err = errLink
-	case err == nil && !info.IsDir():
-		err = syscall.ENOTDIR
-	case err == nil:
-		err = syscall.Access(path, readWriteEnter)
-	}
-	return unusable(path, err)
+	return usable(path, fs.FileMode.IsDir, syscall.ENOTDIR, readWriteEnter)
 }
 
 // UsableFile is UsableDir for a file, which ollim reads and writes.
-func UsableFile(path string) error {
+func UsableFile(path string) error { return usable(path, fs.FileMode.IsRegular, ErrNoFile, readWrite) }
+
+func usable(path string, is func(fs.FileMode) bool, isNot error, access uint32) error {
 	info, err := os.Lstat(path)
 	switch {
-	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		err = errors.Unwrap(err) // without the path
+	case info.Mode()&fs.ModeSymlink != 0:
 		err = errLink
-	case err == nil && !info.Mode().IsRegular():
-		err = ErrNoFile
-	case err == nil:
-		err = syscall.Access(path, readWrite)
+	case !is(info.Mode()):
+		err = isNot
+	default:
+		err = syscall.Access(path, access)
 	}
-	return unusable(path, err)
-}
-
-func unusable(path string, err error) error {
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	if err == nil {
 		return nil
 	}
-	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		err = of.Err
-	}
-	return &fs.PathError{Op: "open", Path: path, Err: err}
+	return fmt.Errorf("%s: %w", path, err)
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -40,11 +41,10 @@ func TestUsable(t *testing.T) {
 			continue // root may do everything
 		}
 		err := c.look(path(name))
-		of := (*fs.PathError)(nil)
 		switch {
 		case (err != nil) != (c.want != nil), err != nil && !errors.Is(c.want, fs.ErrInvalid) && !errors.Is(err, c.want):
 			t.Errorf("%s: %v, want %v", name, err, c.want)
-		case err != nil && (!errors.As(err, &of) || of.Path != path(name)):
+		case err != nil && !strings.HasPrefix(err.Error(), path(name)+": "):
 			t.Errorf("%s: %v does not name it", name, err)
 		}
 	}
